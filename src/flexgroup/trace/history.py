@@ -1,0 +1,81 @@
+"""One run of a trace in memory, as columns: what the properties look at.
+
+A message is named by its packed identity (see `flexgroup.core.message`). Rows of each
+kind are sorted by (process, step), so a process's history is one slice of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+def no_ints() -> Ints:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Multicasts:
+    """The multicast rows; destinations of row i are targets[offsets[i] : offsets[i + 1]]."""
+
+    process: Ints = field(default_factory=no_ints)
+    step: Ints = field(default_factory=no_ints)
+    time: Ints = field(default_factory=no_ints)
+    message: Ints = field(default_factory=no_ints)
+    offsets: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    targets: Ints = field(default_factory=no_ints)
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    process: Ints = field(default_factory=no_ints)
+    step: Ints = field(default_factory=no_ints)
+    time: Ints = field(default_factory=no_ints)
+    message: Ints = field(default_factory=no_ints)
+    depth: Ints = field(default_factory=no_ints)
+
+
+@dataclass(frozen=True)
+class Packets:
+    """The send or the receive rows; message is -1 where a packet concerns none."""
+
+    process: Ints = field(default_factory=no_ints)
+    step: Ints = field(default_factory=no_ints)
+    time: Ints = field(default_factory=no_ints)
+    message: Ints = field(default_factory=no_ints)
+    peer: Ints = field(default_factory=no_ints)
+    depth: Ints = field(default_factory=no_ints)
+    header_bytes: Ints = field(default_factory=no_ints)
+    payload_bytes: Ints = field(default_factory=no_ints)
+    packet: tuple[str, ...] = ()
+    packet_code: Ints = field(default_factory=no_ints)
+    detail: tuple[str | None, ...] = ()
+    detail_code: Ints = field(default_factory=no_ints)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Crash and recover rows: which process, at which step of its history."""
+
+    process: Ints = field(default_factory=no_ints)
+    step: Ints = field(default_factory=no_ints)
+    time: Ints = field(default_factory=no_ints)
+
+
+@dataclass(frozen=True)
+class History:
+    """Everything recorded of one run."""
+
+    run: str
+    processes: int
+    complete: bool
+    multicasts: Multicasts
+    deliveries: Deliveries
+    sends: Packets = field(default_factory=Packets)
+    receives: Packets = field(default_factory=Packets)
+    crashes: Faults = field(default_factory=Faults)
+    recoveries: Faults = field(default_factory=Faults)

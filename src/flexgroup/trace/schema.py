@@ -1,0 +1,68 @@
+"""The trace schema, version 1: the only place that names its columns.
+
+A trace set is a directory. `runs/<run>.parquet` holds one row per run;
+`events/event=<kind>/<run>.parquet` holds the events of one kind. The order of events
+at a process is `step`, never `time`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+VERSION = 1
+
+MULTICAST = "multicast"
+SEND = "send"
+RECEIVE = "receive"
+DELIVER = "deliver"
+VIEW = "view"
+SUSPECT = "suspect"
+CRASH = "crash"
+RECOVER = "recover"
+TIMER = "timer"
+CHOICE = "choice"
+
+KINDS = (MULTICAST, SEND, RECEIVE, DELIVER, VIEW, SUSPECT, CRASH, RECOVER, TIMER, CHOICE)
+
+EVENT_COLUMNS = pa.schema(
+    [
+        pa.field("run", pa.string(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("step", pa.int64(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("origin", pa.int32()),
+        pa.field("seq", pa.int64()),
+        pa.field("destinations", pa.list_(pa.int32())),
+        pa.field("peer", pa.int32()),
+        pa.field("packet", pa.string()),
+        pa.field("depth", pa.int32()),
+        pa.field("header_bytes", pa.int32()),
+        pa.field("payload_bytes", pa.int32()),
+        pa.field("sent", pa.int64()),
+        pa.field("queued", pa.int64()),
+        pa.field("detail", pa.string()),
+    ]
+)
+
+COMPLETE = "complete"
+CUT = "cut"
+
+RUN_COLUMNS = pa.schema(
+    [
+        pa.field("run", pa.string(), nullable=False),
+        pa.field("world", pa.string(), nullable=False),
+        pa.field("stack", pa.string(), nullable=False),
+        pa.field("options", pa.string(), nullable=False),
+        pa.field("processes", pa.int32(), nullable=False),
+        pa.field("clients", pa.int32(), nullable=False),
+        pa.field("groups", pa.string()),
+        pa.field("workload", pa.string()),
+        pa.field("network", pa.string()),
+        pa.field("faults", pa.string()),
+        pa.field("seed", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("schema_version", pa.int32(), nullable=False),
+        pa.field("software", pa.string(), nullable=False),
+        pa.field("started", pa.int64()),
+    ]
+)
