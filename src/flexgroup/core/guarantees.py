@@ -1,0 +1,34 @@
+"""What a layer needs below it and gives above it, and the check of a whole stack."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Guarantee(Enum):
+    """A promise about the messages that pass a boundary between two layers."""
+
+    RELIABLE = "reliable"
+    FIFO = "fifo"
+    CAUSAL = "causal"
+    TOTAL = "total"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Guarantee.RELIABLE: "what is sent between correct processes arrives exactly once",
+    Guarantee.FIFO: "what one process sends to another arrives in the order it was sent",
+    Guarantee.CAUSAL: "no message arrives before one that happened before it",
+    Guarantee.TOTAL: "the order of deliveries, over all processes together, has no cycle",
+}
+
+Guarantees = frozenset[Guarantee]
+
+NOTHING: Guarantees = frozenset()
+
+
+def names(guarantees: Guarantees) -> str:
+    return ", ".join(sorted(guarantee.value for guarantee in guarantees)) or "nothing"

@@ -1,0 +1,235 @@
+"""A layer: one protocol at one process, as a deterministic state machine.
+
+A layer is told things through its `on_...` handlers and asks for things through
+`send`, `deliver`, `set_timer` and the other verbs. What it asks for happens after the
+handler has returned, in the order it was asked, so no layer is ever entered again
+half-updated. Equal state and equal events give equal effects: a layer has no clock, no
+randomness and no input or output of its own.
+
+State is attributes holding integers, strings, tuples, messages and packets, or lists,
+dicts and sets of those: `flexgroup.core.state` copies and fingerprints it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.errors import PeerError
+from flexgroup.core.guarantees import NOTHING, Guarantees
+from flexgroup.core.message import Message, Packet
+
+Stored = int | str | bytes | tuple["Stored", ...] | None
+
+
+@final
+class Context:
+    """Where a layer runs: its process, how many processes there are, its options.
+
+    The members are numbered 0 to size - 1, in the total order that some protocols rest
+    on. A process with a number from `size` on is a client: it may multicast, and never
+    delivers.
+    """
+
+    __slots__ = ("options", "process", "size")
+
+    def __init__(self, process: int, size: int, options: frozenset[str] = frozenset()) -> None:
+        self.process = process
+        self.size = size
+        self.options = options
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Effect:
+    """Something a layer asked for."""
+
+    __slots__ = ()
+
+
+@final
+class Send(Effect):
+    """Send a packet to each of these processes, through the layer below."""
+
+    __slots__ = ("packet", "to")
+
+    def __init__(self, to: tuple[int, ...], packet: Packet) -> None:
+        self.to = to
+        self.packet = packet
+
+
+@final
+class Deliver(Effect):
+    """Deliver a message to the layer above."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+
+@final
+class SetTimer(Effect):
+    """Call `on_timer(name)` after this many ticks; a timer of that name is replaced."""
+
+    __slots__ = ("level", "name", "ticks")
+
+    def __init__(self, level: int, name: str, ticks: int) -> None:
+        self.level = level
+        self.name = name
+        self.ticks = ticks
+
+
+@final
+class CancelTimer(Effect):
+    __slots__ = ("level", "name")
+
+    def __init__(self, level: int, name: str) -> None:
+        self.level = level
+        self.name = name
+
+
+@final
+class Offer(Effect):
+    """Let the world choose one of 0 .. options - 1; the only source of randomness."""
+
+    __slots__ = ("level", "name", "options")
+
+    def __init__(self, level: int, name: str, options: int) -> None:
+        self.level = level
+        self.name = name
+        self.options = options
+
+
+@final
+class Save(Effect):
+    """Write to stable storage; effects asked for later wait until it is there."""
+
+    __slots__ = ("level", "value")
+
+    def __init__(self, level: int, value: Stored) -> None:
+        self.level = level
+        self.value = value
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Notice(Effect):
+    """News about the processes, passed upwards from layer to layer."""
+
+    __slots__ = ()
+
+
+@final
+class View(Notice):
+    """These processes are the members from now on."""
+
+    __slots__ = ("members", "number")
+
+    def __init__(self, number: int, members: tuple[int, ...]) -> None:
+        self.number = number
+        self.members = members
+
+
+@final
+class Suspect(Notice):
+    """A failure detector takes this process for crashed."""
+
+    __slots__ = ("process",)
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+
+
+@final
+class Trust(Notice):
+    """A failure detector no longer suspects this process."""
+
+    __slots__ = ("process",)
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Layer:
+    """The base of every protocol."""
+
+    __slots__ = ("context", "effects", "level", "process", "size")
+
+    NEEDS: ClassVar[Guarantees] = NOTHING
+    """What the layer below, or the network, must guarantee."""
+
+    GIVES: ClassVar[Guarantees] = NOTHING
+    """What this layer guarantees to the one above, whatever is below."""
+
+    KEEPS: ClassVar[Guarantees] = NOTHING
+    """What this layer guarantees above if it is guaranteed below."""
+
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = ()
+    """Every packet type; the position in this tuple is the type's tag on the wire."""
+
+    OPTIONS: ClassVar[tuple[str, ...]] = ()
+    """The options a stack may ask for, written `name/option`."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.process = context.process
+        self.size = context.size
+        self.level = 0
+        self.effects: list[Effect] = []
+
+    # What a layer is told.
+
+    def on_start(self) -> None:
+        """The process starts for the first time."""
+
+    def on_restart(self, saved: Stored) -> None:
+        """The process starts again after a crash, with what this layer saved last."""
+
+    def on_cast(self, m: Message) -> None:
+        """The layer above, or the application, multicasts a message."""
+        raise NotImplementedError
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        """A packet came from the same layer at another process, or at this one."""
+        raise NotImplementedError
+
+    def on_timer(self, name: str) -> None:
+        """A timer ran out."""
+
+    def on_choice(self, name: str, chosen: int) -> None:
+        """The world chose among the options that were offered under this name."""
+
+    def on_notice(self, notice: Notice) -> None:
+        """News from below. Layers that do not care pass it on."""
+        self.pass_on(notice)
+
+    # What a layer asks for.
+
+    def send(self, to: tuple[int, ...], packet: Packet) -> None:
+        self.effects.append(Send(to, packet))
+
+    def deliver(self, m: Message) -> None:
+        self.effects.append(Deliver(m))
+
+    def set_timer(self, name: str, ticks: int) -> None:
+        self.effects.append(SetTimer(self.level, name, ticks))
+
+    def cancel_timer(self, name: str) -> None:
+        self.effects.append(CancelTimer(self.level, name))
+
+    def offer(self, name: str, options: int) -> None:
+        self.effects.append(Offer(self.level, name, options))
+
+    def save(self, value: Stored) -> None:
+        self.effects.append(Save(self.level, value))
+
+    def pass_on(self, notice: Notice) -> None:
+        self.effects.append(notice)
+
+    def refuse(self, sender: int, packet: Packet) -> PeerError:
+        """The error for a packet that this protocol does not know; to be raised."""
+        return PeerError(
+            f"process {sender} sent {type(packet).__name__}, "
+            f"which {type(self).__name__} at process {self.process} cannot take here"
+        )

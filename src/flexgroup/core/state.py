@@ -1,0 +1,113 @@
+"""Copying and fingerprinting the state of a layer.
+
+Works on the declared attributes of any layer, compiled or not. A copy shares immutable
+values and duplicates containers; a fingerprint does not depend on the order in which a
+dict or a set was filled, nor on the hash seed of the process that computes it.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TypeVar
+
+from flexgroup.core.layer import Layer
+from flexgroup.core.message import Message, Packet
+from flexgroup.core.stack import Stack
+
+_NOT_STATE = frozenset({"context", "effects", "level", "process", "size"})
+
+_names_of_class: dict[type[Layer], tuple[str, ...]] = {}
+
+AnyLayer = TypeVar("AnyLayer", bound=Layer)
+
+
+def state_names(layer: Layer) -> tuple[str, ...]:
+    """The attributes that make up a layer's state, sorted."""
+    cls = type(layer)
+    known = _names_of_class.get(cls)
+    if known is None:
+        found: set[str] = set()
+        for base in cls.__mro__:
+            declared = base.__dict__.get("__mypyc_attrs__") or base.__dict__.get("__slots__", ())
+            found.update(name for name in declared if not name.startswith("__"))
+        found.update(getattr(layer, "__dict__", ()))
+        known = _names_of_class[cls] = tuple(sorted(found - _NOT_STATE))
+    return known
+
+
+def fork_layer(layer: AnyLayer) -> AnyLayer:
+    twin = type(layer)(layer.context)
+    twin.level = layer.level
+    twin.effects = list(layer.effects)
+    for name in state_names(layer):
+        value = getattr(layer, name)
+        if isinstance(value, list | dict | set):
+            value = value.copy()
+        setattr(twin, name, value)
+    return twin
+
+
+def fork(stack: Stack) -> Stack:
+    """A stack in the same state that shares nothing mutable with this one."""
+    twin = Stack([fork_layer(layer) for layer in stack.layers])
+    twin.take_over(stack)
+    return twin
+
+
+def fingerprint(stack: Stack) -> bytes:
+    """Sixteen bytes that are equal for equal states and differ, in practice, otherwise."""
+    out = bytearray()
+    for layer in stack.layers:
+        for name in state_names(layer):
+            write_canonically(out, getattr(layer, name))
+    for count in stack.sent_counts():
+        write_canonically(out, count)
+    return blake2b(out, digest_size=16).digest()
+
+
+def write_canonically(out: bytearray, value: object) -> None:
+    """Append a representation in which equal values, and only those, are equal."""
+    if value is None:
+        out += b"N"
+    elif isinstance(value, bool):
+        out += b"T" if value else b"F"
+    elif isinstance(value, int):
+        digits = b"%d" % value
+        out += b"i%d:" % len(digits) + digits
+    elif isinstance(value, str):
+        encoded = value.encode()
+        out += b"s%d:" % len(encoded) + encoded
+    elif isinstance(value, bytes):
+        out += b"b%d:" % len(value) + value
+    elif isinstance(value, tuple | list):
+        out += b"(%d:" % len(value)
+        for item in value:
+            write_canonically(out, item)
+    elif isinstance(value, dict):
+        out += b"{%d:" % len(value)
+        for key, item in sorted((_canonical(key), _canonical(value[key])) for key in value):
+            out += key
+            out += item
+    elif isinstance(value, set | frozenset):
+        out += b"<%d:" % len(value)
+        for item in sorted(_canonical(item) for item in value):
+            out += item
+    elif isinstance(value, Message):
+        out += b"M"
+        write_canonically(out, (value.id, value.destinations))
+        write_canonically(out, value.payload)
+    elif isinstance(value, Packet):
+        write_canonically(out, type(value).__name__)
+        for name, _ in value.FIELDS:
+            write_canonically(out, getattr(value, name))
+    else:
+        raise TypeError(
+            f"{type(value).__name__} cannot be part of a layer's state: use integers, "
+            "strings, bytes, tuples, messages and packets, and lists, dicts and sets of them"
+        )
+
+
+def _canonical(value: object) -> bytes:
+    out = bytearray()
+    write_canonically(out, value)
+    return bytes(out)

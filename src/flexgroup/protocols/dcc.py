@@ -1,0 +1,206 @@
+"""Daisy Chain Cast (DCC), corrected.
+
+Source: algorithms 4.1 to 4.3 of the DCC dissertation (Louzada 2024) as the start; the
+names are kept. `dcc_published` is the algorithm as printed, `docs/protocols/dcc.md` shows
+how it fails and why this one does not.
+
+Assumes reliable FIFO channels, no failures, and a total order of the processes: their
+numbers. Guarantees global total (acyclic) order. Partially genuine: a *fast* message
+visits only its destinations, a *slow* one every process between them too. Between k-1
+and n-1 messages among n processes for k destinations.
+
+Differs from the published algorithm:
+- Every *visit* is counted, at a destination or at an intermediate node, on the edge from
+  the node that decided it: m.src decides the visits to the destinations, and a
+  destination that goes slow decides those to the intermediate nodes before the next.
+- A node handles visits in the causal order of those counters and takes over the clock
+  of what it handles, whether it delivers it or only forwards it. So there is one rule
+  (`can_handle`) where the paper has two.
+- A destination goes fast only if the last message it *handled* has the same
+  destinations. Published was a comparison of clock differences, which can coincide.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import Context, Layer
+from flexgroup.core.message import INT, INTS, MESSAGE, Message, Packet
+from flexgroup.protocols.edge_clock import (
+    apply_changes,
+    changes,
+    edge_number,
+    edges,
+    incoming,
+    raise_to,
+)
+
+SLOW = 0
+FAST = 1
+
+
+@final
+class Enter(Packet):
+    """m with mode = bottom: an external message, from the client."""
+
+    __slots__ = ("m",)
+    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE),)
+
+    def __init__(self, m: Message) -> None:
+        self.m = m
+
+
+@final
+class Hop(Packet):
+    """m with m.src, m.mode, m.EVC and the node that decided the visits to intermediates."""
+
+    __slots__ = ("decider", "evc", "m", "mode", "src")
+    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("m", MESSAGE),
+        ("src", INT),
+        ("decider", INT),
+        ("mode", INT),
+        ("evc", INTS),
+    )
+
+    def __init__(
+        self, m: Message, src: int, decider: int, mode: int, evc: tuple[int, ...]
+    ) -> None:
+        self.m = m
+        self.src = src
+        self.decider = decider
+        self.mode = mode
+        self.evc = evc
+
+    def detail(self) -> str | None:
+        return '{"mode":"fast"}' if self.mode == FAST else '{"mode":"slow"}'
+
+
+@final
+class ReducedHop(Packet):
+    """The same with the reduced clock of section 7.3."""
+
+    __slots__ = ("changed", "decider", "m", "mode", "src")
+    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("m", MESSAGE),
+        ("src", INT),
+        ("decider", INT),
+        ("mode", INT),
+        ("changed", INTS),
+    )
+
+    def __init__(
+        self, m: Message, src: int, decider: int, mode: int, changed: tuple[int, ...]
+    ) -> None:
+        self.m = m
+        self.src = src
+        self.decider = decider
+        self.mode = mode
+        self.changed = changed
+
+    def detail(self) -> str | None:
+        return '{"mode":"fast"}' if self.mode == FAST else '{"mode":"slow"}'
+
+
+class Dcc(Layer):
+    __slots__ = ("EVC", "b", "incoming", "last_dst", "last_received", "last_sent", "reduced")
+
+    NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Enter, Hop, ReducedHop)
+    OPTIONS: ClassVar[tuple[str, ...]] = ("rv",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.EVC = [0] * edges(self.size)
+        self.b: list[Hop] = []
+        self.last_dst: tuple[int, ...] = ()
+        """The destinations of the last message handled here."""
+        # Not in the paper: the edges (s, n) into this node, and the reduced clock.
+        self.incoming = incoming(self.size, self.process)
+        self.reduced = "rv" in context.options
+        self.last_sent: dict[int, tuple[int, ...]] = {}
+        self.last_received: dict[int, tuple[int, ...]] = {}
+
+    def on_cast(self, m: Message) -> None:
+        self.send((m.destinations[0],), Enter(m))
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Hop):
+            self.b.append(packet)
+        elif isinstance(packet, ReducedHop):
+            self.b.append(self.restore_clock(sender, packet))
+        elif isinstance(packet, Enter):
+            self.enter(packet.m)
+        else:
+            raise self.refuse(sender, packet)
+        self.handle_enabled()
+
+    def enter(self, m: Message) -> None:
+        """This node is m.src: it decides the visits to all other destinations."""
+        for d in m.destinations:
+            if d != self.process:
+                self.EVC[edge_number(self.size, self.process, d)] += 1
+        self.deliver_and_forward(m, self.process)
+
+    def handle_enabled(self) -> None:
+        position = 0
+        while position < len(self.b):
+            m = self.b[position]
+            its_for_me = self.process in m.m.destinations
+            if self.can_handle(m, m.src if its_for_me else m.decider):
+                del self.b[position]
+                raise_to(self.EVC, m.evc)
+                if its_for_me:
+                    self.deliver_and_forward(m.m, m.src)
+                else:
+                    self.accumulate_and_forward(m)
+                position = 0
+            else:
+                position += 1
+
+    def can_handle(self, m: Hop, decided_by: int) -> bool:
+        """m is the next visit that `decided_by` decided, and all earlier visits happened."""
+        s = 0
+        for edge in self.incoming:
+            expected = self.EVC[edge] + 1 if s == decided_by else self.EVC[edge]
+            if m.evc[edge] > expected:
+                return False
+            s += 1
+        return m.evc[self.incoming[decided_by]] == self.EVC[self.incoming[decided_by]] + 1
+
+    def deliver_and_forward(self, m: Message, src: int) -> None:
+        self.deliver(m)
+        mode = FAST if m.destinations == self.last_dst else SLOW
+        self.last_dst = m.destinations
+        if self.process == m.destinations[-1]:
+            return
+        next_destination = m.destinations[m.destinations.index(self.process) + 1]
+        if mode == FAST:
+            self.send_hop(next_destination, Hop(m, src, self.process, FAST, tuple(self.EVC)))
+        else:
+            for intermediate in range(self.process + 1, next_destination):
+                self.EVC[edge_number(self.size, self.process, intermediate)] += 1
+            self.send_hop(self.process + 1, Hop(m, src, self.process, SLOW, tuple(self.EVC)))
+
+    def accumulate_and_forward(self, m: Hop) -> None:
+        self.last_dst = m.m.destinations
+        self.send_hop(self.process + 1, Hop(m.m, m.src, m.decider, m.mode, tuple(self.EVC)))
+
+    # Section 7.3: the reduced clock.
+
+    def send_hop(self, to: int, hop: Hop) -> None:
+        if not self.reduced:
+            self.send((to,), hop)
+            return
+        before = self.last_sent.get(to) or (0,) * len(hop.evc)
+        self.last_sent[to] = hop.evc
+        changed = changes(before, hop.evc)
+        self.send((to,), ReducedHop(hop.m, hop.src, hop.decider, hop.mode, changed))
+
+    def restore_clock(self, sender: int, packet: ReducedHop) -> Hop:
+        before = self.last_received.get(sender) or (0,) * len(self.EVC)
+        evc = apply_changes(before, packet.changed)
+        self.last_received[sender] = evc
+        return Hop(packet.m, packet.src, packet.decider, packet.mode, evc)

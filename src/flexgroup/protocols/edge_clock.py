@@ -1,0 +1,64 @@
+"""Edge vector clocks (EVC), which both forms of DCC carry in their messages.
+
+Source: section 4.2 of the DCC dissertation (Louzada 2024) for the clock, section 7.3
+for its reduced form (DCC/RV), in which only what changed is transmitted.
+
+The processes 0 .. n-1 are totally ordered, and there is an edge from each to every
+higher one: n(n-1)/2 edges, one counter each. A clock is a list of counters in the order
+of `edge_number`; on the wire it is a tuple.
+"""
+
+from __future__ import annotations
+
+
+def edges(n: int) -> int:
+    return n * (n - 1) // 2
+
+
+def edge_number(n: int, source: int, target: int) -> int:
+    """The position of the edge (source, target), source < target, in a clock."""
+    return source * (2 * n - source - 1) // 2 + target - source - 1
+
+
+def incoming(n: int, target: int) -> tuple[int, ...]:
+    """The positions of the edges (0, target), (1, target), ..., (target - 1, target)."""
+    return tuple([edge_number(n, source, target) for source in range(target)])
+
+
+def raise_to(clock: list[int], other: tuple[int, ...]) -> None:
+    """Set each counter to the greater of the two."""
+    position = 0
+    for counter in other:
+        if counter > clock[position]:
+            clock[position] = counter
+        position += 1
+
+
+def changes(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+    """The reduced clock: for each counter that differs, the gap since the last such, and by how much.
+
+    A message may carry a lower counter than the message before it in the same channel
+    (an intermediate node of the published algorithm does not keep what it forwards), so
+    differences are signed; they are folded into naturals: 0, -1, 1, -2, 2, ...
+    """
+    found: list[int] = []
+    expected = 0
+    for position in range(len(after)):
+        difference = after[position] - before[position]
+        if difference:
+            found.append(position - expected)
+            found.append(2 * difference if difference > 0 else -2 * difference - 1)
+            expected = position + 1
+    return tuple(found)
+
+
+def apply_changes(before: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
+    """The inverse of `changes`. Raises IndexError where a peer names an edge that is not there."""
+    after = list(before)
+    position = 0
+    for index in range(0, len(reduced), 2):
+        position += reduced[index]
+        folded = reduced[index + 1]
+        after[position] += -(folded + 1) // 2 if folded & 1 else folded // 2
+        position += 1
+    return tuple(after)

@@ -1,0 +1,62 @@
+"""FIFO order: what one process multicasts is delivered in the order it was multicast.
+
+Source: Hadzilacos and Toueg 1994, section 4, by sequence numbers. Messages go to
+subsets of the processes, so the sender numbers its messages per destination.
+
+Assumes reliable channels, which may reorder. Guarantees FIFO order between every pair
+of processes, which makes it the layer to put under protocols that need FIFO channels.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import Context, Layer
+from flexgroup.core.message import INT, MESSAGE, Message, Packet
+
+
+@final
+class Numbered(Packet):
+    """(DATA, m, number): the number-th message of the sender to this destination."""
+
+    __slots__ = ("m", "number")
+    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE), ("number", INT))
+
+    def __init__(self, m: Message, number: int) -> None:
+        self.m = m
+        self.number = number
+
+
+class Fifo(Layer):
+    __slots__ = ("early", "next", "sent")
+
+    NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.FIFO})
+    KEEPS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Numbered,)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sent: dict[int, int] = {}
+        """How many messages went to each destination."""
+        self.next: dict[int, int] = {}
+        """The number of the next message to deliver, per sender."""
+        self.early: dict[tuple[int, int], Message] = {}
+        """Messages that came before their turn, by (sender, number)."""
+
+    def on_cast(self, m: Message) -> None:
+        for destination in m.destinations:
+            number = self.sent.get(destination, 0)
+            self.sent[destination] = number + 1
+            self.send((destination,), Numbered(m, number))
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if not isinstance(packet, Numbered):
+            raise self.refuse(sender, packet)
+        self.early[sender, packet.number] = packet.m
+        turn = self.next.get(sender, 0)
+        while (sender, turn) in self.early:
+            self.deliver(self.early.pop((sender, turn)))
+            turn += 1
+        self.next[sender] = turn

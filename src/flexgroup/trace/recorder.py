@@ -1,0 +1,104 @@
+"""The recorder: worlds tell it what happened, a sink gets it in blocks of rows.
+
+Texts (packet names, details) and destination sets repeat endlessly, so each is kept
+once, in a table, and rows hold its number.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.message import NO_MESSAGE, Message, Packet
+from flexgroup.trace.rows import new_event_log
+
+# The numbers of the kinds of events in rows: positions in `schema.KINDS`.
+MULTICAST: Final = 0
+SEND: Final = 1
+RECEIVE: Final = 2
+DELIVER: Final = 3
+VIEW: Final = 4
+SUSPECT: Final = 5
+CRASH: Final = 6
+RECOVER: Final = 7
+TIMER: Final = 8
+CHOICE: Final = 9
+
+NO_LABEL: Final = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Sink:
+    """Takes blocks of rows, with the tables that their numbers refer to."""
+
+    def take(
+        self,
+        rows: bytes,
+        labels: list[tuple[str | None, str | None]],
+        destination_sets: list[tuple[int, ...]],
+    ) -> None:
+        raise NotImplementedError
+
+
+class Recorder:
+    """Counts the steps of each process and logs its events."""
+
+    def __init__(self, processes: int, sink: Sink | None, block: int = 1 << 18) -> None:
+        self.steps = [0] * processes
+        self.log = new_event_log()
+        self._sink = sink
+        self._block = block
+        self._labels: list[tuple[str | None, str | None]] = [(None, None)]
+        self._label_numbers: dict[str, int] = {"": NO_LABEL}
+        self._sets: list[tuple[int, ...]] = []
+        self._set_numbers: dict[tuple[int, ...], int] = {}
+
+    def label_of(self, packet: Packet) -> int:
+        return self.label(type(packet).__name__, packet.detail())
+
+    def label(self, packet: str | None, detail: str | None) -> int:
+        key = f"{packet or ''}\0{detail}" if detail is not None else (packet or "")
+        number = self._label_numbers.get(key)
+        if number is None:
+            number = len(self._labels)
+            self._label_numbers[key] = number
+            self._labels.append((packet, detail))
+        return number
+
+    def next_step(self, process: int) -> int:
+        step = self.steps[process]
+        self.steps[process] = step + 1
+        return step
+
+    def multicast(self, process: int, time: int, m: Message, payload_bytes: int) -> None:
+        number = self._set_numbers.get(m.destinations)
+        if number is None:
+            number = len(self._sets)
+            self._set_numbers[m.destinations] = number
+            self._sets.append(m.destinations)
+        step = self.next_step(process)
+        self.log.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, payload_bytes, 0, 0)
+
+    def deliver(
+        self, process: int, time: int, message: int, depth: int, payload_bytes: int
+    ) -> None:
+        step = self.next_step(process)
+        self.log.add(
+            DELIVER, process, step, time, message, 0, NO_LABEL, depth, 0, payload_bytes, 0, 0
+        )
+
+    def other(self, kind: int, process: int, time: int, peer: int, detail: str | None) -> None:
+        """An event that concerns no message: a crash, a suspicion, a timer, ..."""
+        label = self.label(None, detail)
+        step = self.next_step(process)
+        self.log.add(kind, process, step, time, NO_MESSAGE, peer, label, 0, 0, 0, 0, 0)
+
+    def flush_if_full(self) -> None:
+        if self.log.count >= self._block:
+            self.flush()
+
+    def flush(self) -> None:
+        rows = self.log.drain()
+        if self._sink is not None and rows:
+            self._sink.take(rows, self._labels, self._sets)

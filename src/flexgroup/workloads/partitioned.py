@@ -1,0 +1,41 @@
+"""`partitioned:GxC`: C fixed groups of G processes each; a message goes to one whole group.
+
+Source: section 7.2.2 of the DCC dissertation, with 16 processes as 2x8 (eight groups of
+two), 4x4 and 8x2. Our choices where it is silent: the groups are disjoint and made of
+consecutive processes, and a client picks a group anew for every message, each alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexgroup.core.errors import UsageError
+from flexgroup.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class Partitioned(Workload):
+    def __init__(self, processes: int, group_size: int, groups: int) -> None:
+        name = f"partitioned:{group_size}x{groups}"
+        if group_size * groups != processes:
+            raise UsageError(
+                f"workload {name!r} is for {group_size} x {groups} = {group_size * groups} "
+                f"processes, not {processes}: write partitioned:{_even_split(processes)}, "
+                f"or any nodes-per-group x groups that gives {processes}"
+            )
+        super().__init__(name, processes)
+        self._groups = tuple(
+            tuple(range(first, first + group_size)) for first in range(0, processes, group_size)
+        )
+
+    def next(self, client: int, rng: Random) -> tuple[int, ...]:
+        groups = self._groups
+        return groups[int(rng.random() * len(groups))]
+
+
+def _even_split(processes: int) -> str:
+    """The split into groups that is closest to a square, such as 4x4 for 16."""
+    groups = max(g for g in range(1, processes + 1) if g * g <= processes and processes % g == 0)
+    return f"{processes // groups}x{groups}"

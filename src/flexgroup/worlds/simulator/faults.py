@@ -1,0 +1,46 @@
+"""What goes wrong in a simulation, and when: a plan, fixed before the run starts."""
+
+from __future__ import annotations
+
+from typing import final
+
+
+@final
+class Partition:
+    """From `start` to `end`, packets between different sides do not get through.
+
+    They are held and arrive after the partition has healed or, if `drop` is set, lost.
+    A process that no side names is cut off from all sides alike.
+    """
+
+    __slots__ = ("drop", "end", "side", "start")
+
+    def __init__(self, side: dict[int, int], start: int, end: int, drop: bool) -> None:
+        self.side = side
+        self.start = start
+        self.end = end
+        self.drop = drop
+
+    def separates(self, source: int, target: int, time: int) -> bool:
+        if not self.start <= time < self.end:
+            return False
+        return self.side.get(source, -1 - source) != self.side.get(target, -1 - target)
+
+
+@final
+class FaultPlan:
+    """Crashes and recoveries as (time, process), in order of time; the rest as it says."""
+
+    __slots__ = ("crashes", "detection", "partitions", "recoveries", "suspicions")
+
+    def __init__(self) -> None:
+        self.crashes: list[tuple[int, int]] = []
+        self.recoveries: list[tuple[int, int]] = []
+        self.partitions: list[Partition] = []
+        self.suspicions: list[tuple[int, int, int, int]] = []
+        """False ones: (start, end, who suspects, whom)."""
+        self.detection = -1
+        """After this long, a crash or recovery is noticed by all; -1: never."""
+
+    def crash_times(self, process: int) -> list[int]:
+        return sorted(time for time, crashed in self.crashes if crashed == process)

@@ -1,0 +1,63 @@
+"""Networks: how long packets travel, what handling them costs, and what goes wrong.
+
+Times are integers, in nanoseconds. Every process is one server: it handles one packet at
+a time, in order of arrival, and spends a cost per packet and per byte on receiving and on
+sending, so queues build up and saturation shows. A packet to oneself costs and takes
+nothing. Clients are outside the system and cost nothing.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.message import Packet
+
+JITTER_VALUES = 1024
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Network:
+    """Delays between regions plus a random jitter, costs, and unreliability."""
+
+    def __init__(
+        self,
+        name: str,
+        region_delays: list[list[int]],
+        jitter: list[int],
+        fifo: bool,
+        send_cost: int,
+        receive_cost: int,
+        byte_cost_ps: int,
+        loss: float,
+        duplication: float,
+    ) -> None:
+        self.name = name
+        self.regions = len(region_delays)
+        self.region_delays = region_delays
+        self.jitter = jitter
+        """Equally likely additions to a delay: JITTER_VALUES of them, or none at all."""
+        self.fifo = fifo
+        self.send_cost = send_cost
+        self.receive_cost = receive_cost
+        self.byte_cost_ps = byte_cost_ps
+        """Picoseconds for each byte, on sending and again on receiving."""
+        self.loss = loss
+        self.duplication = duplication
+
+    def delay(self, source: int, target: int, packet: Packet | None, random: Random) -> int:
+        """How long this packet (None: an answer to a client) travels."""
+        if self.regions == 1:
+            base = self.region_delays[0][0]
+        else:
+            base = self.region_delays[source % self.regions][target % self.regions]
+        if self.jitter:
+            return base + self.jitter[int(random.random() * JITTER_VALUES)]
+        return base
+
+    def cost_of_sending(self, size: int) -> int:
+        return self.send_cost + size * self.byte_cost_ps // 1000
+
+    def cost_of_receiving(self, size: int) -> int:
+        return self.receive_cost + size * self.byte_cost_ps // 1000

@@ -1,0 +1,127 @@
+"""The networks by name: `unit`, `lan`, `wan` and `neko`, each with options.
+
+A network is written as its name, then options after a colon:
+`lan:delay=50us,loss=0.01,fifo=no`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from math import log
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.worlds.simulator.network import JITTER_VALUES, Network
+from flexgroup.worlds.simulator.regions import REGIONS, one_way_ns
+
+_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Times in nanoseconds; `byte` in picoseconds, `jitter` the mean of an exponential."""
+
+    delay: int
+    jitter: int = 0
+    send: int = 0
+    receive: int = 0
+    byte: int = 0
+    fifo: bool = True
+    loss: float = 0.0
+    duplication: float = 0.0
+
+
+DESCRIPTIONS = {
+    "unit": "every link takes one delay of 1 ms; handling costs nothing",
+    "lan": "one switch: short delays with jitter, a cost per packet and per byte",
+    "wan": "processes spread over cloud regions with measured latencies; costs as in lan",
+    "neko": "the costs of the Neko simulator: send 0.1, transmit 0.8, receive 0.1 ms",
+}
+
+# The costs are those of a JVM prototype over TCP of the kind the DCC papers measured: tens
+# of microseconds to take a packet from a socket, decode it and hand it over. The docs
+# (docs/simulator.md) say what follows from them and what does not.
+_LAN = NetworkOptions(delay=40_000, jitter=10_000, send=10_000, receive=10_000, byte=40_000)
+
+_DEFAULTS = {
+    "unit": NetworkOptions(delay=1_000_000),
+    "lan": _LAN,
+    "wan": replace(_LAN, delay=0, jitter=500_000),
+    "neko": NetworkOptions(delay=800_000, send=100_000, receive=100_000),
+}
+
+
+def parse_network(spec: str) -> Network:
+    """The network that a spec such as `lan:loss=0.01,fifo=no` stands for."""
+    name, _, rest = spec.partition(":")
+    options = _DEFAULTS.get(name)
+    if options is None:
+        raise UsageError(f"unknown network '{name}'; choose from: {', '.join(_DEFAULTS)}")
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or key not in NetworkOptions.__dataclass_fields__:
+            known = ", ".join(NetworkOptions.__dataclass_fields__)
+            raise UsageError(f"network '{spec}': '{part}' is not option=value; options: {known}")
+        options = replace(options, **{key: _value(spec, key, value)})
+    return Network(
+        spec,
+        _region_delays(name, options.delay),
+        _jitter(options.jitter),
+        options.fifo,
+        options.send,
+        options.receive,
+        options.byte,
+        options.loss,
+        options.duplication,
+    )
+
+
+def channel_guarantees(network: Network, drops: bool = False) -> Guarantees:
+    """What the channels of this network give to the lowest layer."""
+    given = set()
+    if network.loss == 0 and network.duplication == 0 and not drops:
+        given.add(Guarantee.RELIABLE)
+    if network.fifo:
+        given.add(Guarantee.FIFO)
+    return frozenset(given)
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds of a text such as `50us`, `1.5ms` or `2s`; a bare number is seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|ms|s)?", text)
+    if match is None:
+        raise UsageError(f"'{text}' is not a time; write for example 50us, 1.5ms or 2s")
+    return round(float(match[1]) * _UNITS[match[2] or "s"])
+
+
+def _value(spec: str, key: str, value: str) -> int | bool | float:
+    if key == "fifo":
+        if value not in ("yes", "no"):
+            raise UsageError(f"network '{spec}': fifo is yes or no, not '{value}'")
+        return value == "yes"
+    if key in ("loss", "duplication"):
+        try:
+            share = float(value)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            raise UsageError(f"network '{spec}': {key} is a share from 0 to 1, not '{value}'")
+        return share
+    return parse_time(value) * (1000 if key == "byte" else 1)
+
+
+def _region_delays(name: str, delay: int) -> list[list[int]]:
+    if name != "wan":
+        return [[delay]]
+    regions = range(len(REGIONS))
+    return [[one_way_ns(a, b) + delay for b in regions] for a in regions]
+
+
+def _jitter(mean: int) -> list[int]:
+    """The quantiles of an exponential distribution, all equally likely."""
+    if mean == 0:
+        return []
+    return [
+        round(-mean * log(1 - (number + 0.5) / JITTER_VALUES)) for number in range(JITTER_VALUES)
+    ]

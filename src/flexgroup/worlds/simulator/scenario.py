@@ -1,0 +1,194 @@
+"""A scenario: everything that fixes a simulated run, and running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+
+from flexgroup.core.codec import Codec
+from flexgroup.core.errors import UsageError
+from flexgroup.core.stack import Stack, guarantees_above
+from flexgroup.protocols.catalogue import LAST, StackPlan, parse_stack
+from flexgroup.trace.recorder import Recorder, Sink
+from flexgroup.workloads.catalogue import parse_workload
+from flexgroup.worlds.simulator.clients import SECOND, Clients
+from flexgroup.worlds.simulator.engine import Simulation, StackFactory
+from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
+from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
+
+EVENTS_AT_ONCE = 20_000
+
+MOST_PROCESSES = 1 << 14
+
+Progress = Callable[[float], None]
+"""Told the share of the simulated duration that has passed, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What to simulate. Equal scenarios give equal traces, to the byte."""
+
+    stack: str
+    processes: int = 16
+    clients: int = 16
+    workload: str = "random:4"
+    network: str = "lan"
+    duration: float = 1.0
+    """Seconds of virtual time during which clients multicast."""
+    seed: int = 1
+    rate: float = 0.0
+    """Messages per second and client in an open loop; 0 for a closed loop."""
+    drain: float = 10.0
+    """Seconds of virtual time, after `duration`, to finish what is under way."""
+    faults: Faults = field(default_factory=Faults)
+
+    @property
+    def run(self) -> str:
+        """A name that tells people the run and differs when anything differs."""
+        digest = blake2b(repr(self).encode(), digest_size=4).hexdigest()
+        words = f"{self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
+        readable = "".join(c if c.isalnum() or c in "-." else "-" for c in words)
+        return f"{readable}-{digest}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened in a run, as far as the simulator itself can tell."""
+
+    run: str
+    complete: bool
+    """Nothing was under way any more when the run ended."""
+    multicasts: int
+    answered: int
+    deliveries: int
+    events: int
+    throughput: float
+    """Answered multicasts per second of virtual time."""
+    mean_latency: float
+    """Seconds from a multicast to its last answer."""
+
+
+class _Factory(StackFactory):
+    def __init__(self, plan: StackPlan, size: int) -> None:
+        self.plan = plan
+        self.size = size
+
+    def build(self, process: int) -> Stack:
+        return self.plan.build(process, self.size)
+
+
+def run_scenario(
+    scenario: Scenario, sink: Sink | None = None, progress: Progress | None = None
+) -> Outcome:
+    """Simulate; the trace goes to the sink."""
+    _check(scenario)
+    plan = parse_stack(scenario.stack)
+    network = parse_network(scenario.network)
+    workload = parse_workload(scenario.workload, scenario.processes)
+    total = scenario.processes + scenario.clients
+    faults = parse_faults(scenario.faults, scenario.processes, total)
+    guarantees_above(plan.layers, channel_guarantees(network, scenario.faults.drops))
+
+    random = Random(scenario.seed)
+    stop_at = round(scenario.duration * SECOND)
+    clients = Clients(
+        scenario.processes,
+        scenario.clients,
+        workload,
+        stop_at,
+        plan.top.answers == LAST,
+        scenario.rate,
+        random,
+    )
+    recorder = Recorder(total, sink)
+    simulation = Simulation(
+        scenario.processes,
+        scenario.clients,
+        _Factory(plan, scenario.processes),
+        Codec(plan.layers),
+        network,
+        faults,
+        clients,
+        recorder,
+        random,
+    )
+    simulation.start()
+    end_at = stop_at + round(scenario.drain * SECOND)
+    while simulation.run(end_at, EVENTS_AT_ONCE):
+        if progress is not None:
+            progress(min(1.0, simulation.now / stop_at))
+    recorder.flush()
+    answered = clients.answered_count
+    return Outcome(
+        scenario.run,
+        complete=len(simulation.queue) == 0,
+        multicasts=clients.multicasts,
+        answered=answered,
+        deliveries=clients.deliveries,
+        events=simulation.handled,
+        throughput=answered / scenario.duration,
+        mean_latency=clients.latency_sum / answered / SECOND if answered else 0.0,
+    )
+
+
+def record_scenario(
+    scenario: Scenario, directory: Path, force: bool = False, progress: Progress | None = None
+) -> Outcome:
+    """Simulate and write the run into a trace set."""
+    # Imported here because Arrow takes longer to load than a small simulation takes to run.
+    from flexgroup.trace import schema
+    from flexgroup.trace.writer import TraceWriter, as_json
+
+    _check(scenario)
+    with TraceWriter(directory, scenario.run, force) as writer:
+        outcome = run_scenario(scenario, writer, progress)
+        writer.close(
+            {
+                "world": "simulator",
+                "stack": scenario.stack,
+                "options": as_json(
+                    {
+                        "duration": scenario.duration,
+                        "drain": scenario.drain,
+                        "rate": scenario.rate,
+                    }
+                ),
+                "processes": scenario.processes,
+                "clients": scenario.clients,
+                "workload": scenario.workload,
+                "network": scenario.network,
+                "faults": as_json(scenario.faults.__dict__),
+                "seed": scenario.seed,
+                "outcome": schema.COMPLETE if outcome.complete else schema.CUT,
+                "software": software(),
+            }
+        )
+    return outcome
+
+
+def software() -> str:
+    from flexgroup import __version__
+
+    return f"flexgroup {__version__}"
+
+
+def _check(scenario: Scenario) -> None:
+    if not 1 <= scenario.processes <= MOST_PROCESSES:
+        raise UsageError(
+            f"{scenario.processes} processes cannot be simulated; "
+            f"give a number from 1 to {MOST_PROCESSES}"
+        )
+    if not 1 <= scenario.clients <= MOST_PROCESSES:
+        raise UsageError(
+            f"{scenario.clients} clients cannot be simulated; "
+            f"give a number from 1 to {MOST_PROCESSES}"
+        )
+    if not 0 < scenario.duration < 1e6:
+        raise UsageError(
+            f"a duration of {scenario.duration} s is not possible; give seconds above 0, under 1e6"
+        )
+    if scenario.rate < 0 or scenario.drain < 0:
+        raise UsageError("the rate and the drain time cannot be negative; give 0 or more")
