@@ -8,7 +8,7 @@ not the top one, the payload is the packet of the layer above, encoded in turn.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer
@@ -31,8 +31,8 @@ from flexgroup.core.message import (
     stamp,
 )
 
-MAX_LIST = 1 << 20
-MAX_VARINT_BYTES = 10
+MAX_LIST: Final = 1 << 20
+MAX_VARINT_BYTES: Final = 10
 
 
 def varint_size(value: int) -> int:

@@ -13,20 +13,20 @@ Timestamps, pairs of a logical clock and a process, are packed in the same way.
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
 
 from mypy_extensions import mypyc_attr
 
 MessageId = int
 Stamp = int
 
-NO_MESSAGE: MessageId = -1
+NO_MESSAGE: Final = -1
 
-SEQ_BITS = 40
-_SEQ_MASK = (1 << SEQ_BITS) - 1
+SEQ_BITS: Final = 40
+_SEQ_MASK: Final = (1 << 40) - 1
 
-PROCESS_BITS = 20
-_PROCESS_MASK = (1 << PROCESS_BITS) - 1
+PROCESS_BITS: Final = 20
+_PROCESS_MASK: Final = (1 << 20) - 1
 
 
 def message_id(origin: int, seq: int) -> MessageId:
@@ -61,12 +61,14 @@ def process_of(timestamp: Stamp) -> int:
 
 # The kinds of packet fields. The wire codec, golden scripts, fingerprints and equality
 # are all derived from these.
-INT = "int"
-ID = "id"
-STAMP = "stamp"
-INTS = "ints"
-TEXT = "text"
-MESSAGE = "message"
+INT: Final = 0
+ID: Final = 1
+STAMP: Final = 2
+INTS: Final = 3
+TEXT: Final = 4
+MESSAGE: Final = 5
+
+Fields = tuple[tuple[str, int], ...]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -79,7 +81,7 @@ class Packet:
 
     __slots__ = ()
 
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    FIELDS: ClassVar[Fields] = ()
 
     def detail(self) -> str | None:
         """What the trace says of this packet beyond its type: a small JSON object."""

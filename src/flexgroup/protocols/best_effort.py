@@ -13,7 +13,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Layer
-from flexgroup.core.message import MESSAGE, Message, Packet
+from flexgroup.core.message import MESSAGE, Fields, Message, Packet
 
 
 @final
@@ -21,7 +21,7 @@ class Data(Packet):
     """(DATA, m)."""
 
     __slots__ = ("m",)
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE),)
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
 
     def __init__(self, m: Message) -> None:
         self.m = m

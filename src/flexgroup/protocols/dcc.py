@@ -22,11 +22,11 @@ Differs from the published algorithm:
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INT, INTS, MESSAGE, Message, Packet
+from flexgroup.core.message import INT, INTS, MESSAGE, Fields, Message, Packet
 from flexgroup.protocols.edge_clock import (
     apply_changes,
     changes,
@@ -36,8 +36,8 @@ from flexgroup.protocols.edge_clock import (
     raise_to,
 )
 
-SLOW = 0
-FAST = 1
+SLOW: Final = 0
+FAST: Final = 1
 
 
 @final
@@ -45,7 +45,7 @@ class Enter(Packet):
     """m with mode = bottom: an external message, from the client."""
 
     __slots__ = ("m",)
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE),)
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
 
     def __init__(self, m: Message) -> None:
         self.m = m
@@ -56,7 +56,7 @@ class Hop(Packet):
     """m with m.src, m.mode, m.EVC and the node that decided the visits to intermediates."""
 
     __slots__ = ("decider", "evc", "m", "mode", "src")
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (
+    FIELDS: ClassVar[Fields] = (
         ("m", MESSAGE),
         ("src", INT),
         ("decider", INT),
@@ -64,9 +64,7 @@ class Hop(Packet):
         ("evc", INTS),
     )
 
-    def __init__(
-        self, m: Message, src: int, decider: int, mode: int, evc: tuple[int, ...]
-    ) -> None:
+    def __init__(self, m: Message, src: int, decider: int, mode: int, evc: tuple[int, ...]) -> None:
         self.m = m
         self.src = src
         self.decider = decider
@@ -82,7 +80,7 @@ class ReducedHop(Packet):
     """The same with the reduced clock of section 7.3."""
 
     __slots__ = ("changed", "decider", "m", "mode", "src")
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (
+    FIELDS: ClassVar[Fields] = (
         ("m", MESSAGE),
         ("src", INT),
         ("decider", INT),
@@ -127,15 +125,23 @@ class Dcc(Layer):
         self.send((m.destinations[0],), Enter(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Hop):
+        if isinstance(packet, Hop) and self.is_possible(packet):
             self.b.append(packet)
         elif isinstance(packet, ReducedHop):
             self.b.append(self.restore_clock(sender, packet))
-        elif isinstance(packet, Enter):
+        elif isinstance(packet, Enter) and packet.m.destinations[:1] == (self.process,):
             self.enter(packet.m)
         else:
             raise self.refuse(sender, packet)
         self.handle_enabled()
+
+    def is_possible(self, m: Hop) -> bool:
+        """Not in the paper: m came from below, is on its way up, and has a whole clock."""
+        return (
+            m.src == m.m.destinations[0] < self.process <= m.m.destinations[-1]
+            and m.src <= m.decider < self.process
+            and len(m.evc) == len(self.EVC)
+        )
 
     def enter(self, m: Message) -> None:
         """This node is m.src: it decides the visits to all other destinations."""
@@ -202,5 +208,8 @@ class Dcc(Layer):
     def restore_clock(self, sender: int, packet: ReducedHop) -> Hop:
         before = self.last_received.get(sender) or (0,) * len(self.EVC)
         evc = apply_changes(before, packet.changed)
+        hop = Hop(packet.m, packet.src, packet.decider, packet.mode, evc)
+        if not self.is_possible(hop):
+            raise self.refuse(sender, packet)
         self.last_received[sender] = evc
-        return Hop(packet.m, packet.src, packet.decider, packet.mode, evc)
+        return hop

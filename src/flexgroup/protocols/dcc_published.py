@@ -20,11 +20,11 @@ What is written is implemented; where the text is silent:
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INT, INTS, MESSAGE, Message, Packet
+from flexgroup.core.message import INT, INTS, MESSAGE, Fields, Message, Packet
 from flexgroup.protocols.edge_clock import (
     apply_changes,
     changes,
@@ -34,8 +34,8 @@ from flexgroup.protocols.edge_clock import (
     raise_to,
 )
 
-SLOW = 0
-FAST = 1
+SLOW: Final = 0
+FAST: Final = 1
 
 
 @final
@@ -43,7 +43,7 @@ class Enter(Packet):
     """m with mode = bottom: an external message, from the client."""
 
     __slots__ = ("m",)
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE),)
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
 
     def __init__(self, m: Message) -> None:
         self.m = m
@@ -54,7 +54,7 @@ class Hop(Packet):
     """m with m.src, m.mode and m.EVC, from another node."""
 
     __slots__ = ("evc", "m", "mode", "src")
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (
+    FIELDS: ClassVar[Fields] = (
         ("m", MESSAGE),
         ("src", INT),
         ("mode", INT),
@@ -76,7 +76,7 @@ class ReducedHop(Packet):
     """The same with the reduced clock."""
 
     __slots__ = ("changed", "m", "mode", "src")
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (
+    FIELDS: ClassVar[Fields] = (
         ("m", MESSAGE),
         ("src", INT),
         ("mode", INT),
@@ -97,6 +97,8 @@ class DccPublished(Layer):
     __slots__ = ("EVC", "b", "cacheEVC", "incoming", "last_received", "last_sent", "reduced")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
+    """What it promises; that the promise is broken is for the checks to find."""
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Enter, Hop, ReducedHop)
     OPTIONS: ClassVar[tuple[str, ...]] = ("rv",)
 
@@ -117,15 +119,21 @@ class DccPublished(Layer):
         self.send((m.destinations[0],), Enter(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Enter):
+        if isinstance(packet, Enter) and packet.m.destinations[:1] == (self.process,):
             self.deliver_and_forward(Hop(packet.m, self.process, SLOW, ()), external=True)
-        elif isinstance(packet, Hop):
+        elif isinstance(packet, Hop) and self.is_possible(packet):
             self.b.append(packet)
         elif isinstance(packet, ReducedHop):
             self.b.append(self.restore_clock(sender, packet))
         else:
             raise self.refuse(sender, packet)
         self.handle_enabled()
+
+    def is_possible(self, m: Hop) -> bool:
+        """Not in the paper: m came from below, is on its way up, and has a whole clock."""
+        return m.src == m.m.destinations[0] < self.process <= m.m.destinations[-1] and len(
+            m.evc
+        ) == len(self.EVC)
 
     def handle_enabled(self) -> None:
         """Lines 8 to 19 of algorithm 4.2."""
@@ -214,5 +222,8 @@ class DccPublished(Layer):
     def restore_clock(self, sender: int, packet: ReducedHop) -> Hop:
         before = self.last_received.get(sender) or (0,) * len(self.EVC)
         evc = apply_changes(before, packet.changed)
+        hop = Hop(packet.m, packet.src, packet.mode, evc)
+        if not self.is_possible(hop):
+            raise self.refuse(sender, packet)
         self.last_received[sender] = evc
-        return Hop(packet.m, packet.src, packet.mode, evc)
+        return hop

@@ -19,7 +19,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import ID, MESSAGE, NO_MESSAGE, Message, MessageId, Packet
+from flexgroup.core.message import ID, MESSAGE, NO_MESSAGE, Fields, Message, MessageId, Packet
 
 
 @final
@@ -27,7 +27,7 @@ class Forward(Packet):
     """(m), from the origin or from the previous destination."""
 
     __slots__ = ("m",)
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE),)
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
 
     def __init__(self, m: Message) -> None:
         self.m = m
@@ -38,7 +38,7 @@ class End(Packet):
     """(m.END), from the last destination."""
 
     __slots__ = ("m",)
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", ID),)
+    FIELDS: ClassVar[Fields] = (("m", ID),)
 
     def __init__(self, m: MessageId) -> None:
         self.m = m
@@ -62,7 +62,7 @@ class DelporteFauconnier(Layer):
         self.send((m.destinations[0],), Forward(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Forward):
+        if isinstance(packet, Forward) and self.process in packet.m.destinations:
             if self.waiting_for == NO_MESSAGE:
                 self.handle(packet.m)
             else:

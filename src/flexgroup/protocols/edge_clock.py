@@ -53,12 +53,16 @@ def changes(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def apply_changes(before: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
-    """The inverse of `changes`. Raises IndexError where a peer names an edge that is not there."""
+    """The inverse of `changes`; empty where a peer sent what `changes` cannot produce."""
     after = list(before)
     position = 0
+    if len(reduced) % 2:
+        return ()
     for index in range(0, len(reduced), 2):
         position += reduced[index]
         folded = reduced[index + 1]
+        if position >= len(after):
+            return ()
         after[position] += -(folded + 1) // 2 if folded & 1 else folded // 2
         position += 1
     return tuple(after)

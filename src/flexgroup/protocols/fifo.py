@@ -13,7 +13,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INT, MESSAGE, Message, Packet
+from flexgroup.core.message import INT, MESSAGE, Fields, Message, Packet
 
 
 @final
@@ -21,7 +21,7 @@ class Numbered(Packet):
     """(DATA, m, number): the number-th message of the sender to this destination."""
 
     __slots__ = ("m", "number")
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE), ("number", INT))
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("number", INT))
 
     def __init__(self, m: Message, number: int) -> None:
         self.m = m
@@ -54,8 +54,10 @@ class Fifo(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Numbered):
             raise self.refuse(sender, packet)
-        self.early[sender, packet.number] = packet.m
         turn = self.next.get(sender, 0)
+        if packet.number < turn:
+            raise self.refuse(sender, packet)
+        self.early[sender, packet.number] = packet.m
         while (sender, turn) in self.early:
             self.deliver(self.early.pop((sender, turn)))
             turn += 1

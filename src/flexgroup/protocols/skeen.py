@@ -26,6 +26,7 @@ from flexgroup.core.message import (
     ID,
     MESSAGE,
     STAMP,
+    Fields,
     Message,
     MessageId,
     Packet,
@@ -40,7 +41,7 @@ class Start(Packet):
     """(START, m)."""
 
     __slots__ = ("m",)
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", MESSAGE),)
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
 
     def __init__(self, m: Message) -> None:
         self.m = m
@@ -51,7 +52,7 @@ class LocalTs(Packet):
     """(LOCAL-TS, m, ts)."""
 
     __slots__ = ("m", "ts")
-    FIELDS: ClassVar[tuple[tuple[str, str], ...]] = (("m", ID), ("ts", STAMP))
+    FIELDS: ClassVar[Fields] = (("m", ID), ("ts", STAMP))
 
     def __init__(self, m: MessageId, ts: Stamp) -> None:
         self.m = m
@@ -59,7 +60,7 @@ class LocalTs(Packet):
 
 
 class Skeen(Layer):
-    __slots__ = ("clock", "final", "highest", "local", "messages", "pending", "received")
+    __slots__ = ("clock", "final", "local", "messages", "pending", "proposed")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
@@ -73,10 +74,8 @@ class Skeen(Layer):
         # Not in the paper: `local` and `final` lose a message when it is delivered, so
         # the set `del` is not needed.
         self.messages: dict[MessageId, Message] = {}
-        self.received: dict[MessageId, int] = {}
-        """How many LOCAL-TS came for a message that has no final timestamp yet."""
-        self.highest: dict[MessageId, Stamp] = {}
-        """The highest of them."""
+        self.proposed: dict[MessageId, tuple[Stamp, ...]] = {}
+        """The timestamps received for a message that has no final one yet."""
         self.pending: list[tuple[Stamp, MessageId]] = []
         """Undelivered messages by final timestamp, or by local where final is unknown."""
 
@@ -86,10 +85,14 @@ class Skeen(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, LocalTs):
             self.on_local_ts(packet.m, packet.ts)
-        elif isinstance(packet, Start):
+        elif isinstance(packet, Start) and self.is_new(packet.m):
             self.on_start_of(packet.m)
         else:
             raise self.refuse(sender, packet)
+
+    def is_new(self, m: Message) -> bool:
+        """Not in the paper: m is for this process, which has not heard of it yet."""
+        return self.process in m.destinations and m.id not in self.messages
 
     def on_start_of(self, m: Message) -> None:
         self.clock += 1
@@ -100,18 +103,15 @@ class Skeen(Layer):
         self.send(m.destinations, LocalTs(m.id, ts))
 
     def on_local_ts(self, m: MessageId, ts: Stamp) -> None:
-        received = self.received.get(m, 0) + 1
-        self.received[m] = received
-        if ts > self.highest.get(m, -1):
-            self.highest[m] = ts
+        proposed = (*self.proposed.get(m, ()), ts)
+        self.proposed[m] = proposed
         message = self.messages.get(m)
-        if message is not None and received == len(message.destinations):
+        if message is not None and len(proposed) == len(message.destinations):
             self.on_all_local_ts(m)
 
     def on_all_local_ts(self, m: MessageId) -> None:
         """LOCAL-TS came from all destinations of m."""
-        final = self.highest.pop(m)
-        del self.received[m]
+        final = max(self.proposed.pop(m))
         self.final[m] = final
         if clock_of(final) > self.clock:
             self.clock = clock_of(final)

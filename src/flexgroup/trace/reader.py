@@ -81,6 +81,14 @@ def _same_type(actual: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(actual == wanted)
 
 
+def read_run(directory: Path, name: str) -> Run:
+    """The run of this name."""
+    path = directory / "runs" / f"{name}.parquet"
+    if not path.exists():
+        raise UsageError(f"'{directory}' holds no run '{name}'")
+    return _runs_of(path)[0]
+
+
 def read_runs(directory: Path) -> list[Run]:
     """All runs of a trace set, sorted by name."""
     if not directory.is_dir():
@@ -93,17 +101,23 @@ def read_runs(directory: Path) -> list[Run]:
         )
     runs: dict[str, Run] = {}
     for path in files:
-        for row in read_table(path, schema.RUN_COLUMNS).to_pylist():
-            run = Run(**{name: row.get(name) for name in schema.RUN_COLUMNS.names})
-            if run.schema_version > schema.VERSION:
-                raise UsageError(
-                    f"'{path}' was written by a newer version (schema {run.schema_version}, "
-                    f"this one reads {schema.VERSION}); upgrade flexgroup"
-                )
+        for run in _runs_of(path):
             if run.run in runs:
                 raise UsageError(f"'{path}' describes run '{run.run}' again; keep one of them")
             runs[run.run] = run
     return [runs[name] for name in sorted(runs)]
+
+
+def _runs_of(path: Path) -> list[Run]:
+    rows = read_table(path, schema.RUN_COLUMNS).to_pylist()
+    runs = [Run(**{name: row.get(name) for name in schema.RUN_COLUMNS.names}) for row in rows]
+    for run in runs:
+        if run.schema_version > schema.VERSION:
+            raise UsageError(
+                f"'{path}' was written by a newer version (schema {run.schema_version}, "
+                f"this one reads {schema.VERSION}); upgrade flexgroup"
+            )
+    return runs
 
 
 def read_events(

@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.message import NO_MESSAGE, Message, Packet
-from flexgroup.trace.rows import new_event_log
+from flexgroup.trace.rows import EventLog, new_event_log
 
 # The numbers of the kinds of events in rows: positions in `schema.KINDS`.
 MULTICAST: Final = 0
@@ -42,11 +42,17 @@ class Sink:
 
 
 class Recorder:
-    """Counts the steps of each process and logs its events."""
+    """Counts the steps of each process and logs its events.
+
+    Sends and receives, which are most of a trace, have logs of their own so that a sink
+    need not sort them out.
+    """
 
     def __init__(self, processes: int, sink: Sink | None, block: int = 1 << 18) -> None:
         self.steps = [0] * processes
-        self.log = new_event_log()
+        self.sends = new_event_log()
+        self.receives = new_event_log()
+        self.others = new_event_log()
         self._sink = sink
         self._block = block
         self._labels: list[tuple[str | None, str | None]] = [(None, None)]
@@ -78,13 +84,13 @@ class Recorder:
             self._set_numbers[m.destinations] = number
             self._sets.append(m.destinations)
         step = self.next_step(process)
-        self.log.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, payload_bytes, 0, 0)
+        self.others.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, payload_bytes, 0, 0)
 
     def deliver(
         self, process: int, time: int, message: int, depth: int, payload_bytes: int
     ) -> None:
         step = self.next_step(process)
-        self.log.add(
+        self.others.add(
             DELIVER, process, step, time, message, 0, NO_LABEL, depth, 0, payload_bytes, 0, 0
         )
 
@@ -92,13 +98,18 @@ class Recorder:
         """An event that concerns no message: a crash, a suspicion, a timer, ..."""
         label = self.label(None, detail)
         step = self.next_step(process)
-        self.log.add(kind, process, step, time, NO_MESSAGE, peer, label, 0, 0, 0, 0, 0)
+        self.others.add(kind, process, step, time, NO_MESSAGE, peer, label, 0, 0, 0, 0, 0)
 
     def flush_if_full(self) -> None:
-        if self.log.count >= self._block:
-            self.flush()
+        for log in (self.sends, self.receives, self.others):
+            if log.count >= self._block:
+                self._drain(log)
 
     def flush(self) -> None:
-        rows = self.log.drain()
+        for log in (self.sends, self.receives, self.others):
+            self._drain(log)
+
+    def _drain(self, log: EventLog) -> None:
+        rows = log.drain()
         if self._sink is not None and rows:
             self._sink.take(rows, self._labels, self._sets)

@@ -8,6 +8,7 @@ written last, so a run that is listed is whole.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -31,8 +32,19 @@ _ABOUT_PACKETS = frozenset({schema.SEND, schema.RECEIVE})
 _ABOUT_MESSAGES = frozenset({schema.MULTICAST, schema.DELIVER}) | _ABOUT_PACKETS
 _WITH_DEPTH = frozenset({schema.DELIVER}) | _ABOUT_PACKETS
 
-_DICTIONARY_COLUMNS = ["run", "process", "origin", "peer", "packet", "depth", "detail"]
+_TEXT_COLUMNS = ["run", "packet", "detail"]
 _DELTA_COLUMNS = ["step", "time", "seq", "sent"]
+
+# Texts are handed over as dictionaries, which the Parquet writer takes as they are: written
+# as plain texts, they would be looked up again row by row. In the file they are strings.
+_WRITTEN_COLUMNS = pa.schema(
+    [
+        field.with_type(pa.dictionary(pa.int32(), field.type))
+        if field.name in _TEXT_COLUMNS
+        else field
+        for field in schema.EVENT_COLUMNS
+    ]
+)
 
 Labels = list[tuple[str | None, str | None]]
 DestinationSets = list[tuple[int, ...]]
@@ -69,7 +81,6 @@ class TraceWriter(Sink):
         self.directory = directory
         self.run = run
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self.rows = 0
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -84,15 +95,9 @@ class TraceWriter(Sink):
             self.abandon()
 
     def take(self, rows: bytes, labels: Labels, destination_sets: DestinationSets) -> None:
-        block = np.frombuffer(rows, dtype="<i8").reshape(-1, WIDTH)
-        self.rows += len(block)
-        for number, kind in enumerate(schema.KINDS):
-            chosen = np.flatnonzero(block[:, KIND] == number)
-            if len(chosen):
-                part = block[chosen]
-                self._writer(kind).write_table(
-                    event_table(self.run, kind, part, labels, destination_sets)
-                )
+        for kind, block in blocks_by_kind(rows):
+            table = event_table(self.run, kind, block, labels, destination_sets)
+            self._writer(kind).write_table(table)
 
     def close(self, description: dict[str, object]) -> None:
         """Give the files their final names and write the row that describes the run."""
@@ -123,10 +128,10 @@ class TraceWriter(Sink):
             path.parent.mkdir(parents=True, exist_ok=True)
             writer = self._writers[kind] = pq.ParquetWriter(
                 path,
-                schema.EVENT_COLUMNS,
+                _WRITTEN_COLUMNS,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=_DICTIONARY_COLUMNS,
+                use_dictionary=_TEXT_COLUMNS,
                 column_encoding=dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
                 write_statistics=["run", "process", "step", "time"],
                 store_schema=False,
@@ -144,63 +149,72 @@ def write_run(directory: Path, run: str, description: dict[str, object]) -> None
     path.replace(directory / "runs" / run_file(run))
 
 
+def blocks_by_kind(rows: bytes) -> Iterator[tuple[str, Ints]]:
+    """Rows of the event log as (kind, columns), one for each kind that occurs."""
+    block = np.frombuffer(rows, dtype="<i8").reshape(-1, WIDTH)
+    if block[0, KIND] == block[-1, KIND] and not np.ptp(block[:, KIND]):
+        yield schema.KINDS[block[0, KIND]], np.ascontiguousarray(block.T)
+        return
+    for number in np.unique(block[:, KIND]):
+        chosen = block[block[:, KIND] == number]
+        yield schema.KINDS[number], np.ascontiguousarray(chosen.T)
+
+
 def event_table(
-    run: str, kind: str, rows: Ints, labels: Labels, destination_sets: DestinationSets
+    run: str, kind: str, block: Ints, labels: Labels, destination_sets: DestinationSets
 ) -> pa.Table:
-    """Rows of one kind as a table of the trace schema."""
-    count = len(rows)
+    """The columns of one kind, one row of `block` each, as a table of the trace schema."""
+    count = block.shape[1]
     columns: dict[str, pa.Array] = {
-        "run": pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [run]),
-        "process": _narrow(rows, PROCESS),
-        "step": _wide(rows, STEP),
-        "time": _wide(rows, TIME),
+        "run": pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([run])),
+        "process": _narrow(block[PROCESS]),
+        "step": pa.array(block[STEP]),
+        "time": pa.array(block[TIME]),
     }
     if kind in _ABOUT_MESSAGES:
-        message = rows[:, MESSAGE]
+        message = block[MESSAGE]
         none = message < 0
-        columns["origin"] = pa.array((message >> SEQ_BITS).astype(np.int32), mask=none)
-        columns["seq"] = pa.array(message & ((1 << SEQ_BITS) - 1), mask=none)
-        columns["payload_bytes"] = _narrow(rows, PAYLOAD)
+        mask = none if none.any() else None
+        columns["origin"] = pa.array((message >> SEQ_BITS).astype(np.int32), mask=mask)
+        columns["seq"] = pa.array(message & ((1 << SEQ_BITS) - 1), mask=mask)
+        columns["payload_bytes"] = _narrow(block[PAYLOAD])
     if kind in _WITH_DEPTH:
-        columns["depth"] = _narrow(rows, DEPTH)
+        columns["depth"] = _narrow(block[DEPTH])
     if kind in _ABOUT_PACKETS:
-        columns["header_bytes"] = _narrow(rows, HEADER)
+        columns["header_bytes"] = _narrow(block[HEADER])
     if kind in _ABOUT_PACKETS or kind == schema.SUSPECT:
-        columns["peer"] = _narrow(rows, PEER)
+        columns["peer"] = _narrow(block[PEER])
     if kind == schema.RECEIVE:
-        columns["sent"] = _wide(rows, SENT)
-        columns["queued"] = _wide(rows, QUEUED)
+        columns["sent"] = pa.array(block[SENT])
+        columns["queued"] = pa.array(block[QUEUED])
     if kind == schema.MULTICAST:
-        columns["destinations"] = _lists(rows, destination_sets)
+        sets = pa.array(destination_sets, pa.list_(pa.int32()))
+        columns["destinations"] = sets.take(_narrow(block[LABEL]))
     else:
-        columns["packet"] = _texts(rows, [packet for packet, _ in labels])
-        columns["detail"] = _texts(rows, [detail for _, detail in labels])
-    arrays = []
-    for field in schema.EVENT_COLUMNS:
-        array = columns.get(field.name)
-        if array is None:
-            array = pa.nulls(count, field.type)
-        elif isinstance(array, pa.DictionaryArray):
-            array = array.cast(field.type)
-        arrays.append(array)
-    return pa.Table.from_arrays(arrays, schema=schema.EVENT_COLUMNS)
+        columns["packet"] = _texts(block[LABEL], [packet for packet, _ in labels])
+        columns["detail"] = _texts(block[LABEL], [detail for _, detail in labels])
+    arrays = [
+        columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+        for field in _WRITTEN_COLUMNS
+    ]
+    return pa.Table.from_arrays(arrays, schema=_WRITTEN_COLUMNS)
 
 
-def _narrow(rows: Ints, column: int) -> pa.Array:
-    return pa.array(rows[:, column].astype(np.int32))
+def _narrow(column: Ints) -> pa.Array:
+    return pa.array(column.astype(np.int32))
 
 
-def _wide(rows: Ints, column: int) -> pa.Array:
-    return pa.array(np.ascontiguousarray(rows[:, column]))
-
-
-def _texts(rows: Ints, texts: list[str | None]) -> pa.Array:
-    return pa.array(texts, pa.string()).take(pa.array(rows[:, LABEL].astype(np.int32)))
-
-
-def _lists(rows: Ints, destination_sets: DestinationSets) -> pa.Array:
-    return pa.array(destination_sets, pa.list_(pa.int32())).take(
-        pa.array(rows[:, LABEL].astype(np.int32))
+def _texts(numbers: Ints, texts: list[str | None]) -> pa.Array:
+    """The text of each number, as a dictionary with each text once."""
+    distinct = sorted({text for text in texts if text is not None})
+    code_of = {text: code for code, text in enumerate(distinct)}
+    codes = np.array([code_of.get(text, -1) if text is not None else -1 for text in texts])
+    chosen = codes[numbers].astype(np.int32)
+    none = chosen < 0
+    if none.all():
+        return pa.nulls(len(numbers), pa.dictionary(pa.int32(), pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(chosen, mask=none if none.any() else None), pa.array(distinct, pa.string())
     )
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from math import log
 from random import Random
+from typing import Final
 
 from flexgroup.core.message import Message, message_id, origin_of
+from flexgroup.workloads.workload import Workload
 from flexgroup.worlds.simulator.engine import Application, Simulation
 from flexgroup.worlds.simulator.events import Answer, NextCast
-from flexgroup.workloads.workload import Workload
 
-SECOND = 1_000_000_000
+SECOND: Final = 1_000_000_000
 
-START_SPREAD = 1000
+START_SPREAD: Final = 1000
 """Clients start within this many nanoseconds, so that no two move in lockstep by accident."""
 
 

@@ -10,7 +10,7 @@ nothing that is taken later can change it.
 from __future__ import annotations
 
 from random import Random
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -55,12 +55,12 @@ from flexgroup.worlds.simulator.events import (
 from flexgroup.worlds.simulator.faults import FaultPlan
 from flexgroup.worlds.simulator.network import Network
 
-NEVER = 1 << 62
+NEVER: Final = 1 << 61
 
-TICK = 1_000_000
+TICK: Final = 1_000_000
 """A timer tick in nanoseconds."""
 
-DEPTHS_KEPT = 1 << 16
+DEPTHS_KEPT: Final = 1 << 16
 """Of how many messages a process remembers the depth at which it last heard of them."""
 
 
@@ -140,7 +140,7 @@ class Simulation:
             Host(process, factory.build(process), self._next_crash(process, 0))
             for process in range(self._total)
         ]
-        self._last_arrival: dict[int, int] = {}
+        self._last_arrivals: list[list[int]] = [[] for _ in range(self._total)]
         self._timer_number = 0
         self._unreliable = network.loss > 0 or network.duplication > 0 or bool(faults.partitions)
         self._plan_faults()
@@ -204,7 +204,7 @@ class Simulation:
         if not host.up or finish > host.crash_at:
             return
         recorder = self.recorder
-        recorder.log.add(
+        recorder.receives.add(
             RECEIVE,
             arrival.target,
             recorder.next_step(arrival.target),
@@ -295,7 +295,7 @@ class Simulation:
             if departure > host.crash_at:
                 return
             step = recorder.next_step(source)
-            recorder.log.add(
+            recorder.sends.add(
                 SEND,
                 source,
                 step,
@@ -320,11 +320,13 @@ class Simulation:
 
     def _schedule(self, arrival: Arrival) -> None:
         if self.network.fifo:
-            channel = arrival.source * self._total + arrival.target
-            earliest = self._last_arrival.get(channel, 0)
-            if arrival.time < earliest:
-                arrival.time = earliest
-            self._last_arrival[channel] = arrival.time
+            last = self._last_arrivals[arrival.source]
+            if not last:
+                last = [0] * self._total
+                self._last_arrivals[arrival.source] = last
+            if arrival.time < last[arrival.target]:
+                arrival.time = last[arrival.target]
+            last[arrival.target] = arrival.time
         self.queue.push(arrival)
 
     def _send_unreliably(

@@ -9,12 +9,13 @@ nothing. Clients are outside the system and cost nothing.
 from __future__ import annotations
 
 from random import Random
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.message import Packet
 
-JITTER_VALUES = 1024
+JITTER_VALUES: Final = 1024
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

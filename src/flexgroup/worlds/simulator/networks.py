@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
@@ -63,7 +64,8 @@ def parse_network(spec: str) -> Network:
         if not equals or key not in NetworkOptions.__dataclass_fields__:
             known = ", ".join(NetworkOptions.__dataclass_fields__)
             raise UsageError(f"network '{spec}': '{part}' is not option=value; options: {known}")
-        options = replace(options, **{key: _value(spec, key, value)})
+        chosen: dict[str, Any] = {key: _value(spec, key, value)}
+        options = replace(options, **chosen)
     return Network(
         spec,
         _region_delays(name, options.delay),

@@ -21,7 +21,7 @@ from flexgroup.worlds.simulator.networks import channel_guarantees, parse_networ
 
 EVENTS_AT_ONCE = 20_000
 
-MOST_PROCESSES = 1 << 14
+MOST_PROCESSES = 1 << 12
 
 Progress = Callable[[float], None]
 """Told the share of the simulated duration that has passed, from 0 to 1."""

@@ -1,0 +1,64 @@
+"""The command `flexgroup`: finds the subcommand, runs it, and turns errors into one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from flexgroup import __version__
+from flexgroup.cli import demo, protocols, replay, simulate
+from flexgroup.core.errors import FlexGroupError
+
+FINE = 0
+VIOLATED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+COMMANDS = (protocols, simulate, replay, demo)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a bad option in one line, like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        fail(f"{message}; see {self.prog} --help")
+        sys.exit(BAD_INPUT)
+
+
+def fail(message: str) -> None:
+    print(f"flexgroup: error: {message}", file=sys.stderr)
+
+
+def build_parser() -> Parser:
+    parser = Parser(
+        prog="flexgroup",
+        description="Ordered messaging between processes: run, simulate, check and measure it.",
+        epilog="Exit codes: 0 fine, 1 a property is violated, 2 bad input.",
+    )
+    parser.add_argument("--version", action="version", version=f"flexgroup {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except FlexGroupError as error:
+        fail(str(error))
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        fail("interrupted; nothing half-written was kept")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output, such as `head`, has seen enough.
+        sys.stderr.close()
+        return FINE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""`flexgroup protocols`: the table of protocols."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+
+
+def add_to(commands: Commands) -> None:
+    declare(commands, "protocols", run, "list the protocols", "flexgroup protocols")
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.core.guarantees import names
+    from flexgroup.protocols.catalogue import PROTOCOLS
+
+    rows = [
+        {
+            "name": protocol.name,
+            "options": list(protocol.layer.OPTIONS),
+            "summary": protocol.summary,
+            "needs": names(protocol.layer.NEEDS),
+            "gives": names(protocol.layer.GIVES),
+            "keeps": names(protocol.layer.KEEPS),
+            "faults": protocol.faults,
+            "genuine": protocol.genuine,
+            "source": protocol.source,
+        }
+        for protocol in PROTOCOLS.values()
+    ]
+    if options.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['name']:14} {row['summary']}")
+        print(f"{'':14} needs {row['needs']}; gives {row['gives']}; keeps {row['keeps']}")
+        print(f"{'':14} faults tolerated: {row['faults']}; genuine: {row['genuine']}")
+        if row["options"]:
+            forms = ", ".join(f"{row['name']}/{option}" for option in row["options"])
+            print(f"{'':14} options: {forms}")
+        print(f"{'':14} source: {row['source']}\n")
+    return 0

@@ -1,0 +1,82 @@
+"""`flexgroup replay`: run a script, or a recorded trace, through the same code again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+from flexgroup.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "replay",
+        run,
+        "run a script step by step, or a recorded trace through the same code",
+        "flexgroup replay tests/scripts/dcc_published_cycle.txt",
+    )
+    parser.add_argument("path", type=Path, help="a script, or the directory of a trace set")
+
+
+def run(options: argparse.Namespace) -> int:
+    path: Path = options.path
+    if not path.exists():
+        raise UsageError(f"'{path}' does not exist; give a script or the directory of a trace set")
+    return replay_traces(options) if path.is_dir() else replay_script(options)
+
+
+def replay_script(options: argparse.Namespace) -> int:
+    from flexgroup.testing.script import Script, parse
+
+    try:
+        text = options.path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError):
+        raise UsageError(f"'{options.path}' is not a text; give a script") from None
+    script = Script()
+    steps = []
+    for block in parse(text):
+        for command in block.commands:
+            try:
+                answer = script.run(command)
+            except UsageError as error:
+                raise UsageError(f"{options.path}, line {block.line}: {error}") from None
+            steps.append({"command": command, "answer": answer})
+            if not options.json:
+                print(command)
+                print("\n".join(answer))
+    if not steps:
+        raise UsageError(f"'{options.path}' holds no command; see docs/scripts.md")
+    if options.json:
+        print_json({"steps": steps, "violated": script.violated})
+    return 1 if script.violated else 0
+
+
+def replay_traces(options: argparse.Namespace) -> int:
+    from flexgroup.core.codec import Codec
+    from flexgroup.protocols.catalogue import parse_stack
+    from flexgroup.trace.reader import read_runs
+    from flexgroup.trace.replay import replay
+
+    results = []
+    for row in read_runs(options.path):
+        plan = parse_stack(row.stack)
+        size = row.processes
+        result = replay(
+            options.path,
+            row,
+            lambda process, plan=plan, size=size: plan.build(process, size),  # type: ignore[misc]
+            Codec(plan.layers),
+        )
+        results.append({"run": row.run, "events": result.events, "divergence": result.divergence})
+        if not options.json:
+            agrees = "agrees" if result.divergence is None else f"DIVERGES: {result.divergence}"
+            print(f"{row.run}: {result.events} events replayed, {agrees}")
+    if options.json:
+        print_json(results)
+    return 1 if any(result["divergence"] for result in results) else 0

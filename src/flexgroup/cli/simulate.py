@@ -1,0 +1,148 @@
+"""`flexgroup simulate`: run a stack in the simulator, record it, check what it promises."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+    from flexgroup.properties.verdict import Verdict
+    from flexgroup.trace.history import History
+    from flexgroup.worlds.simulator.scenario import Outcome, Progress, Scenario
+
+EXAMPLE = (
+    "flexgroup simulate --protocol skeen --processes 16 --workload random:4 --clients 64 "
+    "--duration 0.2 --seed 7 --network lan --out runs/first"
+)
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands, "simulate", run, "simulate a protocol, record the trace and check it", EXAMPLE
+    )
+    add = parser.add_argument
+    add(
+        "--protocol", "--stack", required=True, dest="stack", metavar="P",
+        help="a protocol or a stack of them, lowest first: skeen, dcc/rv, 'fifo dcc'",
+    )  # fmt: skip
+    add("--processes", type=int, default=16, metavar="N", help="how many processes (16)")
+    add("--clients", type=int, default=16, metavar="N", help="how many clients multicast (16)")
+    add(
+        "--workload", default="random:4", metavar="W",
+        help="random:K, random:N, tpcc, partitioned:GxC, broadcast, any with @SHARE (random:4)",
+    )  # fmt: skip
+    add(
+        "--network", default="lan", metavar="N",
+        help="unit, lan, wan or neko, with options: lan:delay=50us,fifo=no,loss=0.01 (lan)",
+    )  # fmt: skip
+    add("--duration", type=float, default=1.0, metavar="S", help="virtual seconds (1)")
+    add("--drain", type=float, default=10.0, metavar="S", help="at most this long to finish (10)")
+    add("--rate", type=float, default=0.0, metavar="R",
+        help="multicasts per second and client in an open loop; else the loop is closed")  # fmt: skip
+    add("--seed", type=int, default=1, help="fixes everything (1)")
+    add("--out", type=Path, metavar="DIR", help="write the trace into this trace set")
+    add("--force", action="store_true", help="overwrite the same run in the trace set")
+    add("--check", choices=("promised", "all", "none"), default="promised",
+        help="which properties to check after the run (promised)")  # fmt: skip
+    faults = parser.add_argument_group("faults")
+    add = faults.add_argument
+    add("--crash", action="append", default=[], metavar="P@T", help="3@1.5s")
+    add("--recover", action="append", default=[], metavar="P@T", help="3@2s")
+    add("--partition", action="append", default=[], metavar="SIDES@T-T",
+        help="'0,1|2,3@1s-2s': held till it heals; with !drop at the end, lost")  # fmt: skip
+    add("--suspect", action="append", default=[], metavar="P:Q@T-T",
+        help="0:3@1s-1.2s: P suspects Q wrongly")  # fmt: skip
+    add("--detection", metavar="T", help="crashes are noticed by all after this time")
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.cli.verdicts import any_violated, check_run, read_back
+    from flexgroup.worlds.simulator.fault_plans import Faults
+    from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
+
+    scenario = Scenario(
+        " ".join(options.stack.lower().split()),
+        options.processes,
+        options.clients,
+        options.workload,
+        options.network,
+        options.duration,
+        options.seed,
+        options.rate,
+        options.drain,
+        Faults(
+            tuple(options.crash),
+            tuple(options.recover),
+            tuple(options.partition),
+            tuple(options.suspect),
+            options.detection,
+        ),
+    )
+    with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
+        if options.out is not None:
+            outcome = record_scenario(scenario, options.out, options.force, progress)
+            history = read_back(options.out, outcome.run) if options.check != "none" else None
+        else:
+            outcome, history = _run_in_memory(scenario, progress)
+    verdicts: list[Verdict] = []
+    if history is not None and options.check != "none":
+        verdicts = check_run(scenario, history, everything=options.check == "all")
+    _show(options, outcome, history, verdicts)
+    return 1 if any_violated(verdicts) else 0
+
+
+def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[Outcome, History]:
+    from flexgroup.trace.collector import Collector
+    from flexgroup.worlds.simulator.scenario import run_scenario
+
+    collector = Collector()
+    outcome = run_scenario(scenario, collector, progress)
+    return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)
+
+
+def _show(
+    options: argparse.Namespace,
+    outcome: Outcome,
+    history: History | None,
+    verdicts: list[Verdict],
+) -> None:
+    from flexgroup.metrics.costs import costs
+
+    measured = costs(history) if history is not None else None
+    if options.json:
+        print_json(
+            {
+                **asdict(outcome),
+                "out": str(options.out) if options.out else None,
+                "costs": measured.to_json() if measured else None,
+                "verdicts": [verdict.to_json() for verdict in verdicts],
+            }
+        )
+        return
+    from flexgroup.cli.verdicts import print_verdicts
+
+    print(f"run {outcome.run}")
+    print(
+        f"  {outcome.multicasts} multicasts, {outcome.answered} answered, "
+        f"{outcome.deliveries} deliveries, {outcome.events} events; "
+        f"{'complete' if outcome.complete else 'cut short'}"
+    )
+    print(
+        f"  throughput {outcome.throughput:,.0f} messages/s, "
+        f"mean latency {outcome.mean_latency * 1000:.3f} ms"
+    )
+    if measured:
+        print(
+            f"  {measured.steps:.2f} steps, {measured.volume:.2f} packets a message, "
+            f"{measured.header_bytes:.1f} header bytes a packet, "
+            f"{measured.genuine_rate:.1%} genuine, {measured.fast_rate:.1%} fast"
+        )
+    print_verdicts(verdicts)
+    if options.out:
+        print(f"trace written to {options.out}")

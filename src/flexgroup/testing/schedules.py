@@ -1,0 +1,163 @@
+"""Random schedules of small systems: every order of arrivals is as good as another.
+
+A *system* is a number of processes and the destination sets of the messages that are
+cast. A *schedule* is a seed: in each step one packet in flight is chosen and arrives. A
+schedule that breaks a promise becomes a script that anybody can replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from random import Random
+
+from flexgroup.core.errors import FlexGroupError
+from flexgroup.core.message import Message
+from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.testing.bench import Bench, Channel
+from flexgroup.testing.orders import cycle, undelivered, wrongly_delivered
+
+Destinations = tuple[int, ...]
+
+CYCLE = "cycle"
+STUCK = "stuck"
+WRONG = "wrong delivery"
+
+_NAMES = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class System:
+    """Each message is cast by a client of its own, so any may come first."""
+
+    processes: int
+    messages: tuple[Destinations, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken promise, and how to see it again."""
+
+    stack: str
+    system: System
+    fifo: bool
+    kind: str
+    arrivals: tuple[tuple[int, int, int], ...]
+
+    def script(self) -> str:
+        """Commands for `flexgroup replay`."""
+        channels = "fifo" if self.fifo else "reordering"
+        size = self.system.processes
+        lines = [f"stack {self.stack} over {channels} channels, processes {size}"]
+        for number, destinations in enumerate(self.system.messages):
+            to = ",".join(map(str, destinations))
+            lines.append(f"cast {size + number} {_NAMES[number]} to={to}")
+        for source, target, place in self.arrivals:
+            lines.append(f"deliver {source}->{target}" + (f" {place}" if place else ""))
+        return "\n".join([*lines, "delivered", "verdict", ""])
+
+
+def random_system(random: Random, locality: bool) -> System:
+    """3 to 6 processes and 4 to 14 messages; with locality, a few destination sets recur.
+
+    Small sets are more likely than large ones: they leave more processes to be skipped.
+    """
+    processes = random.randint(3, 6)
+    count = random.randint(4, 14)
+
+    def destinations() -> Destinations:
+        size = random.choice((1, 2, 2, 3, random.randint(1, processes)))
+        return tuple(sorted(random.sample(range(processes), size)))
+
+    if locality:
+        pool = [destinations() for _ in range(random.randint(3, 5))]
+        return System(processes, tuple(random.choice(pool) for _ in range(count)))
+    return System(processes, tuple(destinations() for _ in range(count)))
+
+
+def run_schedule(plan: StackPlan, system: System, random: Random, fifo: bool) -> Finding | None:
+    """One schedule to its end: None if every promise was kept."""
+    bench = Bench(plan, system.processes)
+    messages: list[Message] = []
+    for number, destinations in enumerate(system.messages):
+        messages.append(bench.cast(system.processes + number, destinations))
+    arrivals: list[tuple[int, int, int]] = []
+    channels = bench.channels
+    # Some channels are slow for a whole schedule: overtaking needs that more often than an
+    # even choice in each step provides it.
+    slowness: dict[Channel, float] = {}
+    evenness = random.choice((0.0, 0.1, 0.3, 1.0))
+    while channels:
+        if random.random() < evenness:
+            source, target = random.choice(list(channels))
+        else:
+            for channel in channels:
+                if channel not in slowness:
+                    slowness[channel] = random.random()
+            source, target = min(channels, key=slowness.__getitem__)
+        place = 0 if fifo else random.randrange(len(channels[source, target]))
+        arrivals.append((source, target, place))
+        bench.deliver(source, target, place)
+    kind = broken_promise(bench, messages)
+    if kind is None:
+        return None
+    return Finding(plan.name, system, fifo, kind, tuple(arrivals))
+
+
+def broken_promise(bench: Bench, messages: list[Message]) -> str | None:
+    if wrongly_delivered(bench.delivered):
+        return WRONG
+    if cycle([[m.id for m in order] for order in bench.delivered]):
+        return CYCLE
+    if undelivered(bench.delivered, messages):
+        return STUCK
+    return None
+
+
+def shrink(plan: StackPlan, finding: Finding, tries: int = 2000) -> Finding:
+    """A finding of the same kind with as few messages and arrivals as random tries find."""
+    smallest = finding
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for number in range(len(smallest.system.messages)):
+            messages = smallest.system.messages
+            fewer = System(smallest.system.processes, messages[:number] + messages[number + 1 :])
+            found = search(plan, fewer, smallest.kind, smallest.fifo, tries)
+            if found is not None:
+                smallest, shrinking = found, True
+                break
+    for seed in range(tries):
+        found = run_schedule(plan, smallest.system, Random(seed), smallest.fifo)
+        if found and found.kind == smallest.kind and len(found.arrivals) < len(smallest.arrivals):
+            smallest = found
+    return smallest
+
+
+def search(plan: StackPlan, system: System, kind: str, fifo: bool, tries: int) -> Finding | None:
+    """The first schedule of this system, by seed, that breaks this promise."""
+    for seed in range(tries):
+        found = run_schedule(plan, system, Random(seed), fifo)
+        if found is not None and found.kind == kind:
+            return found
+    return None
+
+
+def systems(processes: int, messages: int) -> Iterator[System]:
+    """Every multiset of so many destination sets of at least two processes."""
+    sets = [
+        tuple(process for process in range(processes) if mask >> process & 1)
+        for mask in range(1 << processes)
+        if mask.bit_count() >= 2
+    ]
+    for chosen in combinations_with_replacement(sets, messages):
+        yield System(processes, chosen)
+
+
+def replay_error(finding: Finding) -> FlexGroupError:
+    """The error that shows a finding to a person, with the script that replays it."""
+    return FlexGroupError(
+        f"{finding.stack}: {finding.kind} with {finding.system.processes} processes and messages "
+        f"to {finding.system.messages}; replay with:\n\n{finding.script()}"
+    )

@@ -1,0 +1,384 @@
+"""Golden scripts: commands to a bench, and what it must answer.
+
+A script is a text of blocks. A block is one or more command lines, a line of four
+dashes, and the expected answer up to a blank line:
+
+    stack skeen over fifo channels, processes 3
+    ----
+    ok
+
+    cast 3 a to=0,1
+    ----
+      3->0 Start a
+      3->1 Start a
+
+    deliver 3->0
+    ----
+    > 3->0 Start a
+      0->0 LocalTs a ts=(1,0)
+      0->1 LocalTs a ts=(1,0)
+
+Commands:
+
+    stack NAME over fifo|reordering channels, processes N
+    cast ORIGIN NAME to=P,Q,...       a process or, from N on, a client multicasts
+    deliver P->Q [PLACE]              the packet at that place (0, the oldest, if not given)
+    drop P->Q [PLACE]                 it is lost
+    duplicate P->Q [PLACE]            it is there twice
+    timer P NAME                      a timer runs out
+    choose P NUMBER                   the world chooses
+    crash P, recover P
+    stabilize                         deliver everything, oldest channel first, until quiet
+    in-flight                         what is in the channels
+    delivered                         what each process has delivered, in order
+    verdict                           cycles, missing and wrong deliveries
+
+Lines that start with `>` tell what happened, indented ones what it led to. `#` starts a
+comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee
+from flexgroup.core.message import (
+    ID,
+    INTS,
+    MESSAGE,
+    STAMP,
+    MessageId,
+    Packet,
+    clock_of,
+    name_of,
+    process_of,
+)
+from flexgroup.core.stack import guarantees_above
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.testing.bench import Bench
+from flexgroup.testing.orders import cycle, undelivered, wrongly_delivered
+
+STABILIZE_AT_MOST = 100_000
+
+
+@dataclass
+class Block:
+    """Commands, and the answer that is expected of them together."""
+
+    line: int
+    commands: list[str]
+    expected: list[str]
+
+
+@dataclass
+class Mismatch:
+    line: int
+    command: str
+    expected: list[str]
+    answered: list[str]
+
+    def __str__(self) -> str:
+        def text(lines: list[str]) -> str:
+            return "\n".join("    " + line for line in lines) or "    (nothing)"
+
+        return (
+            f"line {self.line}: {self.command}\n  expected\n{text(self.expected)}\n"
+            f"  answered\n{text(self.answered)}"
+        )
+
+
+def parse(text: str) -> list[Block]:
+    blocks: list[Block] = []
+    commands: list[str] = []
+    expected: list[str] = []
+    answering = False
+    start = 1
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        if answering:
+            if line.strip():
+                expected.append(line.rstrip())
+                continue
+            blocks.append(Block(start, commands, expected))
+            commands, expected, answering = [], [], False
+        elif line.strip() == "----":
+            if not commands:
+                raise UsageError(f"script line {number}: an answer without a command before it")
+            answering = True
+        elif line.strip() and not line.lstrip().startswith("#"):
+            if not commands:
+                start = number
+            commands.append(line.partition(" #")[0].strip())
+    if commands:
+        blocks.append(Block(start, commands, []))
+    return blocks
+
+
+class Script:
+    """Runs commands on a bench, one at a time, and tells what they did."""
+
+    def __init__(self) -> None:
+        self._bench: Bench | None = None
+        self._names: dict[MessageId, str] = {}
+        self._fifo = True
+        self._commands: dict[str, Callable[[str], list[str]]] = {
+            "stack": self._stack,
+            "cast": self._cast,
+            "deliver": self._deliver,
+            "drop": self._drop,
+            "duplicate": self._duplicate,
+            "timer": self._timer,
+            "choose": self._choose,
+            "crash": self._crash,
+            "recover": self._recover,
+            "stabilize": self._stabilize,
+            "in-flight": self._in_flight,
+            "delivered": self._delivered,
+            "verdict": self._verdict,
+        }
+
+    @property
+    def bench(self) -> Bench:
+        if self._bench is None:
+            raise UsageError(
+                "the script must begin with a stack, for example: "
+                "stack skeen over fifo channels, processes 3"
+            )
+        return self._bench
+
+    @property
+    def violated(self) -> bool:
+        """Whether what has been delivered so far breaks the order or integrity."""
+        return self._bench is not None and bool(
+            cycle([[m.id for m in order] for order in self._bench.delivered])
+            or wrongly_delivered(self._bench.delivered)
+            or (self._bench.quiet and self._missing())
+        )
+
+    def run(self, command: str) -> list[str]:
+        word, _, rest = command.partition(" ")
+        handler = self._commands.get(word)
+        if handler is None:
+            raise UsageError(f"unknown command '{word}'; commands: {', '.join(self._commands)}")
+        return handler(rest.strip())
+
+    def describe(self, packet: Packet) -> str:
+        words = [type(packet).__name__]
+        for name, kind in packet.FIELDS:
+            value = getattr(packet, name)
+            if kind == MESSAGE:
+                inner = value.payload
+                words.append(
+                    f"[{self.describe(inner)}]"
+                    if isinstance(inner, Packet)
+                    else self._name(value.id)
+                )
+            elif kind == ID:
+                words.append(self._name(value))
+            elif kind == STAMP:
+                words.append(f"{name}=({clock_of(value)},{process_of(value)})")
+            elif kind == INTS:
+                words.append(f"{name}={','.join(map(str, value)) or '-'}")
+            else:
+                words.append(f"{name}={value}")
+        return " ".join(words)
+
+    def _name(self, identity: MessageId) -> str:
+        return self._names.get(identity) or name_of(identity)
+
+    def _stack(self, rest: str) -> list[str]:
+        match = re.fullmatch(r"(.+) over (fifo|reordering) channels, processes (\d+)", rest)
+        if match is None:
+            raise UsageError(
+                f"'stack {rest}': write: stack NAME over fifo channels, processes 3 "
+                "(or: over reordering channels)"
+            )
+        plan = parse_stack(match[1])
+        self._fifo = match[2] == "fifo"
+        size = int(match[3])
+        if size < 1:
+            raise UsageError("a script needs at least one process")
+        channels = {Guarantee.RELIABLE, Guarantee.FIFO} if self._fifo else {Guarantee.RELIABLE}
+        guarantees_above(plan.layers, frozenset(channels))
+        self._bench = Bench(plan, size)
+        self._names = {}
+        return ["ok"]
+
+    def _cast(self, rest: str) -> list[str]:
+        match = re.fullmatch(r"(\d+) (\w+) to=(\d+(?:,\d+)*)", rest)
+        if match is None:
+            raise UsageError(f"'cast {rest}': write: cast ORIGIN NAME to=0,2")
+        if match[2] in self._names.values():
+            raise UsageError(f"message '{match[2]}' has been cast before; give each its own name")
+        destinations = tuple(sorted({int(word) for word in match[3].split(",")}))
+        before = self._snapshot()
+        origin = int(match[1])
+        identity = self.bench.next_id(origin)
+        self._names[identity] = match[2]
+        self.bench.cast(origin, destinations)
+        return self._consequences(before)
+
+    def _deliver(self, rest: str) -> list[str]:
+        source, target, place = self._channel(rest)
+        before = self._snapshot(skip=(source, target, place))
+        packet = self.bench.deliver(source, target, place)
+        return [f"> {source}->{target} {self.describe(packet)}", *self._consequences(before)]
+
+    def _drop(self, rest: str) -> list[str]:
+        source, target, place = self._channel(rest)
+        packet = self.bench.remove(source, target, place)
+        return [f"> {source}->{target} {self.describe(packet)} is lost"]
+
+    def _duplicate(self, rest: str) -> list[str]:
+        source, target, place = self._channel(rest)
+        packet = self.bench.duplicate(source, target, place)
+        return [f"> {source}->{target} {self.describe(packet)} is there twice"]
+
+    def _timer(self, rest: str) -> list[str]:
+        process, _, name = rest.partition(" ")
+        before = self._snapshot()
+        for level in range(len(self.bench.plan.layers)):
+            if (level, name) in self.bench.timers.get(_number(process), []):
+                self.bench.end_timer(int(process), level, name)
+                return [f"> {process} timer {name}", *self._consequences(before)]
+        raise UsageError(f"process {process} has not set a timer '{name}'")
+
+    def _choose(self, rest: str) -> list[str]:
+        process, _, chosen = rest.partition(" ")
+        if not self.bench.offers.get(_number(process)):
+            raise UsageError(f"process {process} has offered no choice")
+        before = self._snapshot()
+        self.bench.choose(int(process), _number(chosen))
+        return [f"> {process} gets {chosen}", *self._consequences(before)]
+
+    def _crash(self, rest: str) -> list[str]:
+        self.bench.crash(self._process(rest))
+        return [f"> {rest} crashes"]
+
+    def _recover(self, rest: str) -> list[str]:
+        before = self._snapshot()
+        self.bench.recover(self._process(rest))
+        return [f"> {rest} recovers", *self._consequences(before)]
+
+    def _stabilize(self, rest: str) -> list[str]:
+        answer: list[str] = []
+        for _ in range(STABILIZE_AT_MOST):
+            if self.bench.quiet:
+                return answer
+            source, target = next(iter(self.bench.channels))
+            answer += self._deliver(f"{source}->{target}")
+        raise UsageError(f"not quiet after {STABILIZE_AT_MOST} packets")
+
+    def _in_flight(self, rest: str) -> list[str]:
+        return [
+            f"  {source}->{target} {self.describe(packet)}"
+            for (source, target), packets in sorted(self.bench.channels.items())
+            for packet in packets
+        ] or ["  nothing"]
+
+    def _delivered(self, rest: str) -> list[str]:
+        return [
+            f"  {process}: {' '.join(self._name(m.id) for m in order) or '-'}"
+            for process, order in enumerate(self.bench.delivered)
+        ]
+
+    def _verdict(self, rest: str) -> list[str]:
+        delivered = self.bench.delivered
+        answer = []
+        found = cycle([[m.id for m in order] for order in delivered])
+        if found:
+            names = [self._name(identity) for identity in [*found, found[0]]]
+            answer.append(f"acyclic order: violated, {' < '.join(names)}")
+        for identity, process in wrongly_delivered(delivered):
+            answer.append(f"integrity: violated, {self._name(identity)} at process {process}")
+        if self.bench.quiet:
+            for identity, process in self._missing():
+                answer.append(
+                    f"validity: violated, {self._name(identity)} never reaches process {process}"
+                )
+        return answer or ["holds"]
+
+    def _missing(self) -> list[tuple[MessageId, int]]:
+        bench = self.bench
+        messages = list(bench.messages.values())
+        missing = undelivered(bench.delivered, messages)
+        return [pair for pair in missing if pair[1] not in bench.crashed]
+
+    def _snapshot(
+        self, skip: tuple[int, int, int] | None = None
+    ) -> tuple[dict[tuple[int, int], int], list[int]]:
+        counts = {channel: len(packets) for channel, packets in self.bench.channels.items()}
+        if skip is not None and counts.get(skip[:2], 0) > skip[2]:
+            counts[skip[:2]] -= 1
+        return counts, [len(order) for order in self.bench.delivered]
+
+    def _consequences(self, before: tuple[dict[tuple[int, int], int], list[int]]) -> list[str]:
+        counts, lengths = before
+        answer = [
+            f"  {process} delivers {self._name(m.id)}"
+            for process, order in enumerate(self.bench.delivered)
+            for m in order[lengths[process] :]
+        ]
+        for (source, target), packets in self.bench.channels.items():
+            answer += [
+                f"  {source}->{target} {self.describe(packet)}"
+                for packet in packets[counts.get((source, target), 0) :]
+            ]
+        return answer
+
+    def _channel(self, rest: str) -> tuple[int, int, int]:
+        match = re.fullmatch(r"(\d+)->(\d+)(?: (\d+))?", rest)
+        if match is None:
+            raise UsageError(f"'{rest}' is not a channel; write for example 2->1, or 2->1 1")
+        place = int(match[3] or 0)
+        if place and self._fifo:
+            raise UsageError("channels are fifo: only the oldest packet can arrive")
+        return int(match[1]), int(match[2]), place
+
+    def _process(self, text: str) -> int:
+        process = _number(text)
+        if process >= self.bench.size:
+            raise UsageError(f"there is no process {process}; they are 0 to {self.bench.size - 1}")
+        return process
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"'{text}' is not a number")
+    return int(text)
+
+
+def check(text: str) -> list[Mismatch]:
+    """Run a golden script; the blocks whose answer was another one."""
+    script = Script()
+    mismatches = []
+    for block in parse(text):
+        answered = [line for command in block.commands for line in script.run(command)]
+        if answered != block.expected:
+            mismatches.append(
+                Mismatch(block.line, "; ".join(block.commands), block.expected, answered)
+            )
+    return mismatches
+
+
+def rewrite(text: str) -> str:
+    """The script with the answers it gets now in place of the expected ones."""
+    script = Script()
+    out: list[str] = []
+    skipping = False
+    pending: list[str] = []
+    for line in text.splitlines():
+        if skipping:
+            if line.strip():
+                continue
+            skipping = False
+        out.append(line)
+        if line.strip() == "----":
+            for command in pending:
+                out += script.run(command)
+            pending, skipping = [], True
+        elif line.strip() and not line.lstrip().startswith("#"):
+            pending.append(line.partition(" #")[0].strip())
+    return "\n".join(out) + "\n"
