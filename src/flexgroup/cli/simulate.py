@@ -44,7 +44,7 @@ def add_to(commands: Commands) -> None:
     add("--duration", type=float, default=1.0, metavar="S", help="virtual seconds (1)")
     add("--drain", type=float, default=10.0, metavar="S", help="at most this long to finish (10)")
     add("--rate", type=float, default=0.0, metavar="R",
-        help="multicasts per second and client in an open loop; else the loop is closed")  # fmt: skip
+        help="multicasts a second and client, in an open loop; else closed")  # fmt: skip
     add("--seed", type=int, default=1, help="fixes everything (1)")
     add("--out", type=Path, metavar="DIR", help="write the trace into this trace set")
     add("--force", action="store_true", help="overwrite the same run in the trace set")

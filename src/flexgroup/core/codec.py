@@ -8,6 +8,7 @@ not the top one, the payload is the packet of the layer above, encoded in turn.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, final
 
 from flexgroup.core.errors import PeerError
@@ -201,7 +202,7 @@ class Codec:
         origin = reader.varint()
         identity = message_id(origin, reader.varint())
         destinations = reader.ints()
-        for before, after in zip(destinations, destinations[1:], strict=False):
+        for before, after in pairwise(destinations):
             if before >= after:
                 raise PeerError("destinations that are not in ascending order")
         if level + 1 < len(self._kinds):

@@ -7,7 +7,8 @@ half-updated. Equal state and equal events give equal effects: a layer has no cl
 randomness and no input or output of its own.
 
 State is attributes holding integers, strings, tuples, messages and packets, or lists,
-dicts and sets of those: `flexgroup.core.state` copies and fingerprints it.
+dicts and sets of those, or dicts of records: `flexgroup.core.state` copies and fingerprints
+it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,19 @@ from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 
 Stored = int | str | bytes | tuple["Stored", ...] | None
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Record:
+    """A few attributes of a layer's state that belong together, as the value in a dict.
+
+    Only one place of the state may refer to a record: a copy of the state copies it.
+    """
+
+    __slots__ = ()
+
+    def copy(self) -> Record:
+        raise NotImplementedError
 
 
 @final

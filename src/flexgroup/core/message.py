@@ -6,8 +6,10 @@ message. Both are immutable.
 
 A message's identity is the pair (origin, seq): the process that multicast it and
 how many it had multicast before. Protocols use identities as keys millions of times
-a second, so the pair is packed into one integer that hashes fast, sorts by origin
-and then by seq, and looks the same in every process whatever its hash seed.
+a second, so the pair is packed into one integer that hashes fast, sorts by seq and
+then by origin, and looks the same in every process whatever its hash seed. (The origin is
+in the low bits because those choose the place in a dict: messages that are under way at the
+same time have similar seqs and different origins.)
 Timestamps, pairs of a logical clock and a process, are packed in the same way.
 """
 
@@ -22,23 +24,23 @@ Stamp = int
 
 NO_MESSAGE: Final = -1
 
-SEQ_BITS: Final = 40
-_SEQ_MASK: Final = (1 << 40) - 1
+ORIGIN_BITS: Final = 20
+ORIGIN_MASK: Final = (1 << 20) - 1
 
 PROCESS_BITS: Final = 20
 _PROCESS_MASK: Final = (1 << 20) - 1
 
 
 def message_id(origin: int, seq: int) -> MessageId:
-    return (origin << SEQ_BITS) | seq
+    return (seq << ORIGIN_BITS) | origin
 
 
 def origin_of(identity: MessageId) -> int:
-    return identity >> SEQ_BITS
+    return identity & ORIGIN_MASK
 
 
 def seq_of(identity: MessageId) -> int:
-    return identity & _SEQ_MASK
+    return identity >> ORIGIN_BITS
 
 
 def name_of(identity: MessageId) -> str:

@@ -81,6 +81,10 @@ class Stack:
         self._settle(top)
 
     def receive(self, sender: int, packet: Packet) -> None:
+        single = self._single
+        if single is not None:
+            single.on_packet(sender, packet)
+            return
         self.layers[0].on_packet(sender, packet)
         self._settle(0)
 

@@ -10,27 +10,27 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TypeVar
 
-from flexgroup.core.layer import Layer
+from flexgroup.core.layer import Layer, Record
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
 
 _NOT_STATE = frozenset({"context", "effects", "level", "process", "size"})
 
-_names_of_class: dict[type[Layer], tuple[str, ...]] = {}
+_names_of_class: dict[type[Layer | Record], tuple[str, ...]] = {}
 
 AnyLayer = TypeVar("AnyLayer", bound=Layer)
 
 
-def state_names(layer: Layer) -> tuple[str, ...]:
-    """The attributes that make up a layer's state, sorted."""
-    cls = type(layer)
+def state_names(part: Layer | Record) -> tuple[str, ...]:
+    """The attributes that make up the state of a layer, or of a record in it, sorted."""
+    cls = type(part)
     known = _names_of_class.get(cls)
     if known is None:
         found: set[str] = set()
         for base in cls.__mro__:
             declared = base.__dict__.get("__mypyc_attrs__") or base.__dict__.get("__slots__", ())
             found.update(name for name in declared if not name.startswith("__"))
-        found.update(getattr(layer, "__dict__", ()))
+        found.update(getattr(part, "__dict__", ()))
         known = _names_of_class[cls] = tuple(sorted(found - _NOT_STATE))
     return known
 
@@ -41,7 +41,12 @@ def fork_layer(layer: AnyLayer) -> AnyLayer:
     twin.effects = list(layer.effects)
     for name in state_names(layer):
         value = getattr(layer, name)
-        if isinstance(value, list | dict | set):
+        if isinstance(value, dict):
+            value = {
+                key: item.copy() if isinstance(item, Record) else item
+                for key, item in value.items()
+            }
+        elif isinstance(value, list | set):
             value = value.copy()
         setattr(twin, name, value)
     return twin
@@ -100,10 +105,13 @@ def write_canonically(out: bytearray, value: object) -> None:
         write_canonically(out, type(value).__name__)
         for name, _ in value.FIELDS:
             write_canonically(out, getattr(value, name))
+    elif isinstance(value, Record):
+        for name in state_names(value):
+            write_canonically(out, getattr(value, name))
     else:
         raise TypeError(
             f"{type(value).__name__} cannot be part of a layer's state: use integers, "
-            "strings, bytes, tuples, messages and packets, and lists, dicts and sets of them"
+            "strings, bytes, tuples, messages, packets, lists, dicts and sets of them, or records"
         )
 
 

@@ -168,13 +168,13 @@ class Dcc(Layer):
 
     def can_handle(self, m: Hop, decided_by: int) -> bool:
         """m is the next visit that `decided_by` decided, and all earlier visits happened."""
-        s = 0
-        for edge in self.incoming:
-            expected = self.EVC[edge] + 1 if s == decided_by else self.EVC[edge]
-            if m.evc[edge] > expected:
+        for s, edge in enumerate(self.incoming):
+            if s == decided_by:
+                if m.evc[edge] != self.EVC[edge] + 1:
+                    return False
+            elif m.evc[edge] > self.EVC[edge]:
                 return False
-            s += 1
-        return m.evc[self.incoming[decided_by]] == self.EVC[self.incoming[decided_by]] + 1
+        return True
 
     def deliver_and_forward(self, m: Message, src: int) -> None:
         self.deliver(m)

@@ -197,11 +197,9 @@ class DccPublished(Layer):
 
     def can_forward(self, m: Hop) -> bool:
         """Lines 32 to 35."""
-        s = 0
-        for edge in self.incoming:
+        for s, edge in enumerate(self.incoming):
             if s != m.src and m.evc[edge] > self.EVC[edge]:
                 return False
-            s += 1
         return True
 
     def can_deliver_and_forward(self, m: Hop) -> bool:

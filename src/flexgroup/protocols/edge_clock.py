@@ -27,15 +27,13 @@ def incoming(n: int, target: int) -> tuple[int, ...]:
 
 def raise_to(clock: list[int], other: tuple[int, ...]) -> None:
     """Set each counter to the greater of the two."""
-    position = 0
-    for counter in other:
+    for position, counter in enumerate(other):
         if counter > clock[position]:
             clock[position] = counter
-        position += 1
 
 
 def changes(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    """The reduced clock: for each counter that differs, the gap since the last such, and by how much.
+    """The reduced clock: for each counter that differs, the gap since the last one, and how much.
 
     A message may carry a lower counter than the message before it in the same channel
     (an intermediate node of the published algorithm does not keep what it forwards), so

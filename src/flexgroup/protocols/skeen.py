@@ -12,7 +12,8 @@ Differs from the algorithm as printed:
 - Line 18 reads "there is an m'", with which a lone message would never be delivered;
   the text of section 3.1.1 says "all", and so does this code.
 - LOCAL-TS carries the identity of m, not m: START brings m to every destination.
-- `pending` keeps what lines 17 and 18 search for in order of timestamp.
+- `pending` keeps in order what lines 17 and 18 search for, and what is delivered is
+  forgotten, so the set `del` is not needed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bisect import bisect_left, insort
 from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer
+from flexgroup.core.layer import Context, Layer, Record
 from flexgroup.core.message import (
     ID,
     MESSAGE,
@@ -59,8 +60,32 @@ class LocalTs(Packet):
         self.ts = ts
 
 
+@final
+class Undecided(Record):
+    """What is known of a message that has no final timestamp yet."""
+
+    __slots__ = ("highest", "local", "m", "received")
+
+    def __init__(self) -> None:
+        self.m: Message | None = None
+        """None if a LOCAL-TS overtook START."""
+        self.local: Stamp = 0
+        self.received = 0
+        """How many LOCAL-TS came."""
+        self.highest: Stamp = 0
+        """The highest timestamp in them."""
+
+    def copy(self) -> Undecided:
+        twin = Undecided()
+        twin.m = self.m
+        twin.local = self.local
+        twin.received = self.received
+        twin.highest = self.highest
+        return twin
+
+
 class Skeen(Layer):
-    __slots__ = ("clock", "final", "local", "messages", "pending", "proposed")
+    __slots__ = ("clock", "final", "pending", "undecided")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
@@ -69,15 +94,12 @@ class Skeen(Layer):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.clock = 0
-        self.local: dict[MessageId, Stamp] = {}
-        self.final: dict[MessageId, Stamp] = {}
-        # Not in the paper: `local` and `final` lose a message when it is delivered, so
-        # the set `del` is not needed.
-        self.messages: dict[MessageId, Message] = {}
-        self.proposed: dict[MessageId, tuple[Stamp, ...]] = {}
-        """The timestamps received for a message that has no final one yet."""
-        self.pending: list[tuple[Stamp, MessageId]] = []
-        """Undelivered messages by final timestamp, or by local where final is unknown."""
+        self.undecided: dict[MessageId, Undecided] = {}
+        """Holds local[m]."""
+        self.final: dict[Stamp, Message] = {}
+        """The message of each final timestamp; no two messages have the same."""
+        self.pending: list[Stamp] = []
+        """Of each undelivered message, the final timestamp or, while unknown, the local one."""
 
     def on_cast(self, m: Message) -> None:
         self.send(m.destinations, Start(m))
@@ -85,47 +107,56 @@ class Skeen(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, LocalTs):
             self.on_local_ts(packet.m, packet.ts)
-        elif isinstance(packet, Start) and self.is_new(packet.m):
-            self.on_start_of(packet.m)
+        elif isinstance(packet, Start) and self.process in packet.m.destinations:
+            self.on_start_of(sender, packet)
         else:
             raise self.refuse(sender, packet)
 
-    def is_new(self, m: Message) -> bool:
-        """Not in the paper: m is for this process, which has not heard of it yet."""
-        return self.process in m.destinations and m.id not in self.messages
-
-    def on_start_of(self, m: Message) -> None:
+    def on_start_of(self, sender: int, packet: Start) -> None:
+        m = packet.m
+        known = self.undecided.get(m.id)
+        if known is None:
+            known = self.undecided[m.id] = Undecided()
+        elif known.m is not None:
+            raise self.refuse(sender, packet)
         self.clock += 1
-        ts = stamp(self.clock, self.process)
-        self.local[m.id] = ts
-        self.messages[m.id] = m
-        insort(self.pending, (ts, m.id))
-        self.send(m.destinations, LocalTs(m.id, ts))
+        known.m = m
+        known.local = stamp(self.clock, self.process)
+        insort(self.pending, known.local)
+        self.send(m.destinations, LocalTs(m.id, known.local))
 
     def on_local_ts(self, m: MessageId, ts: Stamp) -> None:
-        proposed = (*self.proposed.get(m, ()), ts)
-        self.proposed[m] = proposed
-        message = self.messages.get(m)
-        if message is not None and len(proposed) == len(message.destinations):
-            self.on_all_local_ts(m)
+        known = self.undecided.get(m)
+        if known is None:
+            known = self.undecided[m] = Undecided()
+        known.received += 1
+        if ts > known.highest:
+            known.highest = ts
+        message = known.m
+        if message is not None and known.received == len(message.destinations):
+            self.on_all_local_ts(message, known)
 
-    def on_all_local_ts(self, m: MessageId) -> None:
+    def on_all_local_ts(self, m: Message, known: Undecided) -> None:
         """LOCAL-TS came from all destinations of m."""
-        final = max(self.proposed.pop(m))
-        self.final[m] = final
+        final = known.highest
+        del self.undecided[m.id]
+        self.final[final] = m
         if clock_of(final) > self.clock:
             self.clock = clock_of(final)
-        del self.pending[bisect_left(self.pending, (self.local[m], m))]
-        insort(self.pending, (final, m))
+        if final != known.local:
+            del self.pending[bisect_left(self.pending, known.local)]
+            insort(self.pending, final)
         self.try_deliver()
 
     def try_deliver(self) -> None:
         """Deliver in order of final timestamps while nothing undelivered can precede."""
-        while self.pending:
-            m = self.pending[0][1]
-            if m not in self.final:
-                return
-            del self.pending[0]
-            del self.local[m]
-            del self.final[m]
-            self.deliver(self.messages.pop(m))
+        delivered = 0
+        for ts in self.pending:
+            m = self.final.get(ts)
+            if m is None:
+                break
+            del self.final[ts]
+            self.deliver(m)
+            delivered += 1
+        if delivered:
+            del self.pending[:delivered]

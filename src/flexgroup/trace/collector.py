@@ -4,85 +4,96 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.trace.history import Deliveries, Faults, History, Ints, Multicasts, Packets
-from flexgroup.trace.recorder import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND, Sink
-from flexgroup.trace.rows import WIDTH
-
-(KIND, PROCESS, STEP, TIME, MESSAGE, PEER, LABEL, DEPTH, HEADER, PAYLOAD, _, _) = range(WIDTH)
+from flexgroup.trace import schema
+from flexgroup.trace.blocks import Block, blocks_by_kind
+from flexgroup.trace.history import (
+    Deliveries,
+    Faults,
+    History,
+    Ints,
+    Multicasts,
+    Packets,
+    no_ints,
+)
+from flexgroup.trace.recorder import Sink
+from flexgroup.trace.rows import COLUMNS
 
 
 class Collector(Sink):
     """Keeps the rows of a run and gives them back as a history."""
 
     def __init__(self) -> None:
-        self._blocks: list[Ints] = []
+        self._blocks: dict[str, list[Block]] = {}
         self._labels: list[tuple[str | None, str | None]] = []
         self._sets: list[tuple[int, ...]] = []
 
     def take(
         self,
-        rows: bytes,
+        columns: list[bytes],
         labels: list[tuple[str | None, str | None]],
         destination_sets: list[tuple[int, ...]],
     ) -> None:
-        self._blocks.append(np.frombuffer(rows, dtype="<i8").reshape(-1, WIDTH))
+        for kind, block in blocks_by_kind(columns):
+            self._blocks.setdefault(kind, []).append(block)
         self._labels = labels
         self._sets = destination_sets
 
     def history(self, run: str, processes: int, complete: bool) -> History:
-        multicasts = self._columns(MULTICAST)
-        deliveries = self._columns(DELIVER)
-        sets = [self._sets[number] for number in multicasts[LABEL].tolist()]
+        multicasts = self._columns(schema.MULTICAST)
+        deliveries = self._columns(schema.DELIVER)
+        sets = [self._sets[number] for number in multicasts["label"].tolist()]
         return History(
             run,
             processes,
             complete,
             Multicasts(
-                multicasts[PROCESS],
-                multicasts[STEP],
-                multicasts[TIME],
-                multicasts[MESSAGE],
+                multicasts["process"],
+                multicasts["step"],
+                multicasts["time"],
+                multicasts["message"],
                 np.cumsum([0, *(len(members) for members in sets)], dtype=np.int64),
                 np.array([member for members in sets for member in members], dtype=np.int64),
             ),
             Deliveries(
-                deliveries[PROCESS],
-                deliveries[STEP],
-                deliveries[TIME],
-                deliveries[MESSAGE],
-                deliveries[DEPTH],
+                deliveries["process"],
+                deliveries["step"],
+                deliveries["time"],
+                deliveries["message"],
+                deliveries["depth"],
             ),
-            self._packets(SEND),
-            self._packets(RECEIVE),
-            self._faults(CRASH),
-            self._faults(RECOVER),
+            self._packets(schema.SEND),
+            self._packets(schema.RECEIVE),
+            self._faults(schema.CRASH),
+            self._faults(schema.RECOVER),
         )
 
-    def _columns(self, kind: int) -> Ints:
-        """The rows of one kind by (process, step), as one array a column."""
-        found = [block[block[:, KIND] == kind] for block in self._blocks]
-        rows = np.concatenate(found) if found else np.empty((0, WIDTH), dtype=np.int64)
-        order = np.lexsort((rows[:, STEP], rows[:, PROCESS]))
-        columns: Ints = np.ascontiguousarray(rows[order].T)
-        return columns
+    def _columns(self, kind: str) -> dict[str, Ints]:
+        """The rows of one kind by (process, step)."""
+        blocks = self._blocks.get(kind, [])
+        columns: dict[str, Ints] = {
+            name: np.concatenate([block[name] for block in blocks] or [no_ints()]).astype(np.int64)
+            for name in COLUMNS
+        }
+        order = np.lexsort((columns["step"], columns["process"]))
+        return {name: column[order] for name, column in columns.items()}
 
-    def _packets(self, kind: int) -> Packets:
-        rows = self._columns(kind)
+    def _packets(self, kind: str) -> Packets:
+        columns = self._columns(kind)
         return Packets(
-            rows[PROCESS],
-            rows[STEP],
-            rows[TIME],
-            rows[MESSAGE],
-            rows[PEER],
-            rows[DEPTH],
-            rows[HEADER],
-            rows[PAYLOAD],
+            columns["process"],
+            columns["step"],
+            columns["time"],
+            columns["message"],
+            columns["peer"],
+            columns["depth"],
+            columns["header_bytes"],
+            columns["payload_bytes"],
             tuple(packet or "" for packet, _ in self._labels),
-            rows[LABEL],
+            columns["label"],
             tuple(detail for _, detail in self._labels),
-            rows[LABEL],
+            columns["label"],
         )
 
-    def _faults(self, kind: int) -> Faults:
-        rows = self._columns(kind)
-        return Faults(rows[PROCESS], rows[STEP], rows[TIME])
+    def _faults(self, kind: str) -> Faults:
+        columns = self._columns(kind)
+        return Faults(columns["process"], columns["step"], columns["time"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.message import NO_MESSAGE, SEQ_BITS
+from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS
 from flexgroup.trace import schema
 from flexgroup.trace.history import Deliveries, Faults, History, Ints, Multicasts, Packets
 
@@ -156,7 +156,7 @@ def ints(table: pa.Table, name: str, missing: int = 0) -> Ints:
 def messages(table: pa.Table) -> Ints:
     origin = ints(table, "origin", -1)
     identity: Ints = np.where(
-        origin < 0, NO_MESSAGE, (origin << SEQ_BITS) | ints(table, "seq")
+        origin < 0, NO_MESSAGE, (ints(table, "seq") << ORIGIN_BITS) | origin
     ).astype(np.int64)
     return identity
 

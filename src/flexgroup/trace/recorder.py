@@ -30,11 +30,11 @@ NO_LABEL: Final = 0
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Sink:
-    """Takes blocks of rows, with the tables that their numbers refer to."""
+    """Takes blocks of rows, as columns, with the tables that their numbers refer to."""
 
     def take(
         self,
-        rows: bytes,
+        columns: list[bytes],
         labels: list[tuple[str | None, str | None]],
         destination_sets: list[tuple[int, ...]],
     ) -> None:
@@ -42,14 +42,13 @@ class Sink:
 
 
 class Recorder:
-    """Counts the steps of each process and logs its events.
+    """Logs the events of all processes.
 
     Sends and receives, which are most of a trace, have logs of their own so that a sink
     need not sort them out.
     """
 
-    def __init__(self, processes: int, sink: Sink | None, block: int = 1 << 18) -> None:
-        self.steps = [0] * processes
+    def __init__(self, sink: Sink | None, block: int = 1 << 18) -> None:
         self.sends = new_event_log()
         self.receives = new_event_log()
         self.others = new_event_log()
@@ -57,11 +56,19 @@ class Recorder:
         self._block = block
         self._labels: list[tuple[str | None, str | None]] = [(None, None)]
         self._label_numbers: dict[str, int] = {"": NO_LABEL}
+        self._label_of_type: dict[type[Packet], int] = {}
         self._sets: list[tuple[int, ...]] = []
         self._set_numbers: dict[tuple[int, ...], int] = {}
 
     def label_of(self, packet: Packet) -> int:
-        return self.label(type(packet).__name__, packet.detail())
+        detail = packet.detail()
+        if detail is not None:
+            return self.label(type(packet).__name__, detail)
+        number = self._label_of_type.get(type(packet))
+        if number is None:
+            number = self.label(type(packet).__name__, None)
+            self._label_of_type[type(packet)] = number
+        return number
 
     def label(self, packet: str | None, detail: str | None) -> int:
         key = f"{packet or ''}\0{detail}" if detail is not None else (packet or "")
@@ -72,32 +79,24 @@ class Recorder:
             self._labels.append((packet, detail))
         return number
 
-    def next_step(self, process: int) -> int:
-        step = self.steps[process]
-        self.steps[process] = step + 1
-        return step
-
-    def multicast(self, process: int, time: int, m: Message, payload_bytes: int) -> None:
+    def multicast(self, process: int, step: int, time: int, m: Message, size: int) -> None:
         number = self._set_numbers.get(m.destinations)
         if number is None:
             number = len(self._sets)
             self._set_numbers[m.destinations] = number
             self._sets.append(m.destinations)
-        step = self.next_step(process)
-        self.others.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, payload_bytes, 0, 0)
+        self.others.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, size, 0, 0)
 
     def deliver(
-        self, process: int, time: int, message: int, depth: int, payload_bytes: int
+        self, process: int, step: int, time: int, message: int, depth: int, size: int
     ) -> None:
-        step = self.next_step(process)
-        self.others.add(
-            DELIVER, process, step, time, message, 0, NO_LABEL, depth, 0, payload_bytes, 0, 0
-        )
+        self.others.add(DELIVER, process, step, time, message, 0, NO_LABEL, depth, 0, size, 0, 0)
 
-    def other(self, kind: int, process: int, time: int, peer: int, detail: str | None) -> None:
+    def other(
+        self, kind: int, process: int, step: int, time: int, peer: int, detail: str | None
+    ) -> None:
         """An event that concerns no message: a crash, a suspicion, a timer, ..."""
         label = self.label(None, detail)
-        step = self.next_step(process)
         self.others.add(kind, process, step, time, NO_MESSAGE, peer, label, 0, 0, 0, 0, 0)
 
     def flush_if_full(self) -> None:
@@ -110,6 +109,7 @@ class Recorder:
             self._drain(log)
 
     def _drain(self, log: EventLog) -> None:
-        rows = log.drain()
-        if self._sink is not None and rows:
-            self._sink.take(rows, self._labels, self._sets)
+        if log.count:
+            columns = log.drain()
+            if self._sink is not None:
+                self._sink.take(columns, self._labels, self._sets)

@@ -69,7 +69,7 @@ class _Row:
     detail: str | None
 
 
-class _Divergence(Exception):
+class _DivergenceError(Exception):
     pass
 
 
@@ -116,11 +116,11 @@ def replay(directory: Path, run: Run, build: BuildStack, codec: Codec) -> Replay
             if waiting and not moved:
                 stuck = processes[min(waiting)]
                 row = stuck.rows[stuck.position]
-                raise _Divergence(
+                raise _DivergenceError(
                     f"process {stuck.process} step {row.step}: received a packet that process "
                     f"{row.peer} never sent at its step {row.sent}"
                 )
-    except _Divergence as divergence:
+    except _DivergenceError as divergence:
         return Replay(sum(process.position for process in processes.values()), str(divergence))
     return Replay(sum(process.position for process in processes.values()), None)
 
@@ -161,18 +161,18 @@ def _confirm(
             and packet.detail() == row.detail
         )
         if not same:
-            raise _Divergence(f"{recorded}, replay sends {type(packet).__name__} to {target}")
+            raise _DivergenceError(f"{recorded}, replay sends {type(packet).__name__} to {target}")
         in_flight[process.process, row.step] = packet
     elif row.kind == schema.DELIVER and isinstance(asked, Deliver):
         if asked.message.id != row.message:
-            raise _Divergence(f"{recorded}, replay delivers {name_of(asked.message.id)}")
+            raise _DivergenceError(f"{recorded}, replay delivers {name_of(asked.message.id)}")
     elif row.kind == schema.CHOICE and isinstance(asked, Offer):
         chosen = json.loads(row.detail or "{}")["chosen"]
         process.stack.choose(asked.level, asked.name, chosen)
         process.collect()
     else:
         instead = "asks for nothing" if asked is None else "asks for something else"
-        raise _Divergence(f"{recorded}, replay {instead}")
+        raise _DivergenceError(f"{recorded}, replay {instead}")
 
 
 def _tell(
@@ -182,7 +182,7 @@ def _tell(
     build: BuildStack,
 ) -> None:
     if process.asked and row.kind not in (schema.CRASH, schema.RECOVER):
-        raise _Divergence(
+        raise _DivergenceError(
             f"process {process.process} step {row.step}: recorded {_told(row)}, but the replay "
             f"asks for {len(process.asked)} more effects before that"
         )

@@ -8,7 +8,6 @@ written last, so a run that is listed is whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -17,23 +16,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.message import SEQ_BITS
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
-from flexgroup.trace.history import Ints
+from flexgroup.trace.blocks import Block, Column, blocks_by_kind
 from flexgroup.trace.recorder import Sink
-from flexgroup.trace.rows import WIDTH
-
-# Positions of the integers in a row of the event log.
-(KIND, PROCESS, STEP, TIME, MESSAGE, PEER, LABEL, DEPTH, HEADER, PAYLOAD, SENT, QUEUED) = range(
-    WIDTH
-)
 
 _ABOUT_PACKETS = frozenset({schema.SEND, schema.RECEIVE})
 _ABOUT_MESSAGES = frozenset({schema.MULTICAST, schema.DELIVER}) | _ABOUT_PACKETS
 _WITH_DEPTH = frozenset({schema.DELIVER}) | _ABOUT_PACKETS
 
 _TEXT_COLUMNS = ["run", "packet", "detail"]
-_DELTA_COLUMNS = ["step", "time", "seq", "sent"]
+_INTEGER_COLUMNS = [
+    "process", "step", "time", "origin", "seq", "peer", "depth",
+    "header_bytes", "payload_bytes", "sent", "queued",
+]  # fmt: skip
 
 # Texts are handed over as dictionaries, which the Parquet writer takes as they are: written
 # as plain texts, they would be looked up again row by row. In the file they are strings.
@@ -94,8 +90,8 @@ class TraceWriter(Sink):
         if kind is not None:
             self.abandon()
 
-    def take(self, rows: bytes, labels: Labels, destination_sets: DestinationSets) -> None:
-        for kind, block in blocks_by_kind(rows):
+    def take(self, columns: list[bytes], labels: Labels, destination_sets: DestinationSets) -> None:
+        for kind, block in blocks_by_kind(columns):
             table = event_table(self.run, kind, block, labels, destination_sets)
             self._writer(kind).write_table(table)
 
@@ -129,10 +125,9 @@ class TraceWriter(Sink):
             writer = self._writers[kind] = pq.ParquetWriter(
                 path,
                 _WRITTEN_COLUMNS,
-                compression="zstd",
-                compression_level=1,
+                compression="snappy",
                 use_dictionary=_TEXT_COLUMNS,
-                column_encoding=dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
+                column_encoding=dict.fromkeys(_INTEGER_COLUMNS, "DELTA_BINARY_PACKED"),
                 write_statistics=["run", "process", "step", "time"],
                 store_schema=False,
             )
@@ -149,50 +144,39 @@ def write_run(directory: Path, run: str, description: dict[str, object]) -> None
     path.replace(directory / "runs" / run_file(run))
 
 
-def blocks_by_kind(rows: bytes) -> Iterator[tuple[str, Ints]]:
-    """Rows of the event log as (kind, columns), one for each kind that occurs."""
-    block = np.frombuffer(rows, dtype="<i8").reshape(-1, WIDTH)
-    if block[0, KIND] == block[-1, KIND] and not np.ptp(block[:, KIND]):
-        yield schema.KINDS[block[0, KIND]], np.ascontiguousarray(block.T)
-        return
-    for number in np.unique(block[:, KIND]):
-        chosen = block[block[:, KIND] == number]
-        yield schema.KINDS[number], np.ascontiguousarray(chosen.T)
-
-
 def event_table(
-    run: str, kind: str, block: Ints, labels: Labels, destination_sets: DestinationSets
+    run: str, kind: str, block: Block, labels: Labels, destination_sets: DestinationSets
 ) -> pa.Table:
-    """The columns of one kind, one row of `block` each, as a table of the trace schema."""
-    count = block.shape[1]
+    """The rows of one kind as a table of the trace schema."""
+    count = len(block["process"])
     columns: dict[str, pa.Array] = {
         "run": pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([run])),
-        "process": _narrow(block[PROCESS]),
-        "step": pa.array(block[STEP]),
-        "time": pa.array(block[TIME]),
+        "process": pa.array(block["process"]),
+        "step": pa.array(block["step"]),
+        "time": pa.array(block["time"]),
     }
     if kind in _ABOUT_MESSAGES:
-        message = block[MESSAGE]
+        message = block["message"]
         none = message < 0
         mask = none if none.any() else None
-        columns["origin"] = pa.array((message >> SEQ_BITS).astype(np.int32), mask=mask)
-        columns["seq"] = pa.array(message & ((1 << SEQ_BITS) - 1), mask=mask)
-        columns["payload_bytes"] = _narrow(block[PAYLOAD])
+        columns["origin"] = pa.array((message & ORIGIN_MASK).astype(np.int32), mask=mask)
+        columns["seq"] = pa.array(message >> ORIGIN_BITS, mask=mask)
+        columns["payload_bytes"] = pa.array(block["payload_bytes"])
     if kind in _WITH_DEPTH:
-        columns["depth"] = _narrow(block[DEPTH])
+        columns["depth"] = pa.array(block["depth"])
     if kind in _ABOUT_PACKETS:
-        columns["header_bytes"] = _narrow(block[HEADER])
+        columns["header_bytes"] = pa.array(block["header_bytes"])
     if kind in _ABOUT_PACKETS or kind == schema.SUSPECT:
-        columns["peer"] = _narrow(block[PEER])
+        columns["peer"] = pa.array(block["peer"])
     if kind == schema.RECEIVE:
-        columns["sent"] = pa.array(block[SENT])
-        columns["queued"] = pa.array(block[QUEUED])
+        columns["sent"] = pa.array(block["sent"])
+        columns["queued"] = pa.array(block["queued"])
     if kind == schema.MULTICAST:
         sets = pa.array(destination_sets, pa.list_(pa.int32()))
-        columns["destinations"] = sets.take(_narrow(block[LABEL]))
+        columns["destinations"] = sets.take(pa.array(block["label"]))
     else:
-        columns["packet"] = _texts(block[LABEL], [packet for packet, _ in labels])
-        columns["detail"] = _texts(block[LABEL], [detail for _, detail in labels])
+        columns["packet"] = _texts(block["label"], [packet for packet, _ in labels])
+        columns["detail"] = _texts(block["label"], [detail for _, detail in labels])
     arrays = [
         columns[field.name] if field.name in columns else pa.nulls(count, field.type)
         for field in _WRITTEN_COLUMNS
@@ -200,19 +184,15 @@ def event_table(
     return pa.Table.from_arrays(arrays, schema=_WRITTEN_COLUMNS)
 
 
-def _narrow(column: Ints) -> pa.Array:
-    return pa.array(column.astype(np.int32))
-
-
-def _texts(numbers: Ints, texts: list[str | None]) -> pa.Array:
+def _texts(numbers: Column, texts: list[str | None]) -> pa.Array:
     """The text of each number, as a dictionary with each text once."""
     distinct = sorted({text for text in texts if text is not None})
-    code_of = {text: code for code, text in enumerate(distinct)}
-    codes = np.array([code_of.get(text, -1) if text is not None else -1 for text in texts])
-    chosen = codes[numbers].astype(np.int32)
-    none = chosen < 0
-    if none.all():
+    if not distinct:
         return pa.nulls(len(numbers), pa.dictionary(pa.int32(), pa.string()))
+    code_of = {text: code for code, text in enumerate(distinct)}
+    codes = np.array([-1 if text is None else code_of[text] for text in texts], dtype=np.int32)
+    chosen = codes[numbers]
+    none = chosen < 0
     return pa.DictionaryArray.from_arrays(
         pa.array(chosen, mask=none if none.any() else None), pa.array(distinct, pa.string())
     )

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 from math import log
 from random import Random
-from typing import Final
+from typing import Final, final
 
 from flexgroup.core.message import Message, message_id, origin_of
 from flexgroup.workloads.workload import Workload
 from flexgroup.worlds.simulator.engine import Application, Simulation
-from flexgroup.worlds.simulator.events import Answer, NextCast
 
 SECOND: Final = 1_000_000_000
 
 START_SPREAD: Final = 1000
 """Clients start within this many nanoseconds, so that no two move in lockstep by accident."""
+
+
+@final
+class Waiting:
+    """A message that is not fully answered: since when, and how many answers it lacks."""
+
+    __slots__ = ("lacking", "since")
+
+    def __init__(self, since: int, lacking: int) -> None:
+        self.since = since
+        self.lacking = lacking
 
 
 class Clients(Application):
@@ -48,8 +58,7 @@ class Clients(Application):
         self.answered_count = 0
         self.latency_sum = 0
         self._sent = [0] * clients
-        self._waiting: dict[int, tuple[int, int]] = {}
-        """For each unanswered message, when it was multicast and how many answers it lacks."""
+        self._waiting: dict[int, Waiting] = {}
         self._payload = bytes(workload.payload_bytes)
 
     def start(self, simulation: Simulation) -> None:
@@ -57,12 +66,12 @@ class Clients(Application):
             first = simulation.now + int(self.random.random() * START_SPREAD)
             if self.rate > 0:
                 first += self._pause()
-            simulation.queue.push(NextCast(first, client))
+            simulation.alarm(first, client)
 
-    def next_cast(self, simulation: Simulation, event: NextCast) -> None:
-        self._multicast(simulation, event.client, event.time)
-        if self.rate > 0 and event.time < self.stop_at:
-            simulation.queue.push(NextCast(event.time + self._pause(), event.client))
+    def alarmed(self, simulation: Simulation, client: int, time: int) -> None:
+        self._multicast(simulation, client, time)
+        if self.rate > 0 and time < self.stop_at:
+            simulation.alarm(time + self._pause(), client)
 
     def delivered(self, simulation: Simulation, process: int, time: int, m: Message) -> None:
         self.deliveries += 1
@@ -70,19 +79,18 @@ class Clients(Application):
         if client >= self.size and (not self.last_answers or process == m.destinations[-1]):
             simulation.answer(process, client, m.id)
 
-    def answered(self, simulation: Simulation, event: Answer) -> None:
-        waiting = self._waiting.get(event.message)
+    def answered(self, simulation: Simulation, client: int, time: int, message: int) -> None:
+        waiting = self._waiting.get(message)
         if waiting is None:
             return
-        cast_at, lacking = waiting
-        if lacking > 1:
-            self._waiting[event.message] = (cast_at, lacking - 1)
+        if waiting.lacking > 1:
+            waiting.lacking -= 1
             return
-        del self._waiting[event.message]
+        del self._waiting[message]
         self.answered_count += 1
-        self.latency_sum += event.time - cast_at
+        self.latency_sum += time - waiting.since
         if self.rate == 0:
-            self._multicast(simulation, event.client - self.size, event.time)
+            self._multicast(simulation, client - self.size, time)
 
     def _multicast(self, simulation: Simulation, client: int, time: int) -> None:
         if time >= self.stop_at:
@@ -92,7 +100,7 @@ class Clients(Application):
         m = Message(message_id(process, self._sent[client]), destinations, self._payload)
         self._sent[client] += 1
         self.multicasts += 1
-        self._waiting[m.id] = (time, 1 if self.last_answers else len(destinations))
+        self._waiting[m.id] = Waiting(time, 1 if self.last_answers else len(destinations))
         simulation.cast(process, time, m)
 
     def _pause(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
+
+NEVER: Final = 1 << 61
 
 
 @final
@@ -42,5 +44,9 @@ class FaultPlan:
         self.detection = -1
         """After this long, a crash or recovery is noticed by all; -1: never."""
 
-    def crash_times(self, process: int) -> list[int]:
-        return sorted(time for time, crashed in self.crashes if crashed == process)
+    def next_crash(self, process: int, time: int) -> int:
+        """When this process crashes next, from this time on."""
+        for crash, crashed in self.crashes:
+            if crashed == process and crash >= time:
+                return crash
+        return NEVER

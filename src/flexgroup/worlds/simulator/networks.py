@@ -40,10 +40,11 @@ DESCRIPTIONS = {
     "neko": "the costs of the Neko simulator: send 0.1, transmit 0.8, receive 0.1 ms",
 }
 
-# The costs are those of a JVM prototype over TCP of the kind the DCC papers measured: tens
-# of microseconds to take a packet from a socket, decode it and hand it over. The docs
-# (docs/simulator.md) say what follows from them and what does not.
-_LAN = NetworkOptions(delay=40_000, jitter=10_000, send=10_000, receive=10_000, byte=40_000)
+# A prototype on the Java virtual machine, over TCP within one rack, of the kind that the DCC
+# dissertation measured. A packet costs a system call, a wake-up and a hand-over at either end;
+# a byte stands for encoding, decoding and merging clocks, which Java does slowly. The reasons
+# for each figure are in docs/simulator.md; docs/results.md shows what depends on them.
+_LAN = NetworkOptions(delay=40_000, jitter=10_000, send=15_000, receive=15_000, byte=100_000)
 
 _DEFAULTS = {
     "unit": NetworkOptions(delay=1_000_000),

@@ -1,0 +1,187 @@
+"""Compile the hot modules with mypyc where that is possible; see docs/compiling.md.
+
+Everything else about the package stands in pyproject.toml.
+
+The environment variable FLEXGROUP_PURE chooses:
+    unset   compile if a C compiler is found; if anything fails, warn and go on in pure Python
+    1       do not compile
+    0       compile, and fail if that does not work (what `make compiled` asks for)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+import time
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import version
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+# Relative, because setuptools and mypyc name what they make after these paths; pip, make and
+# a person in the root of the repository all start here.
+SOURCE = Path("src")
+PACKAGE = SOURCE / "flexgroup"
+
+# What is compiled. A pattern may match nothing; a plain path must exist, so that a module that
+# was renamed does not silently become slow.
+COMPILED = (
+    "core/**/*.py",
+    "protocols/**/*.py",
+    "trace/recorder.py",
+    "trace/rows.py",
+    "workloads/**/*.py",
+    "worlds/simulator/clients.py",
+    "worlds/simulator/engine.py",
+    "worlds/simulator/events.py",
+    "worlds/simulator/faults.py",
+    "worlds/simulator/hosts.py",
+    "worlds/simulator/network.py",
+)
+
+# A compiled module may take types and constants from any module it imports, so a change there
+# must compile again. The import rules (tests/project/test_imports.py) keep these packages out
+# of reach of the compiled modules: a change in them costs nothing.
+OUT_OF_REACH = {
+    "cli",
+    "client",
+    "experiments",
+    "metrics",
+    "pipeline",
+    "properties",
+    "report",
+    "server",
+    "testing",
+}
+
+# The commands that build, and those of them that build beside the sources.
+BUILDING = {"build", "build_ext", "bdist_wheel", "editable_wheel"}
+IN_PLACE = {"build_ext", "editable_wheel"}
+
+MADE_FROM = Path("build", "compiled-from")  # the digest of what the last build was made from
+STARTED = time.time()
+CHOICE = os.environ.get("FLEXGROUP_PURE", "")
+
+
+def modules() -> list[Path]:
+    found: set[Path] = set()
+    for entry in COMPILED:
+        if any(sign in entry for sign in "*?["):
+            found.update(PACKAGE.glob(entry))
+        elif (PACKAGE / entry).is_file():
+            found.add(PACKAGE / entry)
+        else:
+            raise FileNotFoundError(f"setup.py compiles {entry}, but {PACKAGE / entry} is missing")
+    # An empty __init__.py has nothing to gain.
+    return sorted(p for p in found if p.name != "__init__.py" or p.read_text().strip())
+
+
+def digest() -> str:
+    """Of all that the compiled form depends on: sources, this file, Python and mypyc."""
+    made_from = hashlib.sha256(f"{sys.version} {version('mypy')}".encode())
+    for path in [Path("setup.py"), *sorted(PACKAGE.rglob("*.py"))]:
+        if not OUT_OF_REACH.intersection(path.parts[2:3]):
+            made_from.update(f"\n{path.as_posix()}\n".encode() + path.read_bytes())
+    return made_from.hexdigest()
+
+
+def extensions_in_source() -> set[Path]:
+    return {path for path in SOURCE.rglob("*") if path.name.endswith(tuple(EXTENSION_SUFFIXES))}
+
+
+def date(extensions: set[Path]) -> None:
+    """To when the build began: a source that was edited during the build is newer."""
+    for path in extensions:
+        os.utime(path, (STARTED, STARTED))
+
+
+def up_to_date(made_from: str) -> bool:
+    present = extensions_in_source()
+    expected = {path.with_suffix(EXTENSION_SUFFIXES[0]) for path in modules()}
+    if not expected <= present or not MADE_FROM.is_file() or MADE_FROM.read_text() != made_from:
+        return False
+    date(present)  # some source may be newer without being different
+    return True
+
+
+def compiler_missing() -> bool:
+    if os.name == "nt":
+        return False  # setuptools knows where to look; let it try
+    command = os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")
+    return shutil.which(shlex.split(command)[0]) is None
+
+
+def give_up(problem: BaseException) -> None:
+    """Fall back to pure Python; nothing half-built may stay where Python would import it."""
+    for path in extensions_in_source():
+        path.unlink()
+    MADE_FROM.unlink(missing_ok=True)
+    if CHOICE == "0":
+        raise problem
+    # mypyc has printed its reasons; what it raises is only an exit status.
+    reason = "the reason stands above" if isinstance(problem, SystemExit) else problem
+    print(
+        f"\nflexgroup: WARNING: not compiled: {reason}\n"
+        "flexgroup: WARNING: pure Python works the same, but slower\n",
+        file=sys.stderr,
+    )
+
+
+def extensions() -> list[Extension]:
+    # pip also runs this file several times only to ask for metadata, and mypyc takes seconds.
+    if CHOICE == "1" or not BUILDING.intersection(sys.argv):
+        return []
+    try:
+        made_from = digest()
+        if IN_PLACE.intersection(sys.argv) and up_to_date(made_from):
+            print("flexgroup: the compiled modules are up to date")
+            return []
+        if compiler_missing():
+            raise FileNotFoundError("no C compiler was found")
+        from mypyc.build import mypycify
+
+        # No configuration file: how strictly types are checked is the business of `make check`,
+        # and an isolated build has no numpy to look at.
+        options = ["--config-file=", "--ignore-missing-imports"]
+        found = mypycify(
+            [*options, *map(str, modules())],
+            opt_level="3",
+            debug_level="0",
+            group_name="flexgroup",
+        )
+        MADE_FROM.with_suffix(".next").write_text(made_from)
+        return list(found)
+    # mypyc says what it cannot compile and then leaves: SystemExit
+    except (Exception, SystemExit) as problem:
+        give_up(problem)
+        return []
+
+
+class BuildCompiled(build_ext):
+    """build_ext, all or nothing: compiled modules call each other without asking Python."""
+
+    def run(self) -> None:
+        names = [self.get_ext_filename(extension.name) for extension in self.extensions]
+        try:
+            super().run()
+        except Exception as problem:
+            for name in names:
+                Path(self.build_lib, name).unlink(missing_ok=True)
+            self.extensions = self.distribution.ext_modules = []
+            give_up(problem)
+            return
+        if self.inplace and names:
+            made = {SOURCE / name for name in names}
+            for path in extensions_in_source() - made:
+                path.unlink()  # its module was renamed, or another Python built it
+            date(made)
+            MADE_FROM.with_suffix(".next").replace(MADE_FROM)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCompiled})

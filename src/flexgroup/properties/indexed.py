@@ -1,0 +1,208 @@
+"""One run prepared for checking: what several properties need is worked out once.
+
+Messages are numbered 0, 1, ... in the order of their identities. A *copy* is a message at one
+of its destinations, whether delivered there or not. Deliveries are named by their row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
+from flexgroup.properties.kernels.head_merge import Merge, head_merge
+from flexgroup.properties.kernels.rows import distinct, runs
+from flexgroup.properties.verdict import Step
+from flexgroup.trace.history import History, Ints
+from flexgroup.trace.schema import DELIVER, MULTICAST
+
+Flags = NDArray[np.bool_]
+
+NONE = -1
+"""In place of a row: never multicast, or not delivered."""
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Sorted by message and then by process; `row` is that of the first delivery, or NONE."""
+
+    message: Ints
+    process: Ints
+    row: Ints
+
+
+@dataclass(frozen=True)
+class Queues:
+    """First deliveries of a message at a process: their rows, where, and of which message."""
+
+    row: Ints
+    process: Ints
+    message: Ints
+
+    def chosen(self, which: Flags) -> Queues:
+        return Queues(self.row[which], self.process[which], self.message[which])
+
+
+class IndexedHistory:
+    """A history with its messages numbered and its deliveries matched with their multicasts.
+
+    If a message was multicast twice, the first multicast row counts: it is the validator of
+    traces, not a property, that objects.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    @cached_property
+    def identities(self) -> Ints:
+        """The packed identity of each message that was multicast or delivered."""
+        multicast = distinct(self.history.multicasts.message)
+        delivered = self.history.deliveries.message
+        _, known = lookup(multicast, delivered)
+        if known.all():
+            return multicast
+        return distinct(np.concatenate([multicast, delivered[~known]]))
+
+    @property
+    def message_count(self) -> int:
+        return len(self.identities)
+
+    @cached_property
+    def multicast_row(self) -> Ints:
+        """Per message, its multicast row or NONE."""
+        multicast, rows = np.unique(self.history.multicasts.message, return_index=True)
+        row = np.full(self.message_count, NONE, dtype=np.int64)
+        row[np.searchsorted(self.identities, multicast)] = rows
+        return row
+
+    @cached_property
+    def delivered(self) -> Ints:
+        """Per delivery row, the number of its message."""
+        return np.searchsorted(self.identities, self.history.deliveries.message)
+
+    @cached_property
+    def copies(self) -> Copies:
+        multicasts = self.history.multicasts
+        messages = np.flatnonzero(self.multicast_row != NONE)
+        rows = self.multicast_row[messages]
+        at, owner = runs(multicasts.offsets[rows], multicasts.offsets[rows + 1])
+        keys = distinct(self.keys(messages[owner], multicasts.targets[at]))
+        message, process = np.divmod(keys, self._width)
+        place, found = lookup(self._delivery_keys, keys)
+        row = np.full(len(keys), NONE, dtype=np.int64)
+        row[found] = self._rows_by_key[place[found]]
+        return Copies(message, process, row)
+
+    @cached_property
+    def copy_keys(self) -> Ints:
+        return self.keys(self.copies.message, self.copies.process)
+
+    def row_at(self, message: Ints, process: Ints) -> Ints:
+        """Where destinations delivered messages, row by row."""
+        return self.copies.row[np.searchsorted(self.copy_keys, self.keys(message, process))]
+
+    @cached_property
+    def expected(self) -> Flags:
+        """Per delivery row, whether it is the first delivery of a message at a destination."""
+        expected = np.zeros(len(self.delivered), dtype=np.bool_)
+        expected[self.copies.row[self.copies.row != NONE]] = True
+        return expected
+
+    @cached_property
+    def repeated(self) -> Flags:
+        """Per delivery row, whether the process had delivered the message before."""
+        keys = self._delivery_keys
+        repeated = np.zeros(len(keys), dtype=np.bool_)
+        repeated[self._rows_by_key[1:]] = keys[1:] == keys[:-1]
+        return repeated
+
+    @cached_property
+    def _rows_by_key(self) -> Ints:
+        """Delivery rows sorted by message and process; repetitions follow the first."""
+        keys = self.keys(self.delivered, self.history.deliveries.process)
+        return np.argsort(keys, kind="stable")
+
+    @cached_property
+    def _delivery_keys(self) -> Ints:
+        rows = self._rows_by_key
+        return self.keys(self.delivered[rows], self.history.deliveries.process[rows])
+
+    @cached_property
+    def queues(self) -> Queues:
+        row = np.flatnonzero(~self.repeated)
+        return Queues(row, self.history.deliveries.process[row], self.delivered[row])
+
+    @cached_property
+    def merge(self) -> Merge:
+        return head_merge(self.queues.process, self.queues.message, self.message_count)
+
+    @cached_property
+    def knotted(self) -> Queues:
+        """The deliveries of messages in knots: two messages that any two processes deliver in
+        opposite orders are in one knot."""
+        in_knot = np.zeros(self.message_count, dtype=np.bool_)
+        for knot in self.merge.knots:
+            in_knot[knot] = True
+        return self.queues.chosen(in_knot[self.queues.message])
+
+    @cached_property
+    def opposed(self) -> Disagreements:
+        """Pairs of processes that delivered any two messages in opposite orders."""
+        return self.opposed_among(self.knotted, np.zeros(self.message_count, dtype=np.int64))
+
+    def opposed_among(self, queues: Queues, label: Ints) -> Disagreements:
+        """The same for chosen deliveries and messages of the same label, as delivery rows."""
+        found = disagreements(queues.process, queues.message, label)
+        return Disagreements(
+            queues.row[found.first],
+            queues.row[found.then],
+            queues.row[found.other_first],
+            queues.row[found.other_then],
+        )
+
+    @cached_property
+    def faulty(self) -> Ints:
+        """The processes that crashed, whether they recovered or not."""
+        return np.unique(self.history.crashes.process)
+
+    @cached_property
+    def _width(self) -> int:
+        history = self.history
+        parts = (
+            history.multicasts.targets,
+            history.deliveries.process,
+            history.sends.process,
+            history.receives.process,
+        )
+        return 1 + max(int(part.max(initial=0)) for part in parts)
+
+    def keys(self, message: Ints, process: Ints) -> Ints:
+        """One integer per (message, process), sorted as the pairs are."""
+        return message * self._width + process
+
+    def destinations(self, message: int) -> list[int]:
+        start, end = np.searchsorted(self.copies.message, [message, message + 1])
+        processes: list[int] = self.copies.process[start:end].tolist()
+        return processes
+
+    def identity(self, message: int) -> int:
+        return int(self.identities[message])
+
+    def delivery(self, row: int) -> Step:
+        rows = self.history.deliveries
+        return Step(int(rows.process[row]), int(rows.step[row]), DELIVER, int(rows.message[row]))
+
+    def multicast(self, message: int) -> Step:
+        rows, row = self.history.multicasts, self.multicast_row[message]
+        return Step(int(rows.process[row]), int(rows.step[row]), MULTICAST, int(rows.message[row]))
+
+
+def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
+    """Where each wanted key stands among the sorted ones, and whether it is there at all."""
+    place = np.searchsorted(sorted_keys, wanted)
+    if len(sorted_keys) == 0:
+        return place, np.zeros(len(wanted), dtype=np.bool_)
+    return place, sorted_keys[np.minimum(place, len(sorted_keys) - 1)] == wanted

@@ -1,0 +1,78 @@
+"""Minimality, or genuineness (Guerraoui & Schiper 2001; Defago, Schiper & Urban 2004).
+
+Every process that sends or receives a packet about a message is its origin or one of its
+destinations.
+
+Violations are counted in pairs (process, message) of an outsider and what it took part in. A
+message that was never multicast has no destinations. Unknown if the trace has no packets about
+messages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flexgroup.core.message import ORIGIN_MASK, name_of
+from flexgroup.properties.indexed import IndexedHistory, lookup
+from flexgroup.properties.kernels.rows import distinct
+from flexgroup.properties.verdict import Outcome, Step, Verdict
+from flexgroup.properties.wording import describe, violated
+from flexgroup.trace.history import Ints, Packets
+from flexgroup.trace.schema import RECEIVE, SEND
+
+NAME = "minimality"
+
+
+def check(run: IndexedHistory) -> Verdict:
+    sends, receives = run.history.sends, run.history.receives
+    passed = sum(int(np.count_nonzero(packets.message >= 0)) for packets in (sends, receives))
+    if passed == 0:
+        return Verdict(NAME, Outcome.UNKNOWN, 0, None, "the trace has no packets about messages")
+    sent, received = _outsiders(run, sends), _outsiders(run, receives)
+    if len(sent) + len(received) == 0:
+        explanation = f"checked {passed} sends and receives of packets about messages"
+        return Verdict(NAME, Outcome.HOLDS, 0, None, explanation)
+    sent_first = len(received) == 0 or (
+        len(sent) > 0 and sends.time[sent].min() <= receives.time[received].min()
+    )
+    first = (SEND, sends, sent) if sent_first else (RECEIVE, receives, received)
+    step, reason = _evidence(*first)
+    pairs = _count_pairs(sends, sent, receives, received)
+    return violated(NAME, pairs, [step], [_let(run, step), reason])
+
+
+def _outsiders(run: IndexedHistory, packets: Packets) -> Ints:
+    """The rows at processes that are neither origin nor destination of the message."""
+    rows = np.flatnonzero(
+        (packets.message >= 0) & (packets.message & ORIGIN_MASK != packets.process)
+    )
+    message, known = lookup(run.identities, packets.message[rows])
+    _, is_destination = lookup(run.copy_keys, run.keys(message, packets.process[rows]))
+    return rows[~(known & is_destination)]
+
+
+def _count_pairs(sends: Packets, sent: Ints, receives: Packets, received: Ints) -> int:
+    process = np.concatenate([sends.process[sent], receives.process[received]])
+    message = np.concatenate([sends.message[sent], receives.message[received]])
+    number = np.searchsorted(distinct(message), message)
+    return len(distinct(number * (1 + int(process.max(initial=0))) + process))
+
+
+def _evidence(event: str, packets: Packets, rows: Ints) -> tuple[Step, str]:
+    row = int(rows[np.argmin(packets.time[rows])])
+    process, message = int(packets.process[row]), int(packets.message[row])
+    step = Step(process, int(packets.step[row]), event, message)
+    kind = packets.packet[int(packets.packet_code[row])]
+    passing = "sent to" if event == SEND else "received from"
+    reason = (
+        f"process {process} {passing} process {int(packets.peer[row])} the packet {kind}"
+        f" about a (step {step.step}), and is neither its origin nor a destination"
+    )
+    return step, reason
+
+
+def _let(run: IndexedHistory, step: Step) -> str:
+    message, known = lookup(run.identities, np.array([step.message]))
+    if known[0]:
+        return f"let a = {describe(run, int(message[0]))}"
+    return f"let a = message {name_of(step.message)} (never multicast)"

@@ -1,0 +1,67 @@
+"""Uniform prefix order (Schiper & Pedone 2008).
+
+For any two messages and any two processes that are destinations of both: if one process
+delivers m and the other delivers m', then the one delivers m' before m or the other delivers m
+before m'.
+
+In other words: of the messages addressed to both processes, what one delivered is a prefix of
+what the other delivered. That also binds processes that crash, and runs that were cut short.
+Violations are counted in pairs of processes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.kernels.disagreement import Disagreements
+from flexgroup.properties.kernels.prefixes import Skips, skips
+from flexgroup.properties.kernels.rows import distinct
+from flexgroup.properties.opposite import evidence
+from flexgroup.properties.verdict import Step, Verdict
+from flexgroup.properties.wording import Cast, at, holds, violated
+
+NAME = "prefix order"
+
+
+def check(run: IndexedHistory) -> Verdict:
+    copies = run.copies
+    skipped = skips(copies.message, copies.process, copies.row, run.message_count)
+    at_destinations = run.knotted.chosen(run.expected[run.knotted.row])
+    alike = np.zeros(run.message_count, dtype=np.int64)
+    opposed = run.opposed_among(at_destinations, alike)
+    pairs = _count_pairs(run, opposed, skipped)
+    if pairs == 0:
+        return holds(run, NAME)
+    found = evidence(run, opposed) if len(opposed.first) else _evidence(run, skipped)
+    return violated(NAME, pairs, *found)
+
+
+def _count_pairs(run: IndexedHistory, opposed: Disagreements, skipped: Skips) -> int:
+    process = run.history.deliveries.process
+    one = np.concatenate([process[opposed.first], skipped.process])
+    other = np.concatenate([process[opposed.other_first], skipped.other])
+    width = 1 + max(int(one.max(initial=0)), int(other.max(initial=0)))
+    return len(distinct(np.minimum(one, other) * width + np.maximum(one, other)))
+
+
+def _evidence(run: IndexedHistory, skipped: Skips) -> tuple[list[Step], list[str]]:
+    row_of_a = run.row_at(skipped.skipped, skipped.process)
+    row_of_other_b = run.row_at(skipped.overtaking, skipped.other)
+    time = run.history.deliveries.time
+    best = int(np.argmin(np.maximum(time[row_of_a], time[row_of_other_b])))
+    letter = Cast(run, [int(skipped.skipped[best]), int(skipped.overtaking[best])])
+    a, other_b = run.delivery(int(row_of_a[best])), run.delivery(int(row_of_other_b[best]))
+    row_of_b = int(run.row_at(skipped.overtaking, skipped.process)[best])
+    witness = [a, other_b]
+    told = ", but not b"
+    if row_of_b != NONE:
+        b = run.delivery(row_of_b)
+        witness = [a, b, other_b]
+        told = f" and then b {at(b)}"
+    lines = [
+        letter.let(),
+        f"process {a.process} delivered a {at(a)}{told}",
+        f"process {other_b.process} delivered b {at(other_b)}, but not a",
+    ]
+    return witness, lines

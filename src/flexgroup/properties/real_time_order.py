@@ -1,0 +1,87 @@
+"""Real-time order (Sutra 2022; the idea is Herlihy & Wing's, 1990).
+
+If m is delivered somewhere before m' is multicast, m' is not ordered before m.
+
+"Ordered before" is the transitive closure of "some process delivered the one and then the
+other"; "before" compares the times of the trace, which therefore must come from one clock.
+Violations are counted in messages m that were delivered too early for a message ordered before
+them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.kernels.head_merge import latest_ancestor
+from flexgroup.properties.kernels.paths import Link, QueueSearch
+from flexgroup.properties.verdict import Verdict
+from flexgroup.properties.wording import Cast, at, holds, violated
+from flexgroup.trace.history import Ints
+
+NAME = "real-time order"
+
+
+def check(run: IndexedHistory) -> Verdict:
+    multicasts, deliveries, queues = run.history.multicasts, run.history.deliveries, run.queues
+    by_time = np.argsort(multicasts.time, kind="stable")
+    rank_of_row = np.empty(len(by_time), dtype=np.int64)
+    rank_of_row[by_time] = np.arange(len(by_time))
+    rank = np.full(run.message_count, NONE, dtype=np.int64)
+    multicast = run.multicast_row != NONE
+    rank[multicast] = rank_of_row[run.multicast_row[multicast]]
+    latest = latest_ancestor(run.merge, queues.process, queues.message, rank)
+
+    first = _first_delivery(run)
+    suspects = np.flatnonzero((first != NONE) & (latest != NONE))
+    late = multicasts.time[by_time[latest[suspects]]] > deliveries.time[first[suspects]]
+    wrong = suspects[late]
+    if len(wrong) == 0:
+        return holds(run, NAME)
+    early = int(wrong[np.argmin(deliveries.time[first[wrong]])])
+    row = int(by_time[latest[early]])
+    ancestor = int(np.searchsorted(run.identities, multicasts.message[row]))
+    return _violation(run, len(wrong), ancestor, early, int(first[early]))
+
+
+def _first_delivery(run: IndexedHistory) -> Ints:
+    """Per message, the row of the delivery that has the smallest time, or NONE."""
+    queues = run.queues
+    latest_first = np.argsort(-run.history.deliveries.time[queues.row], kind="stable")
+    first = np.full(run.message_count, NONE, dtype=np.int64)
+    first[queues.message[latest_first]] = queues.row[latest_first]
+    return first
+
+
+def _violation(
+    run: IndexedHistory, violations: int, ancestor: int, early: int, first_row: int
+) -> Verdict:
+    path = _path(run, ancestor, early)
+    letter = Cast(run, [ancestor, *(int(run.delivered[then]) for _, then in path)])
+    lines, witness = [letter.let()], []
+    for row, later_row in path:
+        before, after = run.delivery(row), run.delivery(later_row)
+        a, b = letter[int(run.delivered[row])], letter[int(run.delivered[later_row])]
+        lines.append(
+            f"{a} < {b}, because process {before.process} delivered"
+            f" {a} {at(before)} and then {b} {at(after)}"
+        )
+        witness += [before, after]
+    first, multicast = run.delivery(first_row), run.multicast(ancestor)
+    delivered_at = int(run.history.deliveries.time[first_row])
+    multicast_at = int(run.history.multicasts.time[run.multicast_row[ancestor]])
+    lines.append(
+        f"but process {first.process} delivered {letter[early]} {at(first)} at time {delivered_at},"
+        f" before process {multicast.process} multicast {letter[ancestor]} {at(multicast)}"
+        f" at time {multicast_at}"
+    )
+    return violated(NAME, violations, [*witness, first, multicast], lines)
+
+
+def _path(run: IndexedHistory, ancestor: int, early: int) -> list[Link]:
+    if ancestor == early:
+        return []
+    queues = run.queues
+    search = QueueSearch(queues.process, queues.message, run.message_count)
+    links = search.shortest_path(ancestor, early) or []
+    return [(int(queues.row[row]), int(queues.row[later])) for row, later in links]

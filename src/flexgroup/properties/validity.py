@@ -1,0 +1,26 @@
+"""Validity (Hadzilacos & Toueg 1994, in the form of Schiper & Pedone 2008).
+
+If a correct process multicasts a message, every correct destination delivers it.
+
+A process is correct in a run if it never crashes in it; one that crashes and recovers is
+faulty. Clients, which are processes that only multicast, are correct unless they crash.
+Violations are counted in missing deliveries (message, destination). In a run that was cut short,
+missing deliveries leave the verdict unknown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.missing import judge, missing_at_correct
+from flexgroup.properties.verdict import Verdict
+
+NAME = "validity"
+
+
+def check(run: IndexedHistory) -> Verdict:
+    senders = run.history.multicasts.process[run.multicast_row[run.copies.message]]
+    missing = missing_at_correct(run) & ~np.isin(senders, run.faulty)
+    multicast_is_the_cause = np.full(run.message_count, NONE, dtype=np.int64)
+    return judge(run, NAME, np.flatnonzero(missing), multicast_is_the_cause)

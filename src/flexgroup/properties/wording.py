@@ -1,0 +1,65 @@
+"""How verdicts speak: letters for messages, one line per reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from flexgroup.core.message import name_of
+from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.verdict import Outcome, Step, Verdict
+
+SHOWN_DESTINATIONS = 12
+
+
+class Cast:
+    """The messages of an explanation, each under a letter."""
+
+    def __init__(self, run: IndexedHistory, messages: Iterable[int]) -> None:
+        self._run = run
+        self._letters = dict(zip(dict.fromkeys(messages), _letters(), strict=False))
+
+    def __getitem__(self, message: int) -> str:
+        return self._letters[message]
+
+    def let(self) -> str:
+        meanings = [f"{letter} = {describe(self._run, m)}" for m, letter in self._letters.items()]
+        return "let " + ", ".join(meanings)
+
+
+def _letters() -> Iterator[str]:
+    for round_ in count():
+        for letter in "abcdefghijklmnopqrstuvwxyz":
+            yield f"{letter}{round_}" if round_ else letter
+
+
+def describe(run: IndexedHistory, message: int) -> str:
+    name = f"message {name_of(run.identity(message))}"
+    if run.multicast_row[message] == NONE:
+        return f"{name} (never multicast)"
+    processes = run.destinations(message)
+    shown = ",".join(str(process) for process in processes[:SHOWN_DESTINATIONS])
+    if len(processes) > SHOWN_DESTINATIONS:
+        shown += f",... ({len(processes)} processes)"
+    return f"{name} to {{{shown}}}"
+
+
+def at(step: Step) -> str:
+    return f"(step {step.step})"
+
+
+def plural(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
+def holds(run: IndexedHistory, name: str) -> Verdict:
+    """Says how much was looked at, so that success on nothing shows."""
+    deliveries = plural(len(run.history.deliveries.message), "delivery")
+    messages = plural(len(run.history.multicasts.message), "multicast")
+    return Verdict(name, Outcome.HOLDS, 0, None, f"checked {deliveries} and {messages}")
+
+
+def violated(name: str, violations: int, witness: Iterable[Step], lines: list[str]) -> Verdict:
+    return Verdict(name, Outcome.VIOLATED, violations, tuple(witness), "\n".join(lines))

