@@ -11,19 +11,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.message import NO_MESSAGE, Message, Packet
-from flexgroup.trace.rows import EventLog, new_event_log
-
-# The numbers of the kinds of events in rows: positions in `schema.KINDS`.
-MULTICAST: Final = 0
-SEND: Final = 1
-RECEIVE: Final = 2
-DELIVER: Final = 3
-VIEW: Final = 4
-SUSPECT: Final = 5
-CRASH: Final = 6
-RECOVER: Final = 7
-TIMER: Final = 8
-CHOICE: Final = 9
+from flexgroup.trace.rows import DELIVER, MULTICAST, RECEIVE, SEND, EventLog, new_event_log
 
 NO_LABEL: Final = 0
 
@@ -49,8 +37,8 @@ class Recorder:
     """
 
     def __init__(self, sink: Sink | None, block: int = 1 << 18) -> None:
-        self.sends = new_event_log()
-        self.receives = new_event_log()
+        self.sends = new_event_log(SEND)
+        self.receives = new_event_log(RECEIVE)
         self.others = new_event_log()
         self._sink = sink
         self._block = block

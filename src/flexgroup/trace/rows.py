@@ -15,6 +15,20 @@ from mypy_extensions import i32, i64, mypyc_attr
 
 COMPILED: Final = not __file__.endswith(".py")
 
+# The numbers of the kinds of events in rows: positions in `schema.KINDS`.
+MULTICAST: Final = 0
+SEND: Final = 1
+RECEIVE: Final = 2
+DELIVER: Final = 3
+VIEW: Final = 4
+SUSPECT: Final = 5
+CRASH: Final = 6
+RECOVER: Final = 7
+TIMER: Final = 8
+CHOICE: Final = 9
+
+MIXED: Final = -1
+
 COLUMNS: Final = (
     "kind",
     "process",
@@ -97,10 +111,15 @@ class EventLog:
 
 
 class NativeEventLog(EventLog):
-    """The same rows through a writer that compiled code calls without making objects."""
+    """The same rows through writers that compiled code calls without making objects.
 
-    def __init__(self) -> None:
+    What need not be written is not: the kind where a log has only one, and what only
+    receive rows have.
+    """
+
+    def __init__(self, only: int) -> None:
         super().__init__()
+        self._only = only
         self._start()
 
     def _start(self) -> None:
@@ -133,7 +152,8 @@ class NativeEventLog(EventLog):
         sent: int,
         queued: int,
     ) -> None:
-        write_i32_le(self._kind, i32(kind))
+        if self._only == MIXED:
+            write_i32_le(self._kind, i32(kind))
         write_i32_le(self._process, i32(process))
         write_i64_le(self._step, i64(step))
         write_i64_le(self._time, i64(time))
@@ -143,13 +163,18 @@ class NativeEventLog(EventLog):
         write_i32_le(self._depth, i32(depth))
         write_i32_le(self._header_bytes, i32(header_bytes))
         write_i32_le(self._payload_bytes, i32(payload_bytes))
-        write_i64_le(self._sent, i64(sent))
-        write_i64_le(self._queued, i64(queued))
+        if self._only != SEND:
+            write_i64_le(self._sent, i64(sent))
+            write_i64_le(self._queued, i64(queued))
         self.count += 1
 
     def drain(self) -> list[bytes]:
+        kinds = self._kind.getvalue()
+        if self._only != MIXED:
+            kinds = self._only.to_bytes(4, "little") * self.count
+        zeros = bytes(8 * self.count) if self._only == SEND else b""
         columns = [
-            self._kind.getvalue(),
+            kinds,
             self._process.getvalue(),
             self._step.getvalue(),
             self._time.getvalue(),
@@ -159,12 +184,13 @@ class NativeEventLog(EventLog):
             self._depth.getvalue(),
             self._header_bytes.getvalue(),
             self._payload_bytes.getvalue(),
-            self._sent.getvalue(),
-            self._queued.getvalue(),
+            zeros or self._sent.getvalue(),
+            zeros or self._queued.getvalue(),
         ]
         self._start()
         return columns
 
 
-def new_event_log() -> EventLog:
-    return NativeEventLog() if COMPILED else EventLog()
+def new_event_log(only: int = MIXED) -> EventLog:
+    """A log for events of any kind, or of only one."""
+    return NativeEventLog(only) if COMPILED else EventLog()

@@ -128,7 +128,7 @@ class TraceWriter(Sink):
                 compression="snappy",
                 use_dictionary=_TEXT_COLUMNS,
                 column_encoding=dict.fromkeys(_INTEGER_COLUMNS, "DELTA_BINARY_PACKED"),
-                write_statistics=["run", "process", "step", "time"],
+                write_statistics=["process", "step", "time"],
                 store_schema=False,
             )
         return writer

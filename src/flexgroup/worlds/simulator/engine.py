@@ -28,16 +28,8 @@ from flexgroup.core.layer import (
     Trust,
 )
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, origin_of
-from flexgroup.trace.recorder import (
-    CHOICE,
-    CRASH,
-    RECEIVE,
-    RECOVER,
-    SEND,
-    SUSPECT,
-    TIMER,
-    Recorder,
-)
+from flexgroup.trace.recorder import Recorder
+from flexgroup.trace.rows import CHOICE, CRASH, RECEIVE, RECOVER, SEND, SUSPECT, TIMER
 from flexgroup.worlds.simulator.events import (
     Answer,
     Cast,

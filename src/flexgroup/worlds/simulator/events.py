@@ -5,7 +5,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
+from librt.vecs import append, pop, vec
+from mypy_extensions import i64, mypyc_attr
 
 from flexgroup.core.layer import Notice
 from flexgroup.core.message import Message, Packet
@@ -27,11 +28,10 @@ class Event:
     Where the cause is a packet, `source` sent it at its step `sent`.
     """
 
-    __slots__ = ("cause", "order", "sent", "source", "target", "time")
+    __slots__ = ("cause", "sent", "source", "target", "time")
 
     def __init__(self, time: int, target: int, source: int, sent: int, cause: Cause) -> None:
         self.time = time
-        self.order = 0
         self.target = target
         self.source = source
         self.sent = sent
@@ -136,77 +136,107 @@ class Detection(Cause):
 class EventQueue:
     """A binary heap of events.
 
-    Compiled, the heap is sifted here, where comparing two events is comparing integers;
-    in plain Python the standard library's heap of tuples is faster.
+    Compiled, the heap holds only numbers (time, order and the place of the event in a
+    table), which are compared and moved without touching an object; in plain Python the
+    standard library's heap of tuples is faster.
     """
 
-    __slots__ = ("_events", "_scheduled", "_tuples")
-
     def __init__(self) -> None:
-        self._events: list[Event] = []
         self._tuples: list[tuple[int, int, Event]] = []
         self._scheduled = 0
+        self._times = vec[i64]()
+        self._orders = vec[i64]()
+        self._places = vec[i64]()
+        self._events: list[Event | None] = []
+        self._free = vec[i64]()
+        """Places in the table that hold no event."""
 
     def __len__(self) -> int:
-        return len(self._events) if COMPILED else len(self._tuples)
+        return len(self._times) if COMPILED else len(self._tuples)
 
     def push(self, event: Event) -> None:
-        order = self._scheduled
-        self._scheduled = order + 1
-        if not COMPILED:
-            heappush(self._tuples, (event.time, order, event))
-            return
-        event.order = order
-        time = event.time
-        events = self._events
-        events.append(event)
-        position = len(events) - 1
-        while position > 0:
-            parent = (position - 1) >> 1
-            above = events[parent]
-            # The new event was scheduled last, so it goes after all of its time.
-            if time >= above.time:
-                break
-            events[position] = above
-            position = parent
-        events[position] = event
+        scheduled = self._scheduled
+        self._scheduled = scheduled + 1
+        if COMPILED:
+            self._push(i64(event.time), i64(scheduled), event)
+        else:
+            heappush(self._tuples, (event.time, scheduled, event))
 
     def pop(self) -> Event | None:
         """The next event, or None if there is none."""
-        if not COMPILED:
-            return heappop(self._tuples)[2] if self._tuples else None
-        events = self._events
-        if not events:
-            return None
-        last = events.pop()
-        size = len(events)
-        if size == 0:
-            return last
-        first = events[0]
-        # The hole at the top sinks to a leaf and `last` rises from there: it was a leaf, so it
-        # seldom rises far, and not comparing it on the way down saves a third of the work.
-        position = 0
-        child = 1
-        while child < size:
-            below = events[child]
-            if child + 1 < size:
-                other = events[child + 1]
-                if other.time < below.time or (
-                    other.time == below.time and other.order < below.order
-                ):
-                    below = other
-                    child += 1
-            events[position] = below
-            position = child
-            child = 2 * position + 1
-        time = last.time
-        order = last.order
+        if COMPILED:
+            return self._pop()
+        return heappop(self._tuples)[2] if self._tuples else None
+
+    def _push(self, time: i64, order: i64, event: Event) -> None:
+        place: i64
+        if len(self._free) > 0:
+            self._free, place = pop(self._free)
+            self._events[place] = event
+        else:
+            place = len(self._events)
+            self._events.append(event)
+        times = append(self._times, time)
+        orders = append(self._orders, order)
+        places = append(self._places, place)
+        position: i64 = len(times) - 1
         while position > 0:
-            parent = (position - 1) >> 1
-            above = events[parent]
-            if above.time < time or (above.time == time and above.order < order):
+            parent: i64 = (position - 1) >> 1
+            # The new event was scheduled last, so it goes after all of its time.
+            if times[parent] <= time:
                 break
-            events[position] = above
+            times[position] = times[parent]
+            orders[position] = orders[parent]
+            places[position] = places[parent]
             position = parent
-        events[position] = last
-        return first
+        times[position] = time
+        orders[position] = order
+        places[position] = place
+        self._times = times
+        self._orders = orders
+        self._places = places
+
+    def _pop(self) -> Event | None:
+        if len(self._times) == 0:
+            return None
+        times, time = pop(self._times)
+        orders, order = pop(self._orders)
+        places, place = pop(self._places)
+        size: i64 = len(times)
+        first: i64 = place
+        if size > 0:
+            first = places[0]
+            # The hole at the top sinks to a leaf, and what was last rises from there: it was
+            # a leaf, so it seldom rises far.
+            position: i64 = 0
+            child: i64 = 1
+            while child < size:
+                other: i64 = child + 1
+                if other < size and (
+                    times[other] < times[child]
+                    or (times[other] == times[child] and orders[other] < orders[child])
+                ):
+                    child = other
+                times[position] = times[child]
+                orders[position] = orders[child]
+                places[position] = places[child]
+                position = child
+                child = 2 * position + 1
+            while position > 0:
+                parent: i64 = (position - 1) >> 1
+                if times[parent] < time or (times[parent] == time and orders[parent] < order):
+                    break
+                times[position] = times[parent]
+                orders[position] = orders[parent]
+                places[position] = places[parent]
+                position = parent
+            times[position] = time
+            orders[position] = order
+            places[position] = place
+        self._times = times
+        self._orders = orders
+        self._places = places
+        event = self._events[first]
+        self._events[first] = None
+        self._free = append(self._free, first)
+        return event
