@@ -97,6 +97,16 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 
+def register(protocol: Protocol) -> None:
+    """Let stacks name a protocol that is not part of this package."""
+    name = protocol.name
+    if name != name.lower() or not name.replace("-", "").isalnum():
+        raise UsageError(f"'{name}' cannot name a protocol; use small letters, digits and dashes")
+    if name in PROTOCOLS:
+        raise UsageError(f"there is a protocol '{name}' already; choose another name")
+    PROTOCOLS[name] = protocol
+
+
 @dataclass(frozen=True)
 class StackPlan:
     """A parsed stack: what to build at every process."""

@@ -7,11 +7,14 @@ kind are sorted by (process, step), so a process's history is one slice of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+SmallInts = NDArray[np.signedinteger[Any]]
+"""Of any width: most of a trace is packets, and most of what is said of them fits in 32 bits."""
 
 
 def no_ints() -> Ints:
@@ -43,18 +46,18 @@ class Deliveries:
 class Packets:
     """The send or the receive rows; message is -1 where a packet concerns none."""
 
-    process: Ints = field(default_factory=no_ints)
+    process: SmallInts = field(default_factory=no_ints)
     step: Ints = field(default_factory=no_ints)
     time: Ints = field(default_factory=no_ints)
     message: Ints = field(default_factory=no_ints)
-    peer: Ints = field(default_factory=no_ints)
-    depth: Ints = field(default_factory=no_ints)
-    header_bytes: Ints = field(default_factory=no_ints)
-    payload_bytes: Ints = field(default_factory=no_ints)
+    peer: SmallInts = field(default_factory=no_ints)
+    depth: SmallInts = field(default_factory=no_ints)
+    header_bytes: SmallInts = field(default_factory=no_ints)
+    payload_bytes: SmallInts = field(default_factory=no_ints)
     packet: tuple[str, ...] = ()
-    packet_code: Ints = field(default_factory=no_ints)
+    packet_code: SmallInts = field(default_factory=no_ints)
     detail: tuple[str | None, ...] = ()
-    detail_code: Ints = field(default_factory=no_ints)
+    detail_code: SmallInts = field(default_factory=no_ints)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,25 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS
 from flexgroup.trace import schema
-from flexgroup.trace.history import Deliveries, Faults, History, Ints, Multicasts, Packets
+from flexgroup.trace.history import (
+    Deliveries,
+    Faults,
+    History,
+    Ints,
+    Multicasts,
+    Packets,
+    SmallInts,
+    no_ints,
+)
+
+TEXTS = ["packet", "detail"]
+"""Read as dictionaries: a handful of texts, each repeated millions of times."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +56,9 @@ class Run:
 def read_table(path: Path, wanted: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """One Parquet file, checked against the schema it must have."""
     try:
-        with pq.ParquetFile(path) as file:
-            found = file.schema_arrow
+        found = pq.read_schema(path)
+        texts = [name for name in TEXTS if found.get_field_index(name) >= 0]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
             for field in wanted:
                 position = found.get_field_index(field.name)
                 if position < 0:
@@ -76,6 +90,8 @@ def read_table(path: Path, wanted: pa.Schema, columns: Sequence[str] | None = No
 
 
 def _same_type(actual: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_dictionary(actual):
+        return bool(actual.value_type == wanted)
     if pa.types.is_list(actual) and pa.types.is_list(wanted):
         return bool(actual.value_type == wanted.value_type)
     return bool(actual == wanted)
@@ -120,26 +136,26 @@ def _runs_of(path: Path) -> list[Run]:
     return runs
 
 
-def read_events(
-    directory: Path, run: str, kind: str, columns: Sequence[str] | None = None
-) -> pa.Table:
-    """The events of one kind of one run, sorted by (process, step)."""
-    folder = directory / "events" / f"event={kind}"
-    tables = []
-    own = folder / f"{run}.parquet"
-    paths = [own] if own.exists() else sorted(folder.glob("*.parquet"))
-    for path in paths:
-        if path.name[0] == "_":
-            continue
-        table = read_table(path, schema.EVENT_COLUMNS, columns)
-        if path != own:
-            table = table.filter(pa.compute.field("run") == run)
-        tables.append(table)
-    if not tables:
-        return pa.table({}, schema=pa.schema([]))
-    table = pa.concat_tables(tables)
+def read_events(directory: Path, run: str, kind: str) -> pa.Table:
+    """The events of one kind of one run with all their columns, by (process, step)."""
+    table = _read_kind(directory, run, kind, schema.EVENT_COLUMNS.names)
     order = np.lexsort((ints(table, "step"), ints(table, "process")))
-    return table.take(pa.array(order))
+    return table.take(pa.array(order)) if table.num_rows else table
+
+
+def _read_kind(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
+    folder = directory / "events" / f"event={kind}"
+    own = folder / f"{run}.parquet"
+    if own.exists():
+        return read_table(own, schema.EVENT_COLUMNS, names)
+    tables = [
+        read_table(path, schema.EVENT_COLUMNS, ["run", *names]).filter(
+            pa.compute.equal(pa.compute.field("run"), run)
+        )
+        for path in sorted(folder.glob("*.parquet"))
+        if path.name[0] != "_"
+    ]
+    return pa.concat_tables(tables) if tables else pa.table({})
 
 
 def ints(table: pa.Table, name: str, missing: int = 0) -> Ints:
@@ -161,40 +177,94 @@ def messages(table: pa.Table) -> Ints:
     return identity
 
 
-def _multicasts(table: pa.Table) -> Multicasts:
-    if table.num_rows == 0:
-        return Multicasts()
-    lists = table.column("destinations").combine_chunks()
-    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+class _Columns:
+    """Chosen columns of the events of one kind of one run, by (process, step).
+
+    Columns are turned into arrays one at a time: a trace in memory is mostly packets, and
+    a table of all their columns would be several times as large as what is asked of it.
+    """
+
+    def __init__(self, directory: Path, run: str, kind: str, names: Sequence[str]) -> None:
+        table = _read_kind(directory, run, kind, ["process", "step", *names])
+        process, step = ints(table, "process"), ints(table, "step")
+        order = np.lexsort((step, process))
+        self.process: SmallInts = process[order].astype(np.int32)
+        self.step: Ints = step[order]
+        self._order = order
+        self._table = table
+
+    def wide(self, name: str) -> Ints:
+        return ints(self._table, name)[self._order]
+
+    def small(self, name: str, missing: int = 0) -> SmallInts:
+        return ints(self._table, name, missing)[self._order].astype(np.int32)
+
+    def message(self) -> Ints:
+        return messages(self._table)[self._order]
+
+    def destinations(self) -> tuple[Ints, Ints]:
+        """Where each row's destinations begin, and all destinations one after the other."""
+        if self._table.num_rows == 0:
+            return np.zeros(1, dtype=np.int64), no_ints()
+        lists = self._table.column("destinations").combine_chunks().take(pa.array(self._order))
+        lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
+        targets = lists.flatten().to_numpy(zero_copy_only=False)
+        return offsets.astype(np.int64), targets.astype(np.int64)
+
+    def texts(self, name: str) -> tuple[tuple[str | None, ...], SmallInts]:
+        """The distinct texts, and the number of each row's among them."""
+        if self._table.num_rows == 0 or name not in self._table.column_names:
+            return (), np.zeros(self._table.num_rows, dtype=np.int32)
+        column = self._table.column(name).unify_dictionaries().combine_chunks()
+        if column.null_count:
+            texts = (*column.dictionary.to_pylist(), None)
+            codes = column.indices.fill_null(len(texts) - 1)
+        else:
+            texts, codes = tuple(column.dictionary.to_pylist()), column.indices
+        return texts, codes.to_numpy(zero_copy_only=False)[self._order].astype(np.int32)
+
+
+def _multicasts(directory: Path, run: str) -> Multicasts:
+    columns = _Columns(directory, run, schema.MULTICAST, ["time", "origin", "seq", "destinations"])
     return Multicasts(
-        ints(table, "process"),
-        ints(table, "step"),
-        ints(table, "time"),
-        messages(table),
-        np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths))),
-        lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64),
+        columns.process.astype(np.int64),
+        columns.step,
+        columns.wide("time"),
+        columns.message(),
+        *columns.destinations(),
     )
 
 
-def _codes(table: pa.Table, name: str) -> tuple[tuple[str | None, ...], Ints]:
-    if table.num_rows == 0 or name not in table.column_names:
-        return (), np.zeros(table.num_rows, dtype=np.int64)
-    encoded = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
-    return tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy().astype(np.int64)
+def _deliveries(directory: Path, run: str) -> Deliveries:
+    columns = _Columns(directory, run, schema.DELIVER, ["time", "origin", "seq", "depth"])
+    return Deliveries(
+        columns.process.astype(np.int64),
+        columns.step,
+        columns.wide("time"),
+        columns.message(),
+        columns.wide("depth"),
+    )
 
 
-def _packets(table: pa.Table) -> Packets:
-    packet, packet_code = _codes(table, "packet")
-    detail, detail_code = _codes(table, "detail")
+def _packets(directory: Path, run: str, kind: str) -> Packets:
+    columns = _Columns(
+        directory,
+        run,
+        kind,
+        ["time", "origin", "seq", "peer", "depth", "header_bytes", "payload_bytes", *TEXTS],
+    )
+    packet, packet_code = columns.texts("packet")
+    detail, detail_code = columns.texts("detail")
     return Packets(
-        ints(table, "process"),
-        ints(table, "step"),
-        ints(table, "time"),
-        messages(table),
-        ints(table, "peer", -1),
-        ints(table, "depth"),
-        ints(table, "header_bytes"),
-        ints(table, "payload_bytes"),
+        columns.process,
+        columns.step,
+        columns.wide("time"),
+        columns.message(),
+        columns.small("peer", -1),
+        columns.small("depth"),
+        columns.small("header_bytes"),
+        columns.small("payload_bytes"),
         tuple(name or "" for name in packet),
         packet_code,
         detail,
@@ -202,27 +272,22 @@ def _packets(table: pa.Table) -> Packets:
     )
 
 
-def _faults(table: pa.Table) -> Faults:
-    return Faults(ints(table, "process"), ints(table, "step"), ints(table, "time"))
+def _faults(directory: Path, run: str, kind: str) -> Faults:
+    columns = _Columns(directory, run, kind, ["time"])
+    return Faults(columns.process.astype(np.int64), columns.step, columns.wide("time"))
 
 
 def load_history(directory: Path, run: Run, packets: bool = True) -> History:
     """A run in memory; without packets, genuineness and costs cannot be told."""
-    deliveries = read_events(directory, run.run, schema.DELIVER)
+    name = run.run
     return History(
-        run.run,
+        name,
         run.processes,
         run.outcome == schema.COMPLETE,
-        _multicasts(read_events(directory, run.run, schema.MULTICAST)),
-        Deliveries(
-            ints(deliveries, "process"),
-            ints(deliveries, "step"),
-            ints(deliveries, "time"),
-            messages(deliveries),
-            ints(deliveries, "depth"),
-        ),
-        _packets(read_events(directory, run.run, schema.SEND)) if packets else Packets(),
-        _packets(read_events(directory, run.run, schema.RECEIVE)) if packets else Packets(),
-        _faults(read_events(directory, run.run, schema.CRASH)),
-        _faults(read_events(directory, run.run, schema.RECOVER)),
+        _multicasts(directory, name),
+        _deliveries(directory, name),
+        _packets(directory, name, schema.SEND) if packets else Packets(),
+        _packets(directory, name, schema.RECEIVE) if packets else Packets(),
+        _faults(directory, name, schema.CRASH),
+        _faults(directory, name, schema.RECOVER),
     )
