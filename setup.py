@@ -36,7 +36,6 @@ COMPILED = (
     "protocols/**/*.py",
     "trace/recorder.py",
     "trace/rows.py",
-    "workloads/**/*.py",
     "worlds/simulator/clients.py",
     "worlds/simulator/engine.py",
     "worlds/simulator/events.py",

@@ -185,40 +185,23 @@ class Sweep:
         return curve
 
 
-# The claims.
+# The claims. Each function tells whether one appears, and the figures that say so.
 
-
-@dataclass(frozen=True)
-class Verdict:
-    claim: str
-    source: str
-    words: str
-    holds: bool
-    evidence: str
+Verdict = tuple[bool, str]
 
 
 def df_collapses(sweep: Sweep) -> Verdict:
-    peaks = [sweep.peak("df", workload) for workload in RANDOM]
+    two, four, eight, some = peaks = [sweep.peak("df", workload) for workload in RANDOM]
     busy = sweep.under_load("df", "random:8").busy
-    return Verdict(
-        "a",
-        "7.1",
-        "D&F collapses as destinations grow, although its processes are idle: the convoy effect",
-        peaks[0] > 1.5 * peaks[1] > 2.25 * peaks[2] and peaks[0] > 5 * peaks[3] and busy < 0.3,
-        f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} of the time with 8",
-    )
+    holds = two > 1.5 * four > 2.25 * eight and two > 5 * some and busy < 0.3
+    return holds, f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} with 8"
 
 
 def skeen_loses(sweep: Sweep) -> Verdict:
-    peaks = [sweep.peak("skeen", workload) for workload in RANDOM]
+    two, four, eight, some = peaks = [sweep.peak("skeen", workload) for workload in RANDOM]
     busy = sweep.under_load("skeen", "random:8").busy
-    return Verdict(
-        "b",
-        "7.1",
-        "Skeen loses throughput as destinations grow: k^2 packets keep its processes busy",
-        peaks[0] > 1.5 * peaks[1] > 2.25 * peaks[2] > 2.25 * peaks[3] and busy > 0.7,
-        f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} of the time with 8",
-    )
+    holds = two > 1.5 * four > 2.25 * eight > 2.25 * some and busy > 0.7
+    return holds, f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} with 8"
 
 
 def dcc_overtakes(sweep: Sweep) -> Verdict:
@@ -226,37 +209,16 @@ def dcc_overtakes(sweep: Sweep) -> Verdict:
         [sweep.peak(stack, workload) / sweep.peak("skeen", workload) for workload in RANDOM]
         for stack in ("dcc", "dcc/rv")
     )
-    return Verdict(
-        "c1",
-        "7.1 (c, d)",
-        "DCC overtakes Skeen when destinations are many",
-        full[2] > 1.1 and full[3] > 1.1 and full[0] < full[1] < full[2],
-        f"DCC / Skeen with 2, 4, 8, N: {_ratios(full)}; DCC/RV / Skeen: {_ratios(reduced)}",
+    holds = full[2] > 1.1 and full[3] > 1.1 and full[0] < full[1] < full[2]
+    return holds, (
+        f"DCC / Skeen with 2, 4, 8, N: {_ratios(full)}; DCC/RV / Skeen: {_ratios(reduced)}"
     )
 
 
-def dcc_behind_with_two(sweep: Sweep) -> Verdict:
-    skeen = sweep.peak("skeen", "random:2")
-    ratios = [sweep.peak(stack, "random:2") / skeen for stack in ("dcc", "dcc/rv")]
-    return Verdict(
-        "c2",
-        "7.1 (a)",
-        "DCC is behind Skeen with two destinations",
-        max(ratios) < 0.9,
-        f"DCC, DCC/RV / Skeen: {_ratios(ratios)}",
-    )
-
-
-def dcc_behind_in_tpcc(sweep: Sweep) -> Verdict:
-    skeen = sweep.peak("skeen", "tpcc")
-    ratios = [sweep.peak(stack, "tpcc") / skeen for stack in ("dcc", "dcc/rv", "df")]
-    return Verdict(
-        "c3",
-        "7.2.1",
-        "DCC is behind Skeen in TPC-C, even with the reduced clock",
-        max(ratios[:2]) < 0.9,
-        f"DCC, DCC/RV, D&F / Skeen: {_ratios(ratios)}",
-    )
+def dcc_behind(sweep: Sweep, workload: str) -> Verdict:
+    skeen = sweep.peak("skeen", workload)
+    dcc, reduced, df = (sweep.peak(stack, workload) / skeen for stack in ("dcc", "dcc/rv", "df"))
+    return max(dcc, reduced) < 0.9, f"DCC, DCC/RV, D&F / Skeen: {_ratios([dcc, reduced, df])}"
 
 
 def dcc_best_in_large_groups(sweep: Sweep) -> Verdict:
@@ -265,51 +227,34 @@ def dcc_best_in_large_groups(sweep: Sweep) -> Verdict:
         [sweep.peak(stack, groups) / other for groups, other in zip(GROUPS, others, strict=True)]
         for stack in ("dcc", "dcc/rv")
     )
-    return Verdict(
-        "d",
-        "7.2.2",
-        "DCC sustains more than both others in fixed groups of 4 and 8, the more the larger",
-        full[1] > 1.1 and full[2] > full[1] and full[0] > 0.7,
+    return full[0] > 0.7 and full[1] > 1.1 and full[2] > full[1], (
         f"DCC / the better of the others in 2x8, 4x4, 8x2: {_ratios(full)}; "
-        f"DCC/RV / the same: {_ratios(reduced)}",
+        f"DCC/RV / the same: {_ratios(reduced)}"
     )
 
 
-def random_messages_cost(sweep: Sweep, groups: str, name: str) -> Verdict:
+def random_messages_cost(sweep: Sweep, groups: str) -> Verdict:
     without = sweep.peak("dcc", groups)
-    ratios = [sweep.peak("dcc", with_random(groups, share)) / without for share in SHARES]
-    return Verdict(
-        name,
-        "7.2.2",
-        f"1, 2 and 5% of random messages cost DCC visibly in {groups}",
-        1 > ratios[0] > ratios[1] > ratios[2] and ratios[2] < 0.9,
-        f"DCC keeps {', '.join(f'{ratio:.1%}' for ratio in ratios)}",
-    )
+    kept = [sweep.peak("dcc", with_random(groups, share)) / without for share in SHARES]
+    holds = 1 > kept[0] > kept[1] > kept[2] and kept[2] < 0.9
+    return holds, f"DCC keeps {', '.join(f'{share:.1%}' for share in kept)}"
 
 
 def reduced_clock_gains(sweep: Sweep) -> Verdict:
     full, reduced = (sweep.under_load(stack, "tpcc") for stack in ("dcc", "dcc/rv"))
     latency = reduced.latency / full.latency
     throughput = reduced.throughput / full.throughput
-    low = sweep.alone("dcc/rv", "tpcc").latency / sweep.alone("dcc", "tpcc").latency
-    return Verdict(
-        "f1",
-        "7.3",
-        "The reduced clock lowers latency significantly and raises throughput too (TPC-C)",
-        latency < 0.9 and throughput > 1.05,
+    alone = sweep.alone("dcc/rv", "tpcc").latency / sweep.alone("dcc", "tpcc").latency
+    return latency < 0.9 and throughput > 1.05, (
         f"DCC/RV / DCC with {MOST} clients: latency {latency:.2f}, throughput {throughput:.2f}; "
-        f"latency with 1 client {low:.2f}",
+        f"latency with 1 client {alone:.2f}"
     )
 
 
 def smaller_is_faster(sweep: Sweep) -> Verdict:
-    latencies = [sweep.alone("dcc", "tpcc", size).latency for size in (4, 8, 16)]
-    return Verdict(
-        "f2",
-        "7.3, 7.2b",
-        "DCC is faster in smaller systems (TPC-C, 1 client)",
-        latencies[0] < latencies[1] < latencies[2],
-        f"latency with 4, 8, 16 processes: {_milliseconds(latencies)} ms",
+    four, eight, sixteen = (sweep.alone("dcc", "tpcc", size).latency for size in (4, 8, 16))
+    return four < eight < sixteen, (
+        f"latency with 4, 8, 16 processes: {_milliseconds([four, eight, sixteen])} ms"
     )
 
 
@@ -318,41 +263,27 @@ def dcc_has_higher_latency(sweep: Sweep) -> Verdict:
     for workload in RANDOM:
         others = (sweep.alone(stack, workload).latency for stack in ("skeen", "df"))
         ratios.append(sweep.alone("dcc", workload).latency / max(others))
-    return Verdict(
-        "g",
-        "7.1",
-        "DCC's latency is above the others' in random loads (1 client)",
-        min(ratios) > 1.1,
-        f"DCC / the slower of the others with 2, 4, 8, N: {_ratios(ratios)}",
-    )
+    return min(ratios) > 1.1, f"DCC / the slower of the others with 2, 4, 8, N: {_ratios(ratios)}"
 
 
 def genuine_rates(sweep: Sweep) -> Verdict:
     others = min(sweep.under_load(s, w).genuine for s in ("skeen", "df") for w in RANDOM)
     dcc = [sweep.alone("dcc", "random:2", size).genuine for size in (4, 8, 16)]
-    return Verdict(
-        "h1",
-        "7.4",
-        "Skeen and D&F are always genuine; DCC less so in larger systems (random:2)",
-        others == 1 and dcc[0] > dcc[1] > dcc[2],
-        f"Skeen and D&F {others:.0%}; DCC with 4, 8, 16 processes {_percent(dcc)}",
+    return others == 1 and dcc[0] > dcc[1] > dcc[2], (
+        f"Skeen and D&F {others:.0%}; DCC with 4, 8, 16 processes {_percent(dcc)}"
     )
 
 
 def fast_rates(sweep: Sweep) -> Verdict:
-    unlocal = [sweep.under_load("dcc", workload).fast for workload in RANDOM]
-    falling = [
+    scattered = [sweep.under_load("dcc", workload).fast for workload in RANDOM]
+    local = [
         [sweep.under_load("dcc", with_random(groups, share)).fast for share in ("0", *SHARES)]
         for groups in GROUPS
     ]
-    return Verdict(
-        "h2",
-        "7.4",
-        "DCC's fast rate follows locality: high in fixed groups, less with 1, 2, 5% random",
-        all(row[0] > 0.9 and row == sorted(row, reverse=True) for row in falling)
-        and max(unlocal) < 0.5,
-        f"random {_percent(unlocal)}; 2x8, 4x4, 8x2 with 0, 1, 2, 5% "
-        + "; ".join(_percent(row) for row in falling),
+    falling = all(row[0] > 0.9 and row == sorted(row, reverse=True) for row in local)
+    return falling and max(scattered) < 0.5, (
+        f"random:2, 4, 8, N {_percent(scattered)}; with 0, 1, 2, 5% random in 2x8 "
+        f"{_percent(local[0])}, 4x4 {_percent(local[1])}, 8x2 {_percent(local[2])}"
     )
 
 
@@ -368,33 +299,64 @@ def steps_and_volume(sweep: Sweep) -> Verdict:
             f"k={k}: {skeen.steps:g}/{skeen.volume:g}, {df.steps:g}/{df.volume:g}, "
             f"{dcc.steps:.1f}/{dcc.volume:.1f}"
         )
-    return Verdict(
-        "i",
-        "7.4, table 7.1",
-        "Skeen takes 2 steps and k^2 packets, D&F k steps (and one for END) and 2(k-1) packets, "
-        "DCC between k and n",
-        holds,
-        "steps/packets of Skeen, D&F, DCC: " + "; ".join(seen),
-    )
+    return holds, "steps/packets of Skeen, D&F, DCC with " + "; ".join(seen)
 
 
-CLAIMS: tuple[Callable[[Sweep], Verdict], ...] = (
-    df_collapses,
-    skeen_loses,
-    dcc_overtakes,
-    dcc_behind_with_two,
-    dcc_behind_in_tpcc,
-    dcc_best_in_large_groups,
-    lambda sweep: random_messages_cost(sweep, GROUPS[0], "e1"),
-    lambda sweep: random_messages_cost(sweep, GROUPS[1], "e2"),
-    lambda sweep: random_messages_cost(sweep, GROUPS[2], "e3"),
-    reduced_clock_gains,
-    smaller_is_faster,
-    dcc_has_higher_latency,
-    genuine_rates,
-    fast_rates,
-    steps_and_volume,
-)
+@dataclass(frozen=True)
+class Claim:
+    name: str
+    section: str
+    words: str
+    verdict: Callable[[Sweep], Verdict]
+
+
+CLAIMS = (
+    Claim(
+        "a", "7.1", "D&F collapses as destinations grow, and waits: the convoy effect", df_collapses
+    ),
+    Claim("b", "7.1", "Skeen loses throughput as destinations grow: k^2 packets", skeen_loses),
+    Claim("c1", "7.1 (c, d)", "DCC overtakes Skeen with many destinations", dcc_overtakes),
+    Claim(
+        "c2", "7.1 (a)", "DCC is behind Skeen with two destinations",
+        lambda sweep: dcc_behind(sweep, "random:2"),
+    ),
+    Claim(
+        "c3", "7.2.1", "DCC is behind Skeen in TPC-C, even with the reduced clock",
+        lambda sweep: dcc_behind(sweep, "tpcc"),
+    ),
+    Claim(
+        "d", "7.2.2", "DCC sustains more than both others in groups of 4 and 8, and does well in 2",
+        dcc_best_in_large_groups,
+    ),
+    Claim(
+        "e1", "7.2.2", "1, 2, 5% random messages cost DCC visibly, 2x8",
+        lambda sweep: random_messages_cost(sweep, GROUPS[0]),
+    ),
+    Claim(
+        "e2", "7.2.2", "the same, 4x4", lambda sweep: random_messages_cost(sweep, GROUPS[1])
+    ),
+    Claim(
+        "e3", "7.2.2", "the same, 8x2", lambda sweep: random_messages_cost(sweep, GROUPS[2])
+    ),
+    Claim(
+        "f1", "7.3", "the reduced clock lowers latency significantly and raises throughput, TPC-C",
+        reduced_clock_gains,
+    ),
+    Claim("f2", "7.3", "smaller systems are faster, TPC-C, 1 client", smaller_is_faster),
+    Claim(
+        "g", "7.1", "DCC's latency is above the others' in random loads, 1 client",
+        dcc_has_higher_latency,
+    ),
+    Claim(
+        "h1", "7.4", "Skeen and D&F are genuine; DCC the less the larger the system, random:2",
+        genuine_rates,
+    ),
+    Claim("h2", "7.4", "DCC's fast rate follows locality", fast_rates),
+    Claim(
+        "i", "7.4, table 7.1", "Skeen: 2 steps, k^2 packets; D&F: k steps (and one for END), "
+        "2(k-1) packets; DCC: between k and n", steps_and_volume,
+    ),
+)  # fmt: skip
 
 
 def _peaks(peaks: Sequence[float]) -> str:
@@ -486,15 +448,14 @@ def _costs(point: Measured) -> str:
     return f"{point.steps:.2f}, {point.volume:.2f}, {point.header_bytes:.0f}"
 
 
-def print_claims(verdicts: Sequence[Verdict]) -> None:
-    print_table(
-        "Claims",
-        ["", "section", "claim", "", "evidence"],
-        [
-            [v.claim, v.source, v.words, "holds" if v.holds else "DOES NOT HOLD", v.evidence]
-            for v in verdicts
-        ],
-    )
+def print_claims(sweep: Sweep) -> None:
+    rows = []
+    for claim in CLAIMS:
+        holds, evidence = claim.verdict(sweep)
+        rows.append(
+            [claim.name, claim.section, claim.words, "yes" if holds else "**no**", evidence]
+        )
+    print_table("Claims", ["", "section", "claim", "holds", "evidence"], rows)
 
 
 def draw(sweep: Sweep, folder: Path) -> None:
@@ -550,20 +511,17 @@ def print_sensitivity(network: str) -> None:
     for name, spec in columns:
         print(f"{name}: {spec}", file=sys.stderr)
         sweep = Sweep(spec, SENSITIVITY)
-        verdicts.append([claim(sweep) for claim in CLAIMS])
-    print_table(
-        f"Claims when one constant of the network is varied ({MOST} clients)",
-        ["claim", *(name for name, _ in columns)],
-        [
-            [column[number].claim for column in verdicts[:1]]
-            + ["yes" if column[number].holds else "**no**" for column in verdicts]
-            for number in range(len(CLAIMS))
-        ],
-    )
-    for number in range(len(CLAIMS)):
-        print(f"\n{verdicts[0][number].claim}: {verdicts[0][number].words}")
+        verdicts.append([claim.verdict(sweep) for claim in CLAIMS])
+    rows = [
+        [claim.name, *("yes" if column[number][0] else "**no**" for column in verdicts)]
+        for number, claim in enumerate(CLAIMS)
+    ]
+    title = f"Claims when one constant of the network is varied ({MOST} clients)"
+    print_table(title, ["claim", *(name for name, _ in columns)], rows)
+    for number, claim in enumerate(CLAIMS):
+        print(f"\n{claim.name}: {claim.words}")
         for (name, _), column in zip(columns, verdicts, strict=True):
-            print(f"  {name:12} {column[number].evidence}")
+            print(f"  {name:13} {column[number][1]}")
 
 
 def main() -> int:
@@ -579,7 +537,7 @@ def main() -> int:
     else:
         sweep = Sweep(options.network, SCALES[options.scale])
         print_measurements(sweep)
-        print_claims([claim(sweep) for claim in CLAIMS])
+        print_claims(sweep)
         if options.figures is not None:
             draw(sweep, options.figures)
     if sys.stderr.isatty():

@@ -108,8 +108,10 @@ def test_the_split_that_is_suggested_is_accepted(processes: int) -> None:
 @given(st.text())
 def test_nothing_that_is_written_causes_any_other_error(spec: str) -> None:
     for text in (spec, f"random:{spec}", f"partitioned:{spec}", f"tpcc@{spec}"):
+        refused = ""
         try:
             parse_workload(text, 16)
         except UsageError as refusal:
-            assert "write" in str(refusal)
-            assert "\n" not in str(refusal)
+            refused = str(refusal)
+        assert not refused or "write" in refused
+        assert "\n" not in refused

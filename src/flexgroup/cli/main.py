@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -44,10 +45,19 @@ def build_parser() -> Parser:
     return parser
 
 
+def _output_closed() -> int:
+    """The reader of our output, such as `head`, has seen enough."""
+    # Python flushes what is left when it ends, and would complain then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FINE
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except FlexGroupError as error:
         fail(str(error))
         return BAD_INPUT
@@ -55,9 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fail("interrupted; nothing half-written was kept")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output, such as `head`, has seen enough.
-        sys.stderr.close()
-        return FINE
+        return _output_closed()
 
 
 if __name__ == "__main__":

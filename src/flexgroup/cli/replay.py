@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare, print_json
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -40,11 +40,15 @@ def replay_script(options: argparse.Namespace) -> int:
         raise UsageError(f"'{options.path}' is not a text; give a script") from None
     script = Script()
     steps = []
-    for block in parse(text):
+    try:
+        blocks = parse(text)
+    except UsageError as error:
+        raise UsageError(f"{options.path}: {error}") from None
+    for block in blocks:
         for command in block.commands:
             try:
                 answer = script.run(command)
-            except UsageError as error:
+            except FlexGroupError as error:
                 raise UsageError(f"{options.path}, line {block.line}: {error}") from None
             steps.append({"command": command, "answer": answer})
             if not options.json:

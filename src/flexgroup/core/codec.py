@@ -19,11 +19,14 @@ from flexgroup.core.message import (
     INTS,
     MESSAGE,
     NO_MESSAGE,
+    ORIGIN_MASK,
+    PROCESS_MASK,
     STAMP,
     TEXT,
     Message,
     MessageId,
     Packet,
+    Stamp,
     clock_of,
     message_id,
     origin_of,
@@ -34,6 +37,8 @@ from flexgroup.core.message import (
 
 MAX_LIST: Final = 1 << 20
 MAX_VARINT_BYTES: Final = 10
+MAX_COUNT: Final = (1 << 43) - 1
+"""Of messages and clock ticks: more would not fit beside a process in one integer."""
 
 
 def varint_size(value: int) -> int:
@@ -72,6 +77,20 @@ class _Reader:
             if byte < 128:
                 return value
         raise PeerError(f"a number of more than {MAX_VARINT_BYTES} bytes")
+
+    def identity(self) -> MessageId:
+        origin = self.varint()
+        seq = self.varint()
+        if origin > ORIGIN_MASK or seq > MAX_COUNT:
+            raise PeerError(f"message {origin}.{seq}: no process counts that far")
+        return message_id(origin, seq)
+
+    def timestamp(self) -> Stamp:
+        clock = self.varint()
+        process = self.varint()
+        if process > PROCESS_MASK or clock > MAX_COUNT:
+            raise PeerError(f"timestamp ({clock},{process}): no process counts that far")
+        return stamp(clock, process)
 
     def length(self) -> int:
         length = self.varint()
@@ -181,11 +200,9 @@ class Codec:
             if kind == INT:
                 values.append(reader.varint())
             elif kind == ID:
-                origin = reader.varint()
-                values.append(message_id(origin, reader.varint()))
+                values.append(reader.identity())
             elif kind == STAMP:
-                clock = reader.varint()
-                values.append(stamp(clock, reader.varint()))
+                values.append(reader.timestamp())
             elif kind == INTS:
                 values.append(reader.ints())
             elif kind == TEXT:
@@ -199,8 +216,7 @@ class Codec:
         return kinds[tag](*values)
 
     def _read_message(self, reader: _Reader, level: int) -> Message:
-        origin = reader.varint()
-        identity = message_id(origin, reader.varint())
+        identity = reader.identity()
         destinations = reader.ints()
         for before, after in pairwise(destinations):
             if before >= after:

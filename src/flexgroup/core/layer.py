@@ -241,6 +241,10 @@ class Layer:
     def pass_on(self, notice: Notice) -> None:
         self.effects.append(notice)
 
+    def is_for_me(self, m: Message) -> bool:
+        """This process is a destination of m, and all others exist."""
+        return self.process in m.destinations and m.destinations[-1] < self.size
+
     def refuse(self, sender: int, packet: Packet) -> PeerError:
         """The error for a packet that this protocol does not know; to be raised."""
         return PeerError(

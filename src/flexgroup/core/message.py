@@ -28,7 +28,7 @@ ORIGIN_BITS: Final = 20
 ORIGIN_MASK: Final = (1 << 20) - 1
 
 PROCESS_BITS: Final = 20
-_PROCESS_MASK: Final = (1 << 20) - 1
+PROCESS_MASK: Final = (1 << 20) - 1
 
 
 def message_id(origin: int, seq: int) -> MessageId:
@@ -58,7 +58,7 @@ def clock_of(timestamp: Stamp) -> int:
 
 
 def process_of(timestamp: Stamp) -> int:
-    return timestamp & _PROCESS_MASK
+    return timestamp & PROCESS_MASK
 
 
 # The kinds of packet fields. The wire codec, golden scripts, fingerprints and equality

@@ -37,6 +37,6 @@ class BestEffort(Layer):
         self.send(m.destinations, Data(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if not isinstance(packet, Data):
+        if not isinstance(packet, Data) or not self.is_for_me(packet.m):
             raise self.refuse(sender, packet)
         self.deliver(packet.m)

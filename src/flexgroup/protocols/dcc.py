@@ -129,16 +129,21 @@ class Dcc(Layer):
             self.b.append(packet)
         elif isinstance(packet, ReducedHop):
             self.b.append(self.restore_clock(sender, packet))
-        elif isinstance(packet, Enter) and packet.m.destinations[:1] == (self.process,):
+        elif isinstance(packet, Enter) and self.is_lowest(packet.m):
             self.enter(packet.m)
         else:
             raise self.refuse(sender, packet)
         self.handle_enabled()
 
+    def is_lowest(self, m: Message) -> bool:
+        """Not in the paper: m enters here, and all its destinations exist."""
+        return m.destinations[:1] == (self.process,) and m.destinations[-1] < self.size
+
     def is_possible(self, m: Hop) -> bool:
         """Not in the paper: m came from below, is on its way up, and has a whole clock."""
         return (
-            m.src == m.m.destinations[0] < self.process <= m.m.destinations[-1]
+            len(m.m.destinations) > 0
+            and m.src == m.m.destinations[0] < self.process <= m.m.destinations[-1] < self.size
             and m.src <= m.decider < self.process
             and len(m.evc) == len(self.EVC)
         )

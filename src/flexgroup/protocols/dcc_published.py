@@ -119,7 +119,7 @@ class DccPublished(Layer):
         self.send((m.destinations[0],), Enter(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Enter) and packet.m.destinations[:1] == (self.process,):
+        if isinstance(packet, Enter) and self.is_lowest(packet.m):
             self.deliver_and_forward(Hop(packet.m, self.process, SLOW, ()), external=True)
         elif isinstance(packet, Hop) and self.is_possible(packet):
             self.b.append(packet)
@@ -129,11 +129,17 @@ class DccPublished(Layer):
             raise self.refuse(sender, packet)
         self.handle_enabled()
 
+    def is_lowest(self, m: Message) -> bool:
+        """Not in the paper: m enters here, and all its destinations exist."""
+        return m.destinations[:1] == (self.process,) and m.destinations[-1] < self.size
+
     def is_possible(self, m: Hop) -> bool:
         """Not in the paper: m came from below, is on its way up, and has a whole clock."""
-        return m.src == m.m.destinations[0] < self.process <= m.m.destinations[-1] and len(
-            m.evc
-        ) == len(self.EVC)
+        return (
+            len(m.m.destinations) > 0
+            and m.src == m.m.destinations[0] < self.process <= m.m.destinations[-1] < self.size
+            and len(m.evc) == len(self.EVC)
+        )
 
     def handle_enabled(self) -> None:
         """Lines 8 to 19 of algorithm 4.2."""

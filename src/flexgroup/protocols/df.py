@@ -62,7 +62,7 @@ class DelporteFauconnier(Layer):
         self.send((m.destinations[0],), Forward(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Forward) and self.process in packet.m.destinations:
+        if isinstance(packet, Forward) and self.is_for_me(packet.m):
             if self.waiting_for == NO_MESSAGE:
                 self.handle(packet.m)
             else:

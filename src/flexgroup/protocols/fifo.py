@@ -52,7 +52,7 @@ class Fifo(Layer):
             self.send((destination,), Numbered(m, number))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if not isinstance(packet, Numbered):
+        if not isinstance(packet, Numbered) or not self.is_for_me(packet.m):
             raise self.refuse(sender, packet)
         turn = self.next.get(sender, 0)
         if packet.number < turn:

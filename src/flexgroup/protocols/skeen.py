@@ -107,7 +107,7 @@ class Skeen(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, LocalTs):
             self.on_local_ts(packet.m, packet.ts)
-        elif isinstance(packet, Start) and self.process in packet.m.destinations:
+        elif isinstance(packet, Start) and self.is_for_me(packet.m):
             self.on_start_of(sender, packet)
         else:
             raise self.refuse(sender, packet)

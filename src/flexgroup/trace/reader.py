@@ -32,6 +32,13 @@ TEXTS = ["packet", "detail"]
 """Read as dictionaries: a handful of texts, each repeated millions of times."""
 
 
+REQUIRED = {
+    schema.MULTICAST: ("origin", "seq", "destinations"),
+    schema.DELIVER: ("origin", "seq"),
+}
+"""Columns that other kinds of events may lack, and these not: without, nothing can be checked."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A row of `runs`."""
@@ -53,8 +60,16 @@ class Run:
     started: int | None
 
 
-def read_table(path: Path, wanted: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """One Parquet file, checked against the schema it must have."""
+def read_table(
+    path: Path,
+    wanted: pa.Schema,
+    columns: Sequence[str] | None = None,
+    required: Sequence[str] = (),
+) -> pa.Table:
+    """One Parquet file, checked against the schema it must have.
+
+    A column that may be null may be missing, unless it is required here.
+    """
     try:
         found = pq.read_schema(path)
         texts = [name for name in TEXTS if found.get_field_index(name) >= 0]
@@ -62,7 +77,7 @@ def read_table(path: Path, wanted: pa.Schema, columns: Sequence[str] | None = No
             for field in wanted:
                 position = found.get_field_index(field.name)
                 if position < 0:
-                    if field.nullable:
+                    if field.nullable and field.name not in required:
                         continue
                     raise UsageError(
                         f"'{path}' has no column '{field.name}': it is not a FlexGroup trace; "
@@ -80,13 +95,20 @@ def read_table(path: Path, wanted: pa.Schema, columns: Sequence[str] | None = No
                 if (columns is None or field.name in columns)
                 and found.get_field_index(field.name) >= 0
             ]
-            return file.read(columns=present)
+            table = file.read(columns=present)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(
             f"cannot read '{path}' as Parquet: {reason}; the file is truncated, damaged or of "
             "another kind: remove it or record the run again"
         ) from None
+    for name in present:
+        if not wanted.field(name).nullable and table.column(name).null_count:
+            raise UsageError(
+                f"'{path}': column '{name}' has empty rows, and must not; "
+                "see docs/trace.md for the columns"
+            )
+    return table
 
 
 def _same_type(actual: pa.DataType, wanted: pa.DataType) -> bool:
@@ -102,7 +124,10 @@ def read_run(directory: Path, name: str) -> Run:
     path = directory / "runs" / f"{name}.parquet"
     if not path.exists():
         raise UsageError(f"'{directory}' holds no run '{name}'")
-    return _runs_of(path)[0]
+    for run in _runs_of(path):
+        if run.run == name:
+            return run
+    raise UsageError(f"'{path}' does not describe run '{name}'; record the run again")
 
 
 def read_runs(directory: Path) -> list[Run]:
@@ -127,6 +152,8 @@ def read_runs(directory: Path) -> list[Run]:
 def _runs_of(path: Path) -> list[Run]:
     rows = read_table(path, schema.RUN_COLUMNS).to_pylist()
     runs = [Run(**{name: row.get(name) for name in schema.RUN_COLUMNS.names}) for row in rows]
+    if not runs:
+        raise UsageError(f"'{path}' has no row; it must have one for each run it describes")
     for run in runs:
         if run.schema_version > schema.VERSION:
             raise UsageError(
@@ -146,10 +173,11 @@ def read_events(directory: Path, run: str, kind: str) -> pa.Table:
 def _read_kind(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
     folder = directory / "events" / f"event={kind}"
     own = folder / f"{run}.parquet"
+    required = REQUIRED.get(kind, ())
     if own.exists():
-        return read_table(own, schema.EVENT_COLUMNS, names)
+        return read_table(own, schema.EVENT_COLUMNS, names, required)
     tables = [
-        read_table(path, schema.EVENT_COLUMNS, ["run", *names]).filter(
+        read_table(path, schema.EVENT_COLUMNS, ["run", *names], required).filter(
             pa.compute.equal(pa.compute.field("run"), run)
         )
         for path in sorted(folder.glob("*.parquet"))

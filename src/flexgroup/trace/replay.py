@@ -112,6 +112,7 @@ def replay(directory: Path, run: Run, build: BuildStack, codec: Codec) -> Replay
             for number in sorted(waiting):
                 moved = _advance(processes[number], in_flight, build, codec) or moved
                 if processes[number].position == len(processes[number].rows):
+                    _finish(processes[number])
                     waiting.discard(number)
             if waiting and not moved:
                 stuck = processes[min(waiting)]
@@ -123,6 +124,16 @@ def replay(directory: Path, run: Run, build: BuildStack, codec: Codec) -> Replay
     except _DivergenceError as divergence:
         return Replay(sum(process.position for process in processes.values()), str(divergence))
     return Replay(sum(process.position for process in processes.values()), None)
+
+
+def _finish(process: _Process) -> None:
+    """The recorded history ends here, so the replay must have nothing left to ask for."""
+    crashed = process.rows and process.rows[-1].kind == schema.CRASH
+    if process.asked and not crashed:
+        raise _DivergenceError(
+            f"process {process.process}: the recording ends at step {len(process.rows) - 1}, but "
+            f"the replay asks for {len(process.asked)} more effects"
+        )
 
 
 def _advance(

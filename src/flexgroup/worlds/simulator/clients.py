@@ -56,6 +56,8 @@ class Clients(Application):
         self.multicasts = 0
         self.deliveries = 0
         self.answered_count = 0
+        self.answered_in_time = 0
+        """Not counting what was answered only after the clients had stopped."""
         self.latency_sum = 0
         self._sent = [0] * clients
         self._waiting: dict[int, Waiting] = {}
@@ -88,6 +90,8 @@ class Clients(Application):
             return
         del self._waiting[message]
         self.answered_count += 1
+        if time < self.stop_at:
+            self.answered_in_time += 1
         self.latency_sum += time - waiting.since
         if self.rate == 0:
             self._multicast(simulation, client - self.size, time)

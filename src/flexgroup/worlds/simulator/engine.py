@@ -302,11 +302,15 @@ class Simulation:
         network = self.network
         source = host.process
         leaves = host.busy_until
-        for partition in self._faults.partitions:
-            if partition.separates(source, target, host.busy_until):
-                if partition.drop:
-                    return
-                leaves = max(leaves, partition.end)
+        held = True
+        while held:
+            held = False
+            for partition in self._faults.partitions:
+                if partition.separates(source, target, leaves):
+                    if partition.drop:
+                        return
+                    leaves = partition.end
+                    held = True
         if network.loss > 0 and self.random.random() < network.loss:
             return
         copies = 1

@@ -12,7 +12,7 @@ class Partition:
     """From `start` to `end`, packets between different sides do not get through.
 
     They are held and arrive after the partition has healed or, if `drop` is set, lost.
-    A process that no side names is cut off from all sides alike.
+    A process or client that no side names reaches all sides, and all reach it.
     """
 
     __slots__ = ("drop", "end", "side", "start")
@@ -26,7 +26,9 @@ class Partition:
     def separates(self, source: int, target: int, time: int) -> bool:
         if not self.start <= time < self.end:
             return False
-        return self.side.get(source, -1 - source) != self.side.get(target, -1 - target)
+        if source not in self.side or target not in self.side:
+            return False
+        return self.side[source] != self.side[target]
 
 
 @final

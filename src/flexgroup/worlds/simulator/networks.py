@@ -67,6 +67,8 @@ def parse_network(spec: str) -> Network:
             raise UsageError(f"network '{spec}': '{part}' is not option=value; options: {known}")
         chosen: dict[str, Any] = {key: _value(spec, key, value)}
         options = replace(options, **chosen)
+    if name != "wan" and not any((options.delay, options.jitter, options.send, options.receive)):
+        raise UsageError(f"network '{spec}': nothing takes any time; give it a delay, as delay=1ms")
     return Network(
         spec,
         _region_delays(name, options.delay),

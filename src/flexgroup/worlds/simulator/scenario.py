@@ -25,6 +25,7 @@ from flexgroup.worlds.simulator.networks import channel_guarantees, parse_networ
 EVENTS_AT_ONCE = 20_000
 
 MOST_PROCESSES = 1 << 12
+MOST_MESSAGES_A_SECOND = 1e9
 
 Progress = Callable[[float], None]
 """Told the share of the simulated duration that has passed, from 0 to 1."""
@@ -69,7 +70,7 @@ class Outcome:
     deliveries: int
     events: int
     throughput: float
-    """Answered multicasts per second of virtual time."""
+    """Multicasts answered within the duration, per second of it."""
     mean_latency: float
     """Seconds from a multicast to its last answer."""
 
@@ -133,7 +134,7 @@ def run_scenario(
         answered=answered,
         deliveries=clients.deliveries,
         events=simulation.handled,
-        throughput=answered / scenario.duration,
+        throughput=clients.answered_in_time / scenario.duration,
         mean_latency=clients.latency_sum / answered / SECOND if answered else 0.0,
     )
 
@@ -206,5 +207,12 @@ def _check(scenario: Scenario) -> None:
         raise UsageError(
             f"a duration of {scenario.duration} s is not possible; give seconds above 0, under 1e6"
         )
-    if scenario.rate < 0 or scenario.drain < 0:
-        raise UsageError("the rate and the drain time cannot be negative; give 0 or more")
+    if not 0 <= scenario.rate <= MOST_MESSAGES_A_SECOND:
+        raise UsageError(
+            f"a rate of {scenario.rate} messages a second is not possible; "
+            f"give 0 for a closed loop, or up to {MOST_MESSAGES_A_SECOND:g}"
+        )
+    if not 0 <= scenario.drain < 1e6:
+        raise UsageError(f"a drain time of {scenario.drain} s is not possible; give 0 to 1e6")
+    if not 0 <= scenario.seed < 1 << 63:
+        raise UsageError(f"the seed {scenario.seed} is not possible; give 0 to 2**63 - 1")

@@ -1,0 +1,226 @@
+"""The wire codec: derived from the fields of packets, exact in its sizes, safe with any bytes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flexgroup.core.codec import MAX_LIST, Codec, varint_size, write_varint
+from flexgroup.core.errors import PeerError
+from flexgroup.core.layer import Layer
+from flexgroup.core.message import (
+    ID,
+    INT,
+    INTS,
+    MESSAGE,
+    NO_MESSAGE,
+    STAMP,
+    TEXT,
+    Fields,
+    Message,
+    MessageId,
+    Packet,
+    Stamp,
+    message_id,
+    stamp,
+)
+
+from .small_layers import Note, Plain, message
+
+unhurried = settings(deadline=None)
+
+
+class Everything(Packet):
+    """One field of every kind."""
+
+    __slots__ = ("clock", "m", "number", "other", "text", "ts")
+    FIELDS: ClassVar[Fields] = (
+        ("number", INT),
+        ("other", ID),
+        ("ts", STAMP),
+        ("clock", INTS),
+        ("text", TEXT),
+        ("m", MESSAGE),
+    )
+
+    def __init__(
+        self,
+        number: int,
+        other: MessageId,
+        ts: Stamp,
+        clock: tuple[int, ...],
+        text: str,
+        m: Message,
+    ) -> None:
+        self.number = number
+        self.other = other
+        self.ts = ts
+        self.clock = clock
+        self.text = text
+        self.m = m
+
+
+class Nothing(Packet):
+    """No field at all."""
+
+    __slots__ = ()
+
+
+class About(Packet):
+    """Only an identity: it is about a message that it does not carry."""
+
+    __slots__ = ("other",)
+    FIELDS: ClassVar[Fields] = (("other", ID),)
+
+    def __init__(self, other: MessageId) -> None:
+        self.other = other
+
+
+class Talkative(Layer):
+    __slots__ = ()
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Nothing, Everything, About)
+
+
+CODEC = Codec([Talkative])
+
+numbers = st.integers(0, (1 << 70) - 1)
+processes = st.integers(0, (1 << 20) - 1)
+identities = st.builds(message_id, processes, st.integers(0, (1 << 40) - 1))
+destination_sets = st.sets(processes, max_size=6).map(lambda to: tuple(sorted(to)))
+messages = st.builds(Message, identities, destination_sets, st.binary(max_size=300))
+packets = st.one_of(
+    st.builds(Nothing),
+    st.builds(About, identities),
+    st.builds(
+        Everything,
+        numbers,
+        identities,
+        st.builds(stamp, st.integers(0, 1 << 42), processes),
+        st.lists(numbers, max_size=200).map(tuple),
+        st.text(max_size=50),
+        messages,
+    ),
+)
+
+
+@unhurried
+@given(packet=packets)
+def test_what_is_encoded_is_decoded_again(packet: Packet) -> None:
+    assert CODEC.decode(CODEC.encode(packet)) == packet
+
+
+@unhurried
+@given(packet=packets)
+def test_the_measure_is_the_size_without_encoding(packet: Packet) -> None:
+    measure = CODEC.measure(packet)
+    assert measure.header_bytes + measure.payload_bytes == len(CODEC.encode(packet))
+    if isinstance(packet, Everything):
+        assert isinstance(packet.m.payload, bytes)
+        assert measure.payload_bytes == len(packet.m.payload)
+        assert measure.about == packet.m.id
+    elif isinstance(packet, About):
+        assert (measure.payload_bytes, measure.about) == (0, packet.other)
+    else:
+        assert (measure.header_bytes, measure.about) == (1, NO_MESSAGE)
+
+
+@unhurried
+@given(value=numbers)
+def test_small_numbers_are_short(value: int) -> None:
+    out = bytearray()
+    write_varint(out, value)
+    assert len(out) == varint_size(value) == max(1, -(-value.bit_length() // 7))
+
+
+def test_the_bytes_of_a_packet() -> None:
+    """Tag 1; 300 in two bytes; 2.3; (4,5); two numbers; 'é' in UTF-8; 6.7 to {8,9} with 'hi'."""
+    m = Message(message_id(6, 7), (8, 9), b"hi")
+    packet = Everything(300, message_id(2, 3), stamp(4, 5), (0, 128), "é", m)
+    assert CODEC.encode(packet).hex(" ") == (
+        "01 ac 02 02 03 04 05 02 00 80 01 02 c3 a9 06 07 02 08 09 02 68 69"
+    )
+
+
+def test_a_negative_number_cannot_be_encoded() -> None:
+    with pytest.raises(ValueError, match="no negative integers, and a packet holds -1"):
+        Codec([Plain]).encode(Note(message(0, 0, 1), -1))
+
+
+# Layers on top of each other.
+
+
+@unhurried
+@given(m=messages, number=numbers, upper=numbers)
+def test_a_layer_carries_the_packet_of_the_layer_above(m: Message, number: int, upper: int) -> None:
+    codec = Codec([Plain, Plain])
+    inner = Note(m, upper)
+    packet = Note(Message(message_id(1, 2), (0,), inner), number)
+    assert codec.decode(codec.encode(packet)) == packet
+    measure = codec.measure(packet)
+    assert measure.about == m.id, "a packet is about the application's message"
+    assert isinstance(m.payload, bytes)
+    assert measure.payload_bytes == len(m.payload)
+    assert measure.header_bytes + measure.payload_bytes == len(codec.encode(packet))
+
+
+# Bytes from a peer.
+
+
+@unhurried
+@given(data=st.binary(max_size=200))
+def test_any_bytes_are_a_packet_or_the_fault_of_the_peer(data: bytes) -> None:
+    for codec in (CODEC, Codec([Plain, Plain])):
+        try:
+            packet = codec.decode(data)
+        except PeerError:
+            continue
+        assert codec.decode(codec.encode(packet)) == packet
+
+
+@unhurried
+@given(packet=packets, data=st.data())
+def test_a_packet_that_is_cut_off_is_the_fault_of_the_peer(
+    packet: Packet, data: st.DataObject
+) -> None:
+    encoded = CODEC.encode(packet)
+    cut = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(PeerError):
+        CODEC.decode(encoded[:cut])
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ("", "ends in the middle of a number"),
+        ("03", "packet type 3 at level 0; there are 3 types"),
+        ("00 00", "1 bytes left over"),
+        ("02 ff", "ends in the middle of a number"),
+        ("02 " + "ff " * 10, "a number of more than 10 bytes"),
+        ("01 00 00 00 00 00 ff ff ff 7f", f"at most {MAX_LIST} are accepted"),
+        ("01 00 00 00 00 00 00 02 c3 28", "a text that is not UTF-8"),
+        ("01 00 00 00 00 00 00 00 00 00 02 09 08 00", "not in ascending order"),
+        ("01 00 00 00 00 00 00 00 00 00 02 08 08 00", "not in ascending order"),
+        ("01 00 00 00 00 00 00 00 00 00 00 05 68", "5 bytes announced, 1 there"),
+    ],
+)
+def test_what_is_wrong_with_bytes_from_a_peer(data: str, complaint: str) -> None:
+    with pytest.raises(PeerError, match=complaint):
+        CODEC.decode(bytes.fromhex(data))
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        ("02 80 80 40 00", "origin"),
+        ("02 00 80 80 80 80 80 80 80 80 40", "seq"),
+        ("01 00 00 00 00 80 80 40 00 00 00 00 00 00", "process of a timestamp"),
+    ],
+    ids=lambda value: value.replace(" ", "-"),
+)
+def test_a_pair_that_does_not_fit_is_not_taken_for_another(data: str, what: str) -> None:
+    """Packed into one integer, the first would be the identity 0.1 of another process."""
+    with pytest.raises(PeerError):
+        CODEC.decode(bytes.fromhex(data))

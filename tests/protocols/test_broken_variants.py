@@ -1,0 +1,157 @@
+"""The schedules bite: each protocol, with one of its ideas taken out, is caught by them.
+
+A variant is the protocol's own source, loaded a second time under another name, with one
+function replaced. (The class itself may be compiled, and then nothing in it can be.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import flexgroup
+from flexgroup.core.layer import Layer
+from flexgroup.core.message import Packet
+from flexgroup.protocols.catalogue import LAST, Protocol, StackPlan, parse_stack
+from flexgroup.testing.schedules import (
+    CYCLE,
+    STUCK,
+    Finding,
+    System,
+    random_system,
+    run_schedule,
+    search,
+    shrink,
+)
+
+SCHEDULES = 400
+
+
+def loaded_anew(module: str) -> ModuleType:
+    path = Path(flexgroup.__file__).parent / "protocols" / f"{module}.py"
+    spec = spec_from_file_location(f"broken_{module}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    fresh = module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    return fresh
+
+
+def plan_of(layer: type[Layer]) -> StackPlan:
+    row = Protocol("broken", layer, "", "", faults="none", genuine="no", answers=LAST)
+    return StackPlan("broken", (row,), (frozenset(),))
+
+
+def skeen_without_line_14() -> StackPlan:
+    """The clock does not advance to the final timestamp, so later proposals may precede it."""
+    skeen = loaded_anew("skeen")
+    skeen.clock_of = lambda ts: 0  # type: ignore[attr-defined]
+    return plan_of(skeen.Skeen)
+
+
+def df_without_line_9() -> StackPlan:
+    """Nobody waits for END."""
+    df = loaded_anew("df")
+
+    def on_packet(self: Any, sender: int, packet: Packet) -> None:
+        if not isinstance(packet, df.End):
+            self.handle(packet.m)  # type: ignore[attr-defined]
+
+    df.DelporteFauconnier.on_packet = on_packet
+    return plan_of(df.DelporteFauconnier)
+
+
+def dcc_without_slow_mode() -> StackPlan:
+    """Messages visit their destinations only: the anomaly of figure 4.1 (d)."""
+    dcc = loaded_anew("dcc")
+    dcc.SLOW = dcc.FAST  # type: ignore[attr-defined]
+    return plan_of(dcc.Dcc)
+
+
+def dcc_without_other_edges() -> StackPlan:
+    """A node does not wait for what others say went before, and misses it later."""
+    dcc = loaded_anew("dcc")
+
+    def can_handle(self: Any, m: Any, decided_by: int) -> bool:
+        edge = self.incoming[decided_by]
+        return bool(m.evc[edge] == self.EVC[edge] + 1)
+
+    dcc.Dcc.can_handle = can_handle
+    return plan_of(dcc.Dcc)
+
+
+def dcc_with_a_forgetful_intermediate() -> StackPlan:
+    """A node forgets what it only passed on, so a message behind it may go fast, and overtake."""
+    dcc = loaded_anew("dcc")
+    remembering = dcc.Dcc.accumulate_and_forward
+
+    def accumulate_and_forward(self: Any, m: Any) -> None:
+        before = self.last_dst
+        remembering(self, m)
+        self.last_dst = before
+
+    dcc.Dcc.accumulate_and_forward = accumulate_and_forward
+    return plan_of(dcc.Dcc)
+
+
+def schedules(plan: StackPlan, fifo: bool) -> list[Finding]:
+    found = []
+    for seed in range(SCHEDULES):
+        random = Random(seed)
+        system = random_system(random, locality=seed % 2 == 0)
+        finding = run_schedule(plan, system, random, fifo)
+        if finding is not None:
+            found.append(finding)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("variant", "fifo", "kind"),
+    [
+        (skeen_without_line_14, False, CYCLE),
+        (df_without_line_9, False, CYCLE),
+        (dcc_without_slow_mode, True, CYCLE),
+        (dcc_without_other_edges, True, STUCK),
+    ],
+)
+def test_a_broken_variant_is_caught(
+    variant: Callable[[], StackPlan], fifo: bool, kind: str
+) -> None:
+    found = schedules(variant(), fifo)
+    assert kind in {finding.kind for finding in found}
+
+
+@pytest.mark.parametrize(("module", "layer"), [("skeen", "Skeen"), ("dcc", "Dcc")])
+def test_loaded_anew_and_left_alone_a_protocol_is_not_caught(module: str, layer: str) -> None:
+    plan = plan_of(getattr(loaded_anew(module), layer))
+    assert schedules(plan, fifo=True) == []
+
+
+def test_a_variant_that_random_systems_rarely_show() -> None:
+    """DCC goes fast by the last message *handled*, not by the last one delivered."""
+    system = System(6, ((0, 1, 2, 4, 5), (0, 1, 2, 4, 5), (0, 3, 5)))
+    assert search(dcc_with_a_forgetful_intermediate(), system, STUCK, fifo=True, tries=200)
+    assert search(parse_stack("dcc"), system, STUCK, fifo=True, tries=200) is None
+
+
+def test_the_reduced_clock_over_channels_that_reorder_is_caught() -> None:
+    """A packet tells what changed since the one before it, so there must be a before."""
+    found = schedules(parse_stack("dcc/rv"), fifo=False)
+    assert {CYCLE, STUCK} <= {finding.kind for finding in found}
+
+
+def test_what_is_caught_shrinks_to_something_small() -> None:
+    """D&F without waiting: two messages to the same two processes are enough."""
+    plan = df_without_line_9()
+    first = next(finding for finding in schedules(plan, fifo=False) if finding.kind == CYCLE)
+    assert len(first.system.messages) > 3
+    small = shrink(plan, first, tries=200)
+    assert small.kind == CYCLE
+    assert len(small.system.messages) == 2
+    assert len(small.arrivals) < len(first.arrivals)

@@ -1,0 +1,146 @@
+"""Golden scripts: `tests/scripts/*.txt`, each a conversation that must go exactly as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from flexgroup.core.errors import UsageError
+from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
+from flexgroup.testing.script import check, parse, rewrite
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.txt"))
+NAMES = [path.stem for path in SCRIPTS]
+
+# What a script must show besides going as written: the violations that its verdict names.
+VIOLATIONS = {
+    "best_effort_cycle": "acyclic order: violated, a < b < c < a",
+    "best_effort_unreliable": "validity: violated, a never reaches process 1",
+    "fifo_no_total_order": "acyclic order: violated, a < b < a",
+    "dcc_published_cycle": "acyclic order: violated, b < c < d < b",
+    "dcc_published_false_fast": "acyclic order: violated, a < c < b < a",
+    "dcc_published_stuck": "validity: violated, b never reaches process 4",
+}
+
+
+def stack_of(text: str) -> str:
+    found = re.search(r"^stack (.+) over ", text, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_script_goes_as_written(path: Path, rewriting: bool) -> None:
+    text = path.read_text(encoding="utf-8")
+    if rewriting:
+        path.write_text(rewrite(text), encoding="utf-8")
+        return
+    mismatches = check(text)
+    assert not mismatches, f"{path.name}\n" + "\n".join(map(str, mismatches))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_script_says_what_it_shows(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith("# ")
+    assert len(first) > 40
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+def test_only_these_scripts_show_a_violation(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    violations = [line for line in text.splitlines() if ": violated, " in line]
+    if path.stem in VIOLATIONS:
+        assert VIOLATIONS[path.stem] in violations
+    else:
+        assert violations == []
+
+
+def test_every_protocol_has_three_to_eight_scripts() -> None:
+    counts = Counter(
+        parse_stack(stack_of(path.read_text(encoding="utf-8"))).top.name for path in SCRIPTS
+    )
+    assert set(counts) == set(PROTOCOLS)
+    assert all(3 <= count <= 8 for count in counts.values()), counts
+
+
+def test_a_changed_answer_is_shown_beside_the_expected_one() -> None:
+    text = (SCRIPTS[0].parent / "df_single_destination.txt").read_text(encoding="utf-8")
+    wrong = text.replace("  1: a b\n", "  1: b a\n")
+    (mismatch,) = check(wrong)
+    assert str(mismatch) == (
+        "line 20: in-flight; delivered; verdict\n"
+        "  expected\n      nothing\n      0: -\n      1: b a\n    holds\n"
+        "  answered\n      nothing\n      0: -\n      1: a b\n    holds"
+    )
+    assert rewrite(wrong) == text
+
+
+def test_rewriting_a_script_that_goes_as_written_changes_nothing() -> None:
+    for path in SCRIPTS:
+        text = path.read_text(encoding="utf-8")
+        assert rewrite(text) == text, path.name
+
+
+@pytest.mark.parametrize(
+    ("commands", "complaint"),
+    [
+        ("deliver 0->1", "must begin with a stack"),
+        ("stack skeen", "write: stack NAME over fifo channels"),
+        ("stack skeen over fifo channels, processes 0", "at least one process"),
+        ("stack nobody over fifo channels, processes 2", "unknown protocol 'nobody'"),
+        ("stack dcc over reordering channels, processes 2", "missing fifo"),
+        ("SKEEN\ncast 0 a to=0,2", "destination 2 does not exist; processes are 0 to 1"),
+        ("SKEEN\ncast 0 a", "write: cast ORIGIN NAME to=0,2"),
+        ("SKEEN\ncast 0 a to=0\ncast 0 a to=1", "message 'a' has been cast before"),
+        ("SKEEN\ndeliver 0->1", "no packet 0 in flight from 0 to 1"),
+        ("SKEEN\ndeliver 0 to 1", "write for example 2->1"),
+        ("SKEEN\ncast 0 a to=1\ncast 0 b to=1\ndeliver 0->1 1", "channels are fifo"),
+        ("SKEEN\ntimer 0 retry", "process 0 has not set a timer 'retry'"),
+        ("SKEEN\nchoose 1 0", "process 1 has offered no choice"),
+        ("SKEEN\ncrash 2", "there is no process 2; they are 0 to 1"),
+        ("SKEEN\ncrash one", "'one' is not a number"),
+        ("SKEEN\nexplode 1", "unknown command 'explode'"),
+        ("----", "an answer without a command"),
+    ],
+)
+def test_a_bad_command_says_what_to_write(commands: str, complaint: str) -> None:
+    text = commands.replace("SKEEN", "stack skeen over fifo channels, processes 2")
+    with pytest.raises(UsageError, match=re.escape(complaint)):
+        check(text)
+
+
+def test_a_script_without_answers_is_a_list_of_commands() -> None:
+    (block,) = parse("stack df over fifo channels, processes 2\ncast 2 a to=0 # alone\n")
+    assert block.commands == ["stack df over fifo channels, processes 2", "cast 2 a to=0"]
+    assert block.expected == []
+
+
+ANSWERS = """
+import sys
+from flexgroup.testing.script import rewrite
+print(rewrite(open(sys.argv[1], encoding="utf-8").read()))
+"""
+
+
+@pytest.mark.parametrize("name", ["skeen_prevents_cycle", "fifo_dcc_reordering"])
+def test_no_answer_depends_on_the_hash_seed(name: str) -> None:
+    """Rule 1 of the core: equal state and event give equal effects, in every process."""
+    path = SCRIPTS[0].parent / f"{name}.txt"
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", ANSWERS, str(path)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert answers[0] == answers[1] == path.read_text(encoding="utf-8") + "\n"
