@@ -100,6 +100,18 @@ def dcc_with_a_forgetful_intermediate() -> StackPlan:
     return plan_of(dcc.Dcc)
 
 
+def dcc_that_goes_fast_after_coming_slow() -> StackPlan:
+    """What a message learnt on the way is news to those it then skips."""
+    dcc = loaded_anew("dcc")
+    careful = dcc.Dcc.deliver_and_forward
+
+    def deliver_and_forward(self: Any, m: Any, src: int, came: int) -> None:
+        careful(self, m, src, dcc.FAST)
+
+    dcc.Dcc.deliver_and_forward = deliver_and_forward
+    return plan_of(dcc.Dcc)
+
+
 def schedules(plan: StackPlan, fifo: bool) -> list[Finding]:
     found = []
     for seed in range(SCHEDULES):
@@ -135,9 +147,17 @@ def test_loaded_anew_and_left_alone_a_protocol_is_not_caught(module: str, layer:
 
 def test_a_variant_that_random_systems_rarely_show() -> None:
     """DCC goes fast by the last message *handled*, not by the last one delivered."""
-    system = System(6, ((0, 1, 2, 4, 5), (0, 1, 2, 4, 5), (0, 3, 5)))
+    system = System(5, ((1, 3, 4), (1, 3, 4), (0, 2, 4)))
     assert search(dcc_with_a_forgetful_intermediate(), system, STUCK, fifo=True, tries=200)
     assert search(parse_stack("dcc"), system, STUCK, fifo=True, tries=200) is None
+
+
+def test_a_variant_that_one_schedule_in_a_thousand_shows() -> None:
+    """DCC goes fast only where a message came fast: tests/scripts/dcc_came_slow.txt."""
+    evens, odds = (0, 2, 4), (1, 3, 5)
+    system = System(6, (odds, evens, odds, odds, evens, (0,), evens))
+    assert search(dcc_that_goes_fast_after_coming_slow(), system, STUCK, fifo=True, tries=3000)
+    assert search(parse_stack("dcc"), system, STUCK, fifo=True, tries=3000) is None
 
 
 def test_the_reduced_clock_over_channels_that_reorder_is_caught() -> None:

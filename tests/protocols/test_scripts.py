@@ -62,12 +62,12 @@ def test_only_these_scripts_show_a_violation(path: Path) -> None:
         assert violations == []
 
 
-def test_every_protocol_has_three_to_eight_scripts() -> None:
+def test_every_protocol_has_at_least_three_scripts() -> None:
     counts = Counter(
         parse_stack(stack_of(path.read_text(encoding="utf-8"))).top.name for path in SCRIPTS
     )
     assert set(counts) == set(PROTOCOLS)
-    assert all(3 <= count <= 8 for count in counts.values()), counts
+    assert min(counts.values()) >= 3, counts
 
 
 def test_a_changed_answer_is_shown_beside_the_expected_one() -> None:

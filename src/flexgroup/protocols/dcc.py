@@ -17,7 +17,10 @@ Differs from the published algorithm:
   of what it handles, whether it delivers it or only forwards it. So there is one rule
   (`can_handle`) where the paper has two.
 - A destination goes fast only if the last message it *handled* has the same
-  destinations. Published was a comparison of clock differences, which can coincide.
+  destinations (published was a comparison of clock differences, which can coincide) and
+  the message entered there or came fast: one that came slow has gathered, on its way,
+  dependencies that the last message did not have, and may not skip a node that could know
+  more of them.
 """
 
 from __future__ import annotations
@@ -153,7 +156,7 @@ class Dcc(Layer):
         for d in m.destinations:
             if d != self.process:
                 self.EVC[edge_number(self.size, self.process, d)] += 1
-        self.deliver_and_forward(m, self.process)
+        self.deliver_and_forward(m, self.process, FAST)
 
     def handle_enabled(self) -> None:
         position = 0
@@ -164,7 +167,7 @@ class Dcc(Layer):
                 del self.b[position]
                 raise_to(self.EVC, m.evc)
                 if its_for_me:
-                    self.deliver_and_forward(m.m, m.src)
+                    self.deliver_and_forward(m.m, m.src, m.mode)
                 else:
                     self.accumulate_and_forward(m)
                 position = 0
@@ -181,9 +184,9 @@ class Dcc(Layer):
                 return False
         return True
 
-    def deliver_and_forward(self, m: Message, src: int) -> None:
+    def deliver_and_forward(self, m: Message, src: int, came: int) -> None:
         self.deliver(m)
-        mode = FAST if m.destinations == self.last_dst else SLOW
+        mode = FAST if came == FAST and m.destinations == self.last_dst else SLOW
         self.last_dst = m.destinations
         if self.process == m.destinations[-1]:
             return

@@ -72,6 +72,9 @@ def random_system(random: Random, locality: bool) -> System:
 
     if locality:
         pool = [destinations() for _ in range(random.randint(3, 5))]
+        if random.random() < 0.3:
+            # Two groups whose members alternate: each is between the other's.
+            pool[:2] = [tuple(range(first, processes, 2)) for first in (0, 1)] * 3
         return System(processes, tuple(random.choice(pool) for _ in range(count)))
     return System(processes, tuple(destinations() for _ in range(count)))
 
