@@ -58,7 +58,7 @@ def test_simulate_prints_a_summary_and_the_verdicts(capsys: pytest.CaptureFixtur
     assert out[0].startswith("run skeen-random-2-4p-3c-s1-")
     assert "multicasts" in out[1]
     assert out[1].endswith("complete")
-    assert out[2].strip() == "throughput 1,200 messages/s, mean latency 3.000 ms"
+    assert out[2].strip() == "throughput 600 messages/s, mean latency 3.000 ms"
     assert out[3].strip().startswith("2.00 steps, 4.00 packets a message")
     verdicts = [line for line in out if line.endswith(": holds")]
     assert verdicts == [
