@@ -64,8 +64,8 @@ def main() -> int:
                 f"{sum(finding.kind == kind for finding in findings)} {kind}" for kind in kinds
             )
             print(
-                f"{stack:14} {options.schedules:,} schedules, {options.schedules / seconds:,.0f}/s: "
-                f"{counts or 'no promise broken'}"
+                f"{stack:14} {options.schedules:,} schedules, "
+                f"{options.schedules / seconds:,.0f}/s: {counts or 'no promise broken'}"
             )
             for kind in kinds:
                 smallest = min(

@@ -260,12 +260,19 @@ class Simulation:
     def _send(self, host: Host, to: tuple[int, ...], sending: Sending) -> None:
         source = host.process
         network = self.network
+        queue = self.queue
         sends = self.recorder.sends
         if not host.channels:
             host.channels = [Channel() for _ in range(self._total)]
+        cost = sending.send_cost if source < self.size else 0
+        message = sending.message
+        label = sending.label
+        depth = sending.depth
+        header_bytes = sending.header_bytes
+        payload_bytes = sending.payload_bytes
         for target in to:
-            if target != source and source < self.size:
-                host.busy_until += sending.send_cost
+            if target != source:
+                host.busy_until += cost
             departure = host.busy_until
             if departure > host.crash_at:
                 return
@@ -276,12 +283,12 @@ class Simulation:
                 source,
                 step,
                 departure,
-                sending.message,
+                message,
                 target,
-                sending.label,
-                sending.depth,
-                sending.header_bytes,
-                sending.payload_bytes,
+                label,
+                depth,
+                header_bytes,
+                payload_bytes,
                 0,
                 0,
             )
@@ -296,7 +303,7 @@ class Simulation:
                     if arrival < channel.last_arrival:
                         arrival = channel.last_arrival
                     channel.last_arrival = arrival
-            self.queue.push(Event(arrival, target, source, step, sending))
+            queue.push(Event(arrival, target, source, step, sending))
 
     def _send_unreliably(self, host: Host, target: int, step: int, sending: Sending) -> None:
         network = self.network

@@ -157,16 +157,16 @@ class EventQueue:
     def push(self, event: Event) -> None:
         scheduled = self._scheduled
         self._scheduled = scheduled + 1
-        if COMPILED:
-            self._push(i64(event.time), i64(scheduled), event)
-        else:
+        if not COMPILED:
             heappush(self._tuples, (event.time, scheduled, event))
+            return
+        self._push(i64(event.time), i64(scheduled), event)
 
     def pop(self) -> Event | None:
         """The next event, or None if there is none."""
-        if COMPILED:
-            return self._pop()
-        return heappop(self._tuples)[2] if self._tuples else None
+        if not COMPILED:
+            return heappop(self._tuples)[2] if self._tuples else None
+        return self._pop()
 
     def _push(self, time: i64, order: i64, event: Event) -> None:
         place: i64

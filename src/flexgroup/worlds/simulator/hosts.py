@@ -65,10 +65,11 @@ class Host:
         """Communication steps since its multicast, for messages heard of and kept waiting."""
 
     def remember_depth(self, message: int, depth: int) -> None:
-        if message != NO_MESSAGE and depth > self.depths.get(message, 0):
-            if len(self.depths) >= DEPTHS_KEPT:
-                del self.depths[next(iter(self.depths))]
-            self.depths[message] = depth
+        depths = self.depths
+        if message != NO_MESSAGE and depth > depths.get(message, 0):
+            if len(depths) >= DEPTHS_KEPT:
+                del depths[next(iter(depths))]
+            depths[message] = depth
 
     def forget_depth(self, message: int) -> int:
         depth = self.depths.get(message, 0)
