@@ -36,6 +36,7 @@ COMPILED = (
     "protocols/**/*.py",
     "trace/recorder.py",
     "trace/rows.py",
+    "workloads/subsets.py",
     "worlds/simulator/clients.py",
     "worlds/simulator/engine.py",
     "worlds/simulator/events.py",
