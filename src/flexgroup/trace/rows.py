@@ -60,7 +60,9 @@ class EventLog:
 
     def __init__(self) -> None:
         self.count = 0
-        self._room = bytearray(_ROW_BYTES * _ROWS_AT_ONCE)
+        self._offset = 0
+        self._end = _ROW_BYTES * _ROWS_AT_ONCE
+        self._room = bytearray(self._end)
 
     def add(
         self,
@@ -77,9 +79,10 @@ class EventLog:
         sent: int,
         queued: int,
     ) -> None:
-        offset = self.count * _ROW_BYTES
-        if offset == len(self._room):
-            self._room.extend(bytes(len(self._room)))
+        offset = self._offset
+        if offset == self._end:
+            self._room.extend(bytes(self._end))
+            self._end *= 2
         _pack_into(
             self._room,
             offset,
@@ -96,6 +99,7 @@ class EventLog:
             sent,
             queued,
         )
+        self._offset = offset + _ROW_BYTES
         self.count += 1
 
     def drain(self) -> list[bytes]:
@@ -105,7 +109,8 @@ class EventLog:
 
         rows = np.frombuffer(self._room, dtype=_ROW_TYPE, count=self.count)
         columns = [rows[name].tobytes() for name in COLUMNS]
-        self._room = bytearray(len(self._room))
+        self._room = bytearray(self._end)
+        self._offset = 0
         self.count = 0
         return columns
 

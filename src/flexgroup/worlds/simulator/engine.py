@@ -113,6 +113,7 @@ class Simulation:
     def run(self, until: int, at_most: int) -> bool:
         """Handle up to `at_most` events that happen before `until`; False when none is left."""
         queue = self.queue
+        now = self.now
         left = at_most
         while left:
             event = queue.pop()
@@ -122,12 +123,13 @@ class Simulation:
                 queue.push(event)
                 break
             left -= 1
+            now = event.time
             cause = event.cause
             if isinstance(cause, Sending):
                 self._arrive(event, cause)
             else:
                 self._happen(event, cause)
-            self.now = event.time
+        self.now = now
         self.handled += at_most - left
         self.recorder.flush_if_full()
         return left == 0
