@@ -1,0 +1,112 @@
+"""Starting Spark: on two cores of this machine by default, or on any cluster.
+
+A session on this machine is set up for small jobs, where Spark's start is most of the time. A
+master that the user names keeps the settings of its own cluster: only this package is shipped to
+the executors, which need Python with numpy and pyarrow.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.java import spark_environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL_MASTER = "local[2]"
+
+# One collector thread and quick compiling: Spark starts in half the time, and on two cores the
+# Python workers need the second one.
+LOCAL_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:-UsePerfData"
+
+LOCAL_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": LOCAL_JAVA_OPTIONS,
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+
+# What results depend on, and so the same on every cluster.
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+}
+
+
+@dataclass(frozen=True)
+class Started:
+    """A session, and how long it took to get it: in small jobs, most of the time."""
+
+    spark: SparkSession
+    seconds: float
+
+
+def start(
+    master: str | None = None, name: str = "flexgroup", settings: Mapping[str, str] | None = None
+) -> Started:
+    """Spark on two cores of this machine, or on the given master."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise UsageError(
+            "this needs Spark, and the package pyspark is not installed; "
+            "install it with: pip install 'flexgroup[spark]'"
+        )
+    began = time.perf_counter()
+    os.environ.update(spark_environment())
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    if master is not None and master.startswith("sc://"):
+        builder = builder.remote(master)
+    else:
+        builder = builder.master(master or LOCAL_MASTER)
+    chosen = {**ALWAYS, **(LOCAL_SETTINGS if master is None else {}), **(settings or {})}
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+        if master is None or not master.startswith("sc://"):
+            spark.sparkContext.setLogLevel("OFF")
+        if not is_on_this_machine(master):
+            spark.addArtifacts(str(packed()), pyfile=True)
+    except (PySparkException, RuntimeError, OSError) as problem:
+        reason = str(problem).strip().splitlines()[0]
+        raise UsageError(
+            f"cannot start Spark on '{master or LOCAL_MASTER}': {reason}; "
+            "give a master such as local[4], spark://host:7077, yarn, k8s://... or sc://host"
+        ) from None
+    return Started(spark, time.perf_counter() - began)
+
+
+def is_on_this_machine(master: str | None) -> bool:
+    """Whether the executors are threads of this process's Spark, with its Python packages."""
+    return master is None or master == "local" or master.startswith("local[")
+
+
+def packed() -> Path:
+    """This package as a zip file for the executors, in its pure-Python form."""
+    import flexgroup
+
+    root = Path(flexgroup.__file__).parent
+    folder = Path(tempfile.mkdtemp(prefix="flexgroup-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / "flexgroup.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+        for path in sorted(root.rglob("*.py")):
+            target.write(path, Path("flexgroup") / path.relative_to(root))
+    return archive

@@ -1,0 +1,34 @@
+"""One Spark session for all tests of the pipeline: starting it is most of what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexgroup.pipeline import session
+from flexgroup.pipeline.java import FAST_START
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": FAST_START,
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    started = session.start(name="tests", settings=SMALL)
+    yield started.spark
+    started.spark.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever uses Spark runs in the one worker that has it."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
