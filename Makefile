@@ -32,8 +32,8 @@ help: ## list these targets
 install: $(READY) ## create .venv with everything in it; .venv/bin/flexgroup is the command
 	@echo "Installed: $(BIN)/flexgroup, $$($(BIN)/python -c 'from flexgroup._pure import compiled; print("compiled" if compiled() else "pure Python")')"
 
-run: $(READY) ## a demonstration: simulate, verify, show; results in runs/demo
-	$(BIN)/flexgroup demo --out runs/demo
+run: $(READY) ## a demonstration: simulate, verify, measure, report; anew each time, in runs/demo
+	$(BIN)/flexgroup experiment demo --scale small --out runs/demo --force
 
 test: check ## check, then the whole test suite
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup

@@ -17,74 +17,8 @@ from functools import partial
 
 import numpy as np
 
-from flexgroup.core.message import ORIGIN_BITS
 from flexgroup.properties.catalogue import PROPERTIES, check
-from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, Packets
-
-IN_FLIGHT = 64
-"""A message is multicast when this many before it in the order are not yet delivered."""
-
-
-def correct_run(messages: int, processes: int, destinations: int, clients: bool) -> History:
-    """Messages to random sets, all delivered in one order, from processes or from 64 clients."""
-    random = np.random.default_rng(1)
-    number = np.arange(messages)
-    origin = random.integers(0, 64, messages) + processes if clients else number % processes
-    turn = np.argsort(origin, kind="stable")
-    seq = np.empty(messages, dtype=np.int64)
-    firsts = np.searchsorted(origin[turn], origin[turn])
-    seq[turn] = number - firsts
-    message = (seq << ORIGIN_BITS) | origin
-    chosen = np.argsort(random.random((messages, processes)), axis=1)[:, :destinations]
-    targets = np.sort(chosen, axis=1).astype(np.int64)
-
-    to = targets.ravel()
-    about = np.repeat(number, destinations)
-    process = np.concatenate([origin, to])
-    moment = np.concatenate([number * 2, (about + IN_FLIGHT) * 2 + 1])
-    is_delivery = np.arange(len(process)) >= messages
-    what = np.concatenate([number, about])
-    order = np.lexsort((moment, process))
-    process, moment, what = process[order], moment[order], what[order]
-    step = np.arange(len(process)) - np.searchsorted(process, process)
-    own, arrived = ~is_delivery[order], is_delivery[order]
-    sends = _packets(origin[about], to, message[about], about * 2)
-    return History(
-        run="benchmark",
-        processes=processes,
-        complete=True,
-        multicasts=Multicasts(
-            process=process[own],
-            step=step[own],
-            time=moment[own],
-            message=message[what[own]],
-            offsets=np.arange(messages + 1) * destinations,
-            targets=targets[what[own]].ravel(),
-        ),
-        deliveries=Deliveries(
-            process=process[arrived],
-            step=step[arrived],
-            time=moment[arrived],
-            message=message[what[arrived]],
-            depth=np.ones(int(arrived.sum()), dtype=np.int64),
-        ),
-        sends=sends,
-        receives=_packets(to, origin[about], message[about], about * 2 + 1),
-    )
-
-
-def _packets(process: Ints, peer: Ints, message: Ints, moment: Ints) -> Packets:
-    order = np.lexsort((moment, process))
-    nothing = np.zeros(len(order), dtype=np.int64)
-    return Packets(
-        process=process[order],
-        step=nothing,
-        time=moment[order],
-        message=message[order],
-        peer=peer[order],
-        packet=("Data",),
-        packet_code=nothing,
-    )
+from flexgroup.testing.large_runs import correct_run
 
 
 def seconds(work: Callable[[], object]) -> float:

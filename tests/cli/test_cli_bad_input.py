@@ -126,11 +126,11 @@ def test_a_directory_that_cannot_be_written_to(
     assert line.startswith(f"cannot write a trace into '{out}': Not a directory; choose a")
 
 
-def test_the_directory_of_a_demo_cannot_be_written_to(
+def test_the_directory_of_an_experiment_cannot_be_written_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("a regular file")
-    line = complaint(["demo", "--out", str(tmp_path / "file")], capsys)
+    line = complaint(["experiment", "demo", "--out", str(tmp_path / "file")], capsys)
     assert "choose a directory that you may write to" in line
 
 

@@ -199,7 +199,7 @@ def test_a_script_that_holds_as_json(capsys: pytest.CaptureFixture[str]) -> None
     }
 
 
-@pytest.mark.parametrize("command", ["protocols", "simulate", "replay", "demo"])
+@pytest.mark.parametrize("command", ["protocols", "simulate", "replay", "experiment"])
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])

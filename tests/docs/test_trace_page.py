@@ -47,6 +47,13 @@ def test_the_columns_of_runs() -> None:
     assert described(column_tables()[1]) == schema.RUN_COLUMNS
 
 
+def test_what_readers_take_where_runs_say_nothing() -> None:
+    missing = "missing or null in `runs`"
+    (table,) = [table for table in tables(PAGE) if missing in table[0]]
+    told = {row[missing].strip("`"): row["read as"].split("`")[1] for row in table[:-1]}
+    assert told == {name: str(value) for name, value in schema.RUN_DEFAULTS.items()}
+
+
 def test_the_kinds_of_events() -> None:
     (table,) = [table for table in tables(PAGE) if "kind" in table[0]]
     assert tuple(row["kind"] for row in table) == schema.KINDS

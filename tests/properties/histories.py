@@ -9,8 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flexgroup.core.message import MessageId, message_id
-from flexgroup.trace.history import Deliveries, Faults, History, Ints, Multicasts, Packets
-from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND
+from flexgroup.trace.history import (
+    Deliveries,
+    Faults,
+    History,
+    Ints,
+    Multicasts,
+    Packets,
+    views_of,
+)
+from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND, VIEW
+from flexgroup.trace.views import View
 
 
 @dataclass(frozen=True)
@@ -18,8 +27,9 @@ class Event:
     process: int
     kind: str
     message: MessageId = -1
+    """For a view, its number."""
     others: tuple[int, ...] = ()
-    """The destinations of a multicast, or the other end of a packet."""
+    """The destinations of a multicast, the other end of a packet, or the members of a view."""
 
 
 def identity(name: str) -> MessageId:
@@ -35,6 +45,7 @@ def told(story: str, processes: int = 4, complete: bool = True) -> History:
     1 receive 0.0 from 0
     1 deliver 0.0
     2 crash
+    1 view 3 of 0,1
     """
     return history_of(events_of(story), processes, complete)
 
@@ -43,7 +54,9 @@ def events_of(story: str) -> list[Event]:
     events = []
     for line in filter(str.strip, story.splitlines()):
         process, kind, *rest = line.split()
-        message = identity(rest[0]) if rest else -1
+        message = -1
+        if rest:
+            message = int(rest[0]) if kind == VIEW else identity(rest[0])
         others = tuple(int(other) for other in rest[2].split(",")) if len(rest) > 1 else ()
         events.append(Event(int(process), kind, message, others))
     return events
@@ -76,7 +89,8 @@ def history_of(events: Sequence[Event], processes: int, complete: bool = True) -
         time = times(kind)
         return Faults(process[time], step[time], time)
 
-    multicast, deliver = times(MULTICAST), times(DELIVER)
+    multicast, deliver, view = times(MULTICAST), times(DELIVER), times(VIEW)
+    installed = [View(events[place].message, events[place].others) for place in view]
     targets = [events[place].others for place in multicast]
     return History(
         run="told",
@@ -92,6 +106,7 @@ def history_of(events: Sequence[Event], processes: int, complete: bool = True) -
         receives=packets(RECEIVE),
         crashes=faults(CRASH),
         recoveries=faults(RECOVER),
+        views=views_of(process[view], step[view], view, installed),
     )
 
 

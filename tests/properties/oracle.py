@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 from flexgroup.core.message import origin_of
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.history import History
+from flexgroup.trace.views import View
 
 Judgement = tuple[Outcome, int]
 Relation = set[tuple[int, int]]
@@ -49,6 +50,18 @@ class Facts:
                 self.order.setdefault(process, []).append(message)
                 self.first_time[message] = min(time, self.first_time.get(message, time))
         self.faulty = set(history.crashes.process.tolist())
+        views, crashes = history.views, history.crashes
+        self.boundaries: list[tuple[int, int, View | None]] = sorted(
+            [
+                *zip(
+                    views.process.tolist(),
+                    views.step.tolist(),
+                    [views.distinct[number] for number in views.view.tolist()],
+                    strict=True,
+                ),
+                *((p, s, None) for p, s in zip(crashes.process, crashes.step, strict=True)),
+            ]
+        )
         self.packets = [
             (process, message)
             for part in (history.sends, history.receives)
@@ -247,6 +260,28 @@ def minimality(facts: Facts) -> Judgement:
     )
 
 
+def virtual_synchrony(facts: Facts) -> Judgement:
+    if not any(view for _, _, view in facts.boundaries):
+        return Outcome.UNKNOWN, 0
+    delivered_in: dict[tuple[View, View], dict[int, set[int]]] = {}
+    for (p, entered, v), (q, left, w) in pairwise(facts.boundaries):
+        if p == q and v and w:
+            delivered_in.setdefault((v, w), {}).setdefault(p, set()).update(
+                message
+                for (process, message), step in facts.delivery_step.items()
+                if process == p and entered < step < left
+            )
+    return _judge(
+        {
+            (change, q, message)
+            for change, by_process in delivered_in.items()
+            for p, q in permutations(by_process, 2)
+            for message in by_process[p] - by_process[q]
+            if facts.is_destination(q, message)
+        }
+    )
+
+
 ORACLES: dict[str, Callable[[Facts], Judgement]] = {
     "integrity": integrity,
     "validity": validity,
@@ -259,5 +294,6 @@ ORACLES: dict[str, Callable[[Facts], Judgement]] = {
     "prefix order": prefix_order,
     "acyclic order": acyclic_order,
     "real-time order": real_time_order,
+    "virtual synchrony": virtual_synchrony,
     "minimality": minimality,
 }

@@ -13,7 +13,7 @@ from flexgroup.core.message import message_id
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Deliveries, History, Multicasts, Packets
-from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND
+from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND, VIEW
 
 from .histories import Event, history_of
 from .oracle import ORACLES, Facts, shortest_cycle_length
@@ -36,6 +36,10 @@ def histories(draw: st.DrawFn) -> History:
             events.append(Event(origin, SEND, message, (to[0],)))
             events.append(Event(to[0], RECEIVE, message, (origin,)))
         events += [Event(process, DELIVER, message) for process in to]
+    everyone = tuple(range(processes))
+    for number in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(events)))
+        events[place:place] = [Event(process, VIEW, number, everyone) for process in everyone]
     for _ in range(draw(st.integers(0, 10))):
         if not events:
             break

@@ -30,7 +30,7 @@ def correct(deliveries: int) -> tuple[Event, ...]:
 def violations(events: list[Event]) -> dict[str, Verdict]:
     verdicts = check(history_of(events, PROCESSES))
     return {
-        verdict.property: verdict for verdict in verdicts if verdict.outcome is not Outcome.HOLDS
+        verdict.property: verdict for verdict in verdicts if verdict.outcome is Outcome.VIOLATED
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,72 +13,19 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.trace.reader import load_history, read_run, read_runs
 
+from .damages import (
+    Damage,
+    cut_in_half,
+    damage_the_middle,
+    make_empty,
+    make_foreign,
+    make_text,
+    with_null,
+    with_type,
+    without,
+    without_rows,
+)
 from .recorded import SCENARIO, event_file, record, replay_again, run_file, tamper
-
-Damage = Callable[[Path], None]
-
-
-def cut_in_half(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-
-
-def make_empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def make_text(path: Path) -> None:
-    path.write_text("run,process,step\n")
-
-
-def make_foreign(path: Path) -> None:
-    pq.write_table(pa.table({"city": ["Porto Alegre"], "people": [1_300_000]}), path)
-
-
-def damage_the_middle(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    for position in range(20, len(data) // 2):
-        data[position] ^= 0xFF
-    path.write_bytes(bytes(data))
-
-
-def without(column: str) -> Damage:
-    def damage(path: Path) -> None:
-        table = pq.ParquetFile(path).read()
-        pq.write_table(table.drop_columns([column]), path)
-
-    damage.__name__ = f"without_{column}"
-    return damage
-
-
-def with_type(column: str, other: pa.DataType) -> Damage:
-    def damage(path: Path) -> None:
-        table = pq.ParquetFile(path).read()
-        position = table.column_names.index(column)
-        values = table.column(column).cast(other)
-        pq.write_table(table.set_column(position, column, values), path)
-
-    damage.__name__ = f"with_{column}_as_{other}"
-    return damage
-
-
-def with_null(column: str) -> Damage:
-    def damage(path: Path) -> None:
-        table = pq.ParquetFile(path).read()
-        position = table.column_names.index(column)
-        values = [None, *table.column(column).to_pylist()[1:]]
-        field = table.schema.field(column).with_nullable(True)
-        table = table.set_column(position, field, pa.array(values, field.type))
-        pq.write_table(table, path)
-
-    damage.__name__ = f"with_null_{column}"
-    return damage
-
-
-def without_rows(path: Path) -> None:
-    table = pq.ParquetFile(path).read()
-    pq.write_table(table.slice(0, 0), path)
-
 
 UNREADABLE = "remove it or record the run again"
 NOT_A_TRACE = "see docs/trace.md for the columns"

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from flexgroup import __version__
-from flexgroup.cli import demo, protocols, replay, simulate
+from flexgroup.cli import (
+    experiment,
+    explore,
+    measure,
+    protocols,
+    replay,
+    report,
+    simulate,
+    validate,
+    verify,
+    watch,
+)
 from flexgroup.core.errors import FlexGroupError
 
 FINE = 0
@@ -17,7 +28,18 @@ VIOLATED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
-COMMANDS = (protocols, simulate, replay, demo)
+COMMANDS = (
+    protocols,
+    simulate,
+    explore,
+    replay,
+    validate,
+    verify,
+    measure,
+    experiment,
+    report,
+    watch,
+)
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare, print_json
 from flexgroup.cli.progress import progress_bar
+from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -48,6 +49,8 @@ def add_to(commands: Commands) -> None:
     add("--seed", type=int, default=1, help="fixes everything (1)")
     add("--out", type=Path, metavar="DIR", help="write the trace into this trace set")
     add("--force", action="store_true", help="overwrite the same run in the trace set")
+    add("--part-rows", type=int, metavar="N",
+        help="write the trace while it runs, in parts of N rows, for flexgroup watch")  # fmt: skip
     add("--check", choices=("promised", "all", "none"), default="promised",
         help="which properties to check after the run (promised)")  # fmt: skip
     faults = parser.add_argument_group("faults")
@@ -66,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
     from flexgroup.worlds.simulator.fault_plans import Faults
     from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
+    if options.part_rows is not None and (options.part_rows < 1 or options.out is None):
+        raise UsageError("--part-rows needs --out, and a number of rows from 1 on")
     scenario = Scenario(
         " ".join(options.stack.lower().split()),
         options.processes,
@@ -86,7 +91,9 @@ def run(options: argparse.Namespace) -> int:
     )
     with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
         if options.out is not None:
-            outcome = record_scenario(scenario, options.out, options.force, progress)
+            outcome = record_scenario(
+                scenario, options.out, options.force, progress, options.part_rows
+            )
             history = read_back(options.out, outcome.run) if options.check != "none" else None
         else:
             outcome, history = _run_in_memory(scenario, progress)

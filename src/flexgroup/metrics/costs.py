@@ -43,7 +43,7 @@ def costs(history: History) -> Costs:
     sends = history.sends
     inner = (sends.process < history.processes) & (sends.message >= 0)
     slow_codes = [code for code, text in enumerate(sends.detail) if text == SLOW_DETAIL]
-    slow = np.unique(sends.message[inner & np.isin(sends.detail_code, slow_codes)])
+    slow = np.intersect1d(messages, sends.message[np.isin(sends.detail_code, slow_codes)])
     steps = np.zeros(count, dtype=np.int64)
     known = np.isin(history.deliveries.message, messages)
     delivered = np.searchsorted(messages, history.deliveries.message[known])

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 LOCAL_MASTER = "local[2]"
 
-# One collector thread and quick compiling: Spark starts in half the time, and on two cores the
-# Python workers need the second one.
+# One collector thread: on two cores, the Python workers need the rest.
 LOCAL_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:-UsePerfData"
 
 LOCAL_SETTINGS = {
@@ -38,13 +37,16 @@ LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": LOCAL_JAVA_OPTIONS,
     "spark.sql.shuffle.partitions": "16",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 
-# What results depend on, and so the same on every cluster.
+# What this package relies on, and so the same on every cluster.
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Batches are limited by rows. By bytes, Spark would measure the batch again after each row,
+    # which takes a time that grows with the square of the batch where rows hold lists.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
 
 
@@ -100,9 +102,7 @@ def is_on_this_machine(master: str | None) -> bool:
 
 def packed() -> Path:
     """This package as a zip file for the executors, in its pure-Python form."""
-    import flexgroup
-
-    root = Path(flexgroup.__file__).parent
+    root = Path(__file__).parents[1]
     folder = Path(tempfile.mkdtemp(prefix="flexgroup-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "flexgroup.zip"

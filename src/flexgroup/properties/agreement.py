@@ -13,22 +13,29 @@ from __future__ import annotations
 import numpy as np
 
 from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
-from flexgroup.properties.missing import judge, missing_at_correct
+from flexgroup.properties.missing import Missing, judge, missing_at_correct
 from flexgroup.properties.verdict import Verdict
 
 NAME = "agreement"
 
 
-def check(run: IndexedHistory) -> Verdict:
+def find(run: IndexedHistory) -> Missing:
     correct = ~np.isin(run.history.deliveries.process, run.faulty)
-    return agreed(run, NAME, correct)
+    return missing_after(run, correct)
 
 
-def agreed(run: IndexedHistory, name: str, binding: Flags) -> Verdict:
-    """Whether each message with a binding delivery reached all correct destinations."""
-    rows = np.flatnonzero(binding)
+def check(run: IndexedHistory, total: int | None = None) -> Verdict:
+    return judge(run, NAME, find(run), total)
+
+
+def missing_after(run: IndexedHistory, binding: Flags) -> Missing:
+    """What is missing of messages with a binding delivery."""
+    missing = missing_at_correct(run)
+    incomplete = np.zeros(run.message_count, dtype=np.bool_)
+    incomplete[run.copies.message[missing]] = True
+    rows = np.flatnonzero(binding & incomplete[run.delivered])
     rows = rows[np.argsort(-run.history.deliveries.time[rows], kind="stable")]
     earliest_binding = np.full(run.message_count, NONE, dtype=np.int64)
     earliest_binding[run.delivered[rows]] = rows
-    missing = missing_at_correct(run) & (earliest_binding[run.copies.message] != NONE)
-    return judge(run, name, np.flatnonzero(missing), earliest_binding)
+    missing &= earliest_binding[run.copies.message] != NONE
+    return Missing(np.flatnonzero(missing), earliest_binding)

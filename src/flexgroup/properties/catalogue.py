@@ -18,6 +18,7 @@ from flexgroup.properties import (
     real_time_order,
     uniform_agreement,
     validity,
+    virtual_synchrony,
 )
 from flexgroup.properties.indexed import IndexedHistory
 from flexgroup.properties.verdict import Verdict
@@ -37,6 +38,7 @@ PROPERTIES: dict[str, Check] = {
     "prefix order": prefix_order.check,
     "acyclic order": acyclic_order.check,
     "real-time order": real_time_order.check,
+    "virtual synchrony": virtual_synchrony.check,
     "minimality": minimality.check,
 }
 

@@ -9,30 +9,46 @@ processes. Violations are counted in deliveries.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
 from flexgroup.properties.verdict import Verdict
 from flexgroup.properties.wording import Cast, at, holds, violated
 
 NAME = "integrity"
 
+DUPLICATE = "duplicate"
+NEVER_MULTICAST = "never multicast"
+STRAY = "at no destination"
+KINDS = (DUPLICATE, NEVER_MULTICAST, STRAY)
 
-def check(run: IndexedHistory) -> Verdict:
-    deliveries = run.history.deliveries
+
+def wrong_deliveries(run: IndexedHistory) -> dict[str, Flags]:
+    """Per kind of error, which delivery rows are wrong in that way."""
     never_multicast = run.multicast_row[run.delivered] == NONE
-    duplicate = run.repeated & ~never_multicast
-    stray = ~(run.expected | run.repeated | never_multicast)
-    wrong = np.flatnonzero(duplicate | stray | never_multicast)
+    return {
+        DUPLICATE: run.repeated & ~never_multicast,
+        NEVER_MULTICAST: never_multicast,
+        STRAY: ~(run.expected | run.repeated | never_multicast),
+    }
+
+
+def check(run: IndexedHistory, totals: Mapping[str, int] | None = None) -> Verdict:
+    """If the history is only a part of a run, `totals` are the errors of the whole, by kind."""
+    deliveries = run.history.deliveries
+    flags = wrong_deliveries(run)
+    wrong = np.flatnonzero(flags[DUPLICATE] | flags[NEVER_MULTICAST] | flags[STRAY])
     if len(wrong) == 0:
         return holds(run, NAME)
     row = int(wrong[np.argmin(deliveries.time[wrong])])
     message = int(run.delivered[row])
     delivery = run.delivery(row)
-    if never_multicast[row]:
+    if flags[NEVER_MULTICAST][row]:
         witness = [delivery]
         reason = f"process {delivery.process} delivered a {at(delivery)}, which nobody multicast"
-    elif duplicate[row]:
+    elif flags[DUPLICATE][row]:
         same = (run.delivered[:row] == message) & (deliveries.process[:row] == delivery.process)
         before = run.delivery(int(np.flatnonzero(same)[0]))
         witness = [before, delivery]
@@ -44,14 +60,7 @@ def check(run: IndexedHistory) -> Verdict:
             f"process {delivery.process} delivered a {at(delivery)} and is not a destination"
             f" of it: process {multicast.process} multicast it {at(multicast)}"
         )
-    kinds = [
-        f"{np.count_nonzero(which)} {kind}"
-        for which, kind in (
-            (duplicate, "duplicate"),
-            (never_multicast, "never multicast"),
-            (stray, "at no destination"),
-        )
-        if which.any()
-    ]
-    lines = ["wrong deliveries: " + ", ".join(kinds), Cast(run, [message]).let(), reason]
-    return violated(NAME, len(wrong), witness, lines)
+    counts = totals or {kind: int(np.count_nonzero(flags[kind])) for kind in KINDS}
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind))
+    lines = ["wrong deliveries: " + told, Cast(run, [message]).let(), reason]
+    return violated(NAME, sum(counts.values()), witness, lines)

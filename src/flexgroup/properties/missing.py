@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
@@ -9,6 +11,18 @@ from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.properties.wording import Cast, at, describe, holds, plural, violated
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import MULTICAST
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The copies that should have been delivered and were not.
+
+    `causes` is, per message, the delivery row that makes its delivery due, or NONE if that is
+    its multicast.
+    """
+
+    copies: Ints
+    causes: Ints
 
 
 def missing_at_correct(run: IndexedHistory) -> Flags:
@@ -23,28 +37,29 @@ def earliest(run: IndexedHistory, copies: Ints) -> int:
     return int(copies[np.argmin(run.history.multicasts.time[rows])])
 
 
-def judge(run: IndexedHistory, name: str, missing: Ints, causes: Ints) -> Verdict:
-    """The verdict on copies that are missing; `causes` is, per message, the delivery row that
-    makes its delivery due, or NONE if that is its multicast."""
-    if len(missing) == 0:
+def judge(run: IndexedHistory, name: str, missing: Missing, total: int | None = None) -> Verdict:
+    """The verdict on copies that are missing; if the history is only a part of a run, `total` is
+    how many are missing in the whole."""
+    if len(missing.copies) == 0:
         return holds(run, name)
-    copy = earliest(run, missing)
+    count = len(missing.copies) if total is None else total
+    copy = earliest(run, missing.copies)
     message, process = int(run.copies.message[copy]), int(run.copies.process[copy])
     if not run.history.complete:
         explanation = (
-            f"the run was cut short while {_pending(len(missing))} missing, the first of"
+            f"the run was cut short while {_pending(count)} missing, the first of"
             f" {describe(run, message)} at process {process}"
         )
         return Verdict(name, Outcome.UNKNOWN, 0, None, explanation)
     cause = run.multicast(message)
-    if causes[message] != NONE:
-        cause = run.delivery(int(causes[message]))
+    if missing.causes[message] != NONE:
+        cause = run.delivery(int(missing.causes[message]))
     lines = [
         Cast(run, [message]).let(),
         f"process {cause.process}{_standing(run, cause)} {_verb(cause)} a {at(cause)}",
         f"process {process}, which never crashed, did not deliver a",
     ]
-    return violated(name, len(missing), [cause], lines)
+    return violated(name, count, [cause], lines)
 
 
 def _pending(deliveries: int) -> str:

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.agreement import agreed
+from flexgroup.properties.agreement import missing_after
 from flexgroup.properties.indexed import IndexedHistory
+from flexgroup.properties.missing import Missing, judge
 from flexgroup.properties.verdict import Verdict
 
 NAME = "uniform agreement"
 
 
-def check(run: IndexedHistory) -> Verdict:
+def find(run: IndexedHistory) -> Missing:
     anybody = np.ones(len(run.delivered), dtype=np.bool_)
-    return agreed(run, NAME, anybody)
+    return missing_after(run, anybody)
+
+
+def check(run: IndexedHistory, total: int | None = None) -> Verdict:
+    return judge(run, NAME, find(run), total)

@@ -13,14 +13,18 @@ from __future__ import annotations
 import numpy as np
 
 from flexgroup.properties.indexed import NONE, IndexedHistory
-from flexgroup.properties.missing import judge, missing_at_correct
+from flexgroup.properties.missing import Missing, judge, missing_at_correct
 from flexgroup.properties.verdict import Verdict
 
 NAME = "validity"
 
 
-def check(run: IndexedHistory) -> Verdict:
+def find(run: IndexedHistory) -> Missing:
     senders = run.history.multicasts.process[run.multicast_row[run.copies.message]]
     missing = missing_at_correct(run) & ~np.isin(senders, run.faulty)
     multicast_is_the_cause = np.full(run.message_count, NONE, dtype=np.int64)
-    return judge(run, NAME, np.flatnonzero(missing), multicast_is_the_cause)
+    return Missing(np.flatnonzero(missing), multicast_is_the_cause)
+
+
+def check(run: IndexedHistory, total: int | None = None) -> Verdict:
+    return judge(run, NAME, find(run), total)

@@ -54,11 +54,14 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
+def checked(deliveries: int, multicasts: int) -> str:
+    """How much was looked at, so that success on nothing shows."""
+    return f"checked {plural(deliveries, 'delivery')} and {plural(multicasts, 'multicast')}"
+
+
 def holds(run: IndexedHistory, name: str) -> Verdict:
-    """Says how much was looked at, so that success on nothing shows."""
-    deliveries = plural(len(run.history.deliveries.message), "delivery")
-    messages = plural(len(run.history.multicasts.message), "multicast")
-    return Verdict(name, Outcome.HOLDS, 0, None, f"checked {deliveries} and {messages}")
+    told = checked(len(run.history.deliveries.message), len(run.history.multicasts.message))
+    return Verdict(name, Outcome.HOLDS, 0, None, told)
 
 
 def violated(name: str, violations: int, witness: Iterable[Step], lines: list[str]) -> Verdict:

@@ -21,6 +21,9 @@ Differs from the published algorithm:
   the message entered there or came fast: one that came slow has gathered, on its way,
   dependencies that the last message did not have, and may not skip a node that could know
   more of them.
+
+With the option `any`, the world chooses among several messages in the buffer that can be
+handled; else the one that came first goes first.
 """
 
 from __future__ import annotations
@@ -105,12 +108,14 @@ class ReducedHop(Packet):
 
 
 class Dcc(Layer):
-    __slots__ = ("EVC", "b", "incoming", "last_dst", "last_received", "last_sent", "reduced")
+    __slots__ = (
+        "EVC", "any", "b", "incoming", "last_dst", "last_received", "last_sent", "reduced",
+    )  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Enter, Hop, ReducedHop)
-    OPTIONS: ClassVar[tuple[str, ...]] = ("rv",)
+    OPTIONS: ClassVar[tuple[str, ...]] = ("rv", "any")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -120,6 +125,7 @@ class Dcc(Layer):
         """The destinations of the last message handled here."""
         # Not in the paper: the edges (s, n) into this node, and the reduced clock.
         self.incoming = incoming(self.size, self.process)
+        self.any = "any" in context.options
         self.reduced = "rv" in context.options
         self.last_sent: dict[int, tuple[int, ...]] = {}
         self.last_received: dict[int, tuple[int, ...]] = {}
@@ -159,20 +165,47 @@ class Dcc(Layer):
         self.deliver_and_forward(m, self.process, FAST)
 
     def handle_enabled(self) -> None:
+        if self.any:
+            self.offer_enabled()
+            return
         position = 0
         while position < len(self.b):
-            m = self.b[position]
-            its_for_me = self.process in m.m.destinations
-            if self.can_handle(m, m.src if its_for_me else m.decider):
-                del self.b[position]
-                raise_to(self.EVC, m.evc)
-                if its_for_me:
-                    self.deliver_and_forward(m.m, m.src, m.mode)
-                else:
-                    self.accumulate_and_forward(m)
+            if self.is_enabled(self.b[position]):
+                self.handle(position)
                 position = 0
             else:
                 position += 1
+
+    def is_enabled(self, m: Hop) -> bool:
+        return self.can_handle(m, m.src if self.process in m.m.destinations else m.decider)
+
+    def handle(self, position: int) -> None:
+        m = self.b.pop(position)
+        raise_to(self.EVC, m.evc)
+        if self.process in m.m.destinations:
+            self.deliver_and_forward(m.m, m.src, m.mode)
+        else:
+            self.accumulate_and_forward(m)
+
+    # Not in the paper, which does not say which of several enabled messages goes next.
+
+    def enabled(self) -> list[int]:
+        return [position for position, m in enumerate(self.b) if self.is_enabled(m)]
+
+    def offer_enabled(self) -> None:
+        """Handle what there is no choice about; let the world choose among several."""
+        enabled = self.enabled()
+        while len(enabled) == 1:
+            self.handle(enabled[0])
+            enabled = self.enabled()
+        if enabled:
+            self.offer("next", len(enabled))
+
+    def on_choice(self, name: str, chosen: int) -> None:
+        enabled = self.enabled()
+        if chosen < len(enabled):
+            self.handle(enabled[chosen])
+        self.offer_enabled()
 
     def can_handle(self, m: Hop, decided_by: int) -> bool:
         """m is the next visit that `decided_by` decided, and all earlier visits happened."""

@@ -13,7 +13,8 @@ n-1 messages among n processes for k destinations.
 What is written is implemented; where the text is silent:
 - A message stops at its last destination (lines 8 and 10 do not say so).
 - `cacheEVC` starts at zero, so a process's first message is slow.
-- Several enabled messages in the buffer are handled in the order of their arrival.
+- Several enabled messages in the buffer are handled in the order of their arrival; with
+  the option `any`, in whichever order the world chooses.
 - With the option `rv`, section 7.3's reduced clock: a channel transmits only the
   counters that changed since the message before it in the same channel.
 """
@@ -94,13 +95,15 @@ class ReducedHop(Packet):
 
 
 class DccPublished(Layer):
-    __slots__ = ("EVC", "b", "cacheEVC", "incoming", "last_received", "last_sent", "reduced")
+    __slots__ = (
+        "EVC", "any", "b", "cacheEVC", "incoming", "last_received", "last_sent", "reduced",
+    )  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
     """What it promises; that the promise is broken is for the checks to find."""
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Enter, Hop, ReducedHop)
-    OPTIONS: ClassVar[tuple[str, ...]] = ("rv",)
+    OPTIONS: ClassVar[tuple[str, ...]] = ("rv", "any")
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -109,6 +112,7 @@ class DccPublished(Layer):
         self.b: list[Hop] = []
         # Not in the paper: the edges (s, n) into this node, and the reduced clock.
         self.incoming = incoming(self.size, self.process)
+        self.any = "any" in context.options
         self.reduced = "rv" in context.options
         self.last_sent: dict[int, tuple[int, ...]] = {}
         self.last_received: dict[int, tuple[int, ...]] = {}
@@ -143,20 +147,48 @@ class DccPublished(Layer):
 
     def handle_enabled(self) -> None:
         """Lines 8 to 19 of algorithm 4.2."""
+        if self.any:
+            self.offer_enabled()
+            return
         position = 0
         while position < len(self.b):
-            m = self.b[position]
-            its_for_me = self.process in m.m.destinations
-            if its_for_me and self.can_deliver_and_forward(m):
-                del self.b[position]
-                self.deliver_and_forward(m, external=False)
-                position = 0
-            elif not its_for_me and self.can_forward(m):
-                del self.b[position]
-                self.accumulate_and_forward(m)
+            if self.is_enabled(self.b[position]):
+                self.handle(position)
                 position = 0
             else:
                 position += 1
+
+    def is_enabled(self, m: Hop) -> bool:
+        if self.process in m.m.destinations:
+            return self.can_deliver_and_forward(m)
+        return self.can_forward(m)
+
+    def handle(self, position: int) -> None:
+        m = self.b.pop(position)
+        if self.process in m.m.destinations:
+            self.deliver_and_forward(m, external=False)
+        else:
+            self.accumulate_and_forward(m)
+
+    # Not in the paper, which does not say which of several enabled messages goes next.
+
+    def enabled(self) -> list[int]:
+        return [position for position, m in enumerate(self.b) if self.is_enabled(m)]
+
+    def offer_enabled(self) -> None:
+        """Handle what there is no choice about; let the world choose among several."""
+        enabled = self.enabled()
+        while len(enabled) == 1:
+            self.handle(enabled[0])
+            enabled = self.enabled()
+        if enabled:
+            self.offer("next", len(enabled))
+
+    def on_choice(self, name: str, chosen: int) -> None:
+        enabled = self.enabled()
+        if chosen < len(enabled):
+            self.handle(enabled[chosen])
+        self.offer_enabled()
 
     # Algorithm 4.3.
 

@@ -13,10 +13,13 @@ from flexgroup.trace.history import (
     Ints,
     Multicasts,
     Packets,
+    Views,
     no_ints,
+    views_of,
 )
 from flexgroup.trace.recorder import Sink
 from flexgroup.trace.rows import COLUMNS
+from flexgroup.trace.views import parse_view
 
 
 class Collector(Sink):
@@ -65,6 +68,7 @@ class Collector(Sink):
             self._packets(schema.RECEIVE),
             self._faults(schema.CRASH),
             self._faults(schema.RECOVER),
+            self._views(),
         )
 
     def _columns(self, kind: str) -> dict[str, Ints]:
@@ -97,3 +101,8 @@ class Collector(Sink):
     def _faults(self, kind: str) -> Faults:
         columns = self._columns(kind)
         return Faults(columns["process"], columns["step"], columns["time"])
+
+    def _views(self) -> Views:
+        columns = self._columns(schema.VIEW)
+        installed = [parse_view(self._labels[label][1]) for label in columns["label"].tolist()]
+        return views_of(columns["process"], columns["step"], columns["time"], installed)

@@ -6,11 +6,14 @@ kind are sorted by (process, step), so a process's history is one slice of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from flexgroup.trace.views import View
 
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.signedinteger[Any]]
@@ -70,6 +73,25 @@ class Faults:
 
 
 @dataclass(frozen=True)
+class Views:
+    """The view rows: the view that row i installed is distinct[view[i]]."""
+
+    process: Ints = field(default_factory=no_ints)
+    step: Ints = field(default_factory=no_ints)
+    time: Ints = field(default_factory=no_ints)
+    view: Ints = field(default_factory=no_ints)
+    distinct: tuple[View, ...] = ()
+
+
+def views_of(process: Ints, step: Ints, time: Ints, installed: Sequence[View]) -> Views:
+    """The view rows from the view that each installed."""
+    distinct = tuple(sorted(set(installed)))
+    place = {view: number for number, view in enumerate(distinct)}
+    view = np.array([place[view] for view in installed], dtype=np.int64)
+    return Views(process, step, time, view, distinct)
+
+
+@dataclass(frozen=True)
 class History:
     """Everything recorded of one run."""
 
@@ -82,3 +104,4 @@ class History:
     receives: Packets = field(default_factory=Packets)
     crashes: Faults = field(default_factory=Faults)
     recoveries: Faults = field(default_factory=Faults)
+    views: Views = field(default_factory=Views)

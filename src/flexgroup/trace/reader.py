@@ -6,8 +6,10 @@ Bad input is the caller's to fix: every error names the file and what is wrong w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,18 +27,15 @@ from flexgroup.trace.history import (
     Multicasts,
     Packets,
     SmallInts,
+    Views,
     no_ints,
+    views_of,
 )
+from flexgroup.trace.validate.columns import column_problems
+from flexgroup.trace.views import parse_view
 
-TEXTS = ["packet", "detail"]
+TEXTS = ["run", "packet", "detail"]
 """Read as dictionaries: a handful of texts, each repeated millions of times."""
-
-
-REQUIRED = {
-    schema.MULTICAST: ("origin", "seq", "destinations"),
-    schema.DELIVER: ("origin", "seq"),
-}
-"""Columns that other kinds of events may lack, and these not: without, nothing can be checked."""
 
 
 @dataclass(frozen=True)
@@ -68,55 +67,50 @@ def read_table(
 ) -> pa.Table:
     """One Parquet file, checked against the schema it must have.
 
-    A column that may be null may be missing, unless it is required here.
+    A column may be missing, unless it is required.
     """
     try:
-        found = pq.read_schema(path)
+        footer = pq.read_metadata(path)
+        found = footer.schema.to_arrow_schema()
+        refuse_bad_columns(path, found, wanted, required)
         texts = [name for name in TEXTS if found.get_field_index(name) >= 0]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            for field in wanted:
-                position = found.get_field_index(field.name)
-                if position < 0:
-                    if field.nullable and field.name not in required:
-                        continue
-                    raise UsageError(
-                        f"'{path}' has no column '{field.name}': it is not a FlexGroup trace; "
-                        "see docs/trace.md for the columns"
-                    )
-                actual = found.field(position).type
-                if not _same_type(actual, field.type):
-                    raise UsageError(
-                        f"'{path}': column '{field.name}' is {actual}, not {field.type}; "
-                        "see docs/trace.md for the columns"
-                    )
-            present = [
-                field.name
-                for field in wanted
-                if (columns is None or field.name in columns)
-                and found.get_field_index(field.name) >= 0
-            ]
-            table = file.read(columns=present)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(
-            f"cannot read '{path}' as Parquet: {reason}; the file is truncated, damaged or of "
-            "another kind: remove it or record the run again"
-        ) from None
-    for name in present:
-        if not wanted.field(name).nullable and table.column(name).null_count:
+        present = [
+            field
+            for field in wanted
+            if (columns is None or field.name in columns) and found.get_field_index(field.name) >= 0
+        ]
+        with pq.ParquetFile(path, metadata=footer, read_dictionary=texts) as file:
+            table = file.read(columns=[field.name for field in present])
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error) from None
+    for position, field in enumerate(present):
+        column = table.column(position)
+        if field.name in required and column.null_count:
             raise UsageError(
-                f"'{path}': column '{name}' has empty rows, and must not; "
+                f"'{path}': column '{field.name}' has empty rows, and must not; "
                 "see docs/trace.md for the columns"
             )
+        if column.type != field.type and not pa.types.is_dictionary(column.type):
+            table = table.set_column(position, field.name, column.cast(field.type))
     return table
 
 
-def _same_type(actual: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_dictionary(actual):
-        return bool(actual.value_type == wanted)
-    if pa.types.is_list(actual) and pa.types.is_list(wanted):
-        return bool(actual.value_type == wanted.value_type)
-    return bool(actual == wanted)
+def refuse_bad_columns(
+    path: Path, found: pa.Schema, wanted: pa.Schema, required: Sequence[str]
+) -> None:
+    see = "see docs/trace.md for the columns"
+    for problem in column_problems(found, wanted, required):
+        if problem.missing:
+            raise UsageError(f"'{path}' {problem.reason}: it is not a FlexGroup trace; {see}")
+        raise UsageError(f"'{path}': {problem.reason}; {see}")
+
+
+def unreadable(path: Path, error: Exception) -> UsageError:
+    reason = str(error).splitlines()[0]
+    return UsageError(
+        f"cannot read '{path}' as Parquet: {reason}; the file is truncated, damaged or of "
+        "another kind: remove it or record the run again"
+    )
 
 
 def read_run(directory: Path, name: str) -> Run:
@@ -134,33 +128,46 @@ def read_runs(directory: Path) -> list[Run]:
     """All runs of a trace set, sorted by name."""
     if not directory.is_dir():
         raise UsageError(f"'{directory}' is not a directory; give the directory of a trace set")
-    files = sorted(path for path in (directory / "runs").glob("*.parquet") if path.name[0] != "_")
+    files = parquet_files(directory / "runs")
     if not files:
         raise UsageError(
             f"'{directory}' holds no runs (no runs/*.parquet); record one with: "
             f"flexgroup simulate --protocol skeen --out {directory}"
         )
     runs: dict[str, Run] = {}
-    for path in files:
-        for run in _runs_of(path):
-            if run.run in runs:
-                raise UsageError(f"'{path}' describes run '{run.run}' again; keep one of them")
-            runs[run.run] = run
+    with ThreadPoolExecutor() as threads:
+        for path, described in zip(files, threads.map(_runs_of, files), strict=True):
+            for run in described:
+                if run.run in runs:
+                    raise UsageError(f"'{path}' describes run '{run.run}' again; keep one of them")
+                runs[run.run] = run
     return [runs[name] for name in sorted(runs)]
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The files of a folder that are finished, by name."""
+    return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "_.")
+
+
 def _runs_of(path: Path) -> list[Run]:
-    rows = read_table(path, schema.RUN_COLUMNS).to_pylist()
-    runs = [Run(**{name: row.get(name) for name in schema.RUN_COLUMNS.names}) for row in rows]
-    if not runs:
+    rows = read_table(path, schema.RUN_COLUMNS, required=schema.REQUIRED_OF_RUNS).to_pylist()
+    if not rows:
         raise UsageError(f"'{path}' has no row; it must have one for each run it describes")
-    for run in runs:
+    runs = []
+    for row in rows:
+        told = {name: value for name, value in row.items() if value is not None}
+        run = Run(**{**_SILENT, **told})
         if run.schema_version > schema.VERSION:
             raise UsageError(
                 f"'{path}' was written by a newer version (schema {run.schema_version}, "
                 f"this one reads {schema.VERSION}); upgrade flexgroup"
             )
+        runs.append(run)
     return runs
+
+
+_SILENT: dict[str, Any] = {**dict.fromkeys(schema.RUN_COLUMNS.names), **schema.RUN_DEFAULTS}
+"""A run of which nothing is told."""
 
 
 def read_events(directory: Path, run: str, kind: str) -> pa.Table:
@@ -173,17 +180,20 @@ def read_events(directory: Path, run: str, kind: str) -> pa.Table:
 def _read_kind(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
     folder = directory / "events" / f"event={kind}"
     own = folder / f"{run}.parquet"
-    required = REQUIRED.get(kind, ())
-    if own.exists():
-        return read_table(own, schema.EVENT_COLUMNS, names, required)
+    files = [own] if own.exists() else parquet_files(folder)
+    required = schema.required_columns(kind)
     tables = [
-        read_table(path, schema.EVENT_COLUMNS, ["run", *names], required).filter(
-            pa.compute.equal(pa.compute.field("run"), run)
-        )
-        for path in sorted(folder.glob("*.parquet"))
-        if path.name[0] != "_"
+        _of_run(run, read_table(path, schema.EVENT_COLUMNS, ["run", *names], required))
+        for path in files
     ]
-    return pa.concat_tables(tables) if tables else pa.table({})
+    return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+
+
+def _of_run(run: str, table: pa.Table) -> pa.Table:
+    """The rows of one run; the whole table, uncopied, if it holds no other."""
+    if all(chunk.dictionary.to_pylist() == [run] for chunk in table.column("run").chunks):
+        return table
+    return table.filter(pa.compute.equal(table.column("run").cast(pa.string()), run))
 
 
 def ints(table: pa.Table, name: str, missing: int = 0) -> Ints:
@@ -280,7 +290,10 @@ def _packets(directory: Path, run: str, kind: str) -> Packets:
         directory,
         run,
         kind,
-        ["time", "origin", "seq", "peer", "depth", "header_bytes", "payload_bytes", *TEXTS],
+        [
+            *("time", "origin", "seq", "peer", "depth"),
+            *("header_bytes", "payload_bytes", "packet", "detail"),
+        ],
     )
     packet, packet_code = columns.texts("packet")
     detail, detail_code = columns.texts("detail")
@@ -305,6 +318,18 @@ def _faults(directory: Path, run: str, kind: str) -> Faults:
     return Faults(columns.process.astype(np.int64), columns.step, columns.wide("time"))
 
 
+def _views(directory: Path, run: str) -> Views:
+    columns = _Columns(directory, run, schema.VIEW, ["time", "detail"])
+    texts, codes = columns.texts("detail")
+    try:
+        views = [parse_view(text) for text in texts]
+    except UsageError as error:
+        raise UsageError(f"'{directory}', run '{run}': {error}") from None
+    installed = [views[code] for code in codes.tolist()]
+    process = columns.process.astype(np.int64)
+    return views_of(process, columns.step, columns.wide("time"), installed)
+
+
 def load_history(directory: Path, run: Run, packets: bool = True) -> History:
     """A run in memory; without packets, genuineness and costs cannot be told."""
     name = run.run
@@ -318,4 +343,5 @@ def load_history(directory: Path, run: Run, packets: bool = True) -> History:
         _packets(directory, name, schema.RECEIVE) if packets else Packets(),
         _faults(directory, name, schema.CRASH),
         _faults(directory, name, schema.RECOVER),
+        _views(directory, name),
     )

@@ -44,6 +44,13 @@ EVENT_COLUMNS = pa.schema(
     ]
 )
 
+REQUIRED_IN = {
+    MULTICAST: ("origin", "seq", "destinations"),
+    DELIVER: ("origin", "seq"),
+    VIEW: ("detail",),
+}
+"""Columns that rows of other kinds may lack, and of these not: without, nothing can be checked."""
+
 COMPLETE = "complete"
 CUT = "cut"
 
@@ -66,3 +73,22 @@ RUN_COLUMNS = pa.schema(
         pa.field("started", pa.int64()),
     ]
 )
+
+RUN_DEFAULTS: dict[str, str | int] = {
+    "world": "unknown",
+    "options": "{}",
+    "clients": 0,
+    "outcome": CUT,
+    "software": "unknown",
+}
+"""What readers take where `runs` of an older version or of another system says nothing."""
+
+REQUIRED_OF_RUNS = tuple(
+    field.name for field in RUN_COLUMNS if not field.nullable and field.name not in RUN_DEFAULTS
+)
+
+
+def required_columns(kind: str) -> tuple[str, ...]:
+    """The columns that events of this kind must have, without empty rows."""
+    always = tuple(field.name for field in EVENT_COLUMNS if not field.nullable)
+    return always + REQUIRED_IN.get(kind, ())

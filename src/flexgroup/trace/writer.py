@@ -3,6 +3,10 @@
 Files get their final names when the run is closed: names that start with an underscore
 are in the making, and readers, ours and Spark's, pass over them. The row in `runs` is
 written last, so a run that is listed is whole.
+
+A run that is to be watched while it goes on is published in parts instead: every block of rows
+becomes a file of its own at once, numbered in order for each kind of event, and a row in
+`started` tells at the beginning what is being run.
 """
 
 from __future__ import annotations
@@ -50,6 +54,17 @@ def run_file(run: str) -> str:
     return f"{run}.parquet"
 
 
+STARTED = "started"
+"""The folder of runs that have begun, beside `runs`, which has those that are over."""
+
+RUNNING = "running"
+"""The outcome of a run that has begun, as long as there is none."""
+
+
+def part_file(run: str, number: int) -> str:
+    return f"{run}-part-{number:06}.parquet"
+
+
 def prepare_trace_set(directory: Path, run: str, force: bool = False) -> None:
     """Make sure that this run can be written there; refuse to overwrite it unless forced."""
     try:
@@ -70,13 +85,26 @@ def prepare_trace_set(directory: Path, run: str, force: bool = False) -> None:
 
 
 class TraceWriter(Sink):
-    """Writes the events of one run as they come, and its row in `runs` at the end."""
+    """Writes the events of one run as they come, and its row in `runs` at the end.
 
-    def __init__(self, directory: Path, run: str, force: bool = False) -> None:
+    With `in_parts`, what was taken can be read at once, in parts of the size it was handed over.
+    """
+
+    def __init__(
+        self, directory: Path, run: str, force: bool = False, in_parts: bool = False
+    ) -> None:
         prepare_trace_set(directory, run, force)
         self.directory = directory
         self.run = run
+        self.in_parts = in_parts
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._parts: dict[str, int] = {}
+        if in_parts:
+            # What is listed must be whole, and this run is not any more.
+            (directory / "runs" / run_file(run)).unlink(missing_ok=True)
+            for kind in schema.KINDS:
+                self._final(kind).unlink(missing_ok=True)
+                self._remove_parts(kind)
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -94,6 +122,13 @@ class TraceWriter(Sink):
         for kind, block in blocks_by_kind(columns):
             table = event_table(self.run, kind, block, labels, destination_sets)
             self._writer(kind).write_table(table)
+            if self.in_parts:
+                self._publish(kind)
+
+    def announce(self, description: dict[str, object]) -> None:
+        """Tell what is being run, before it is over."""
+        (self.directory / STARTED).mkdir(exist_ok=True)
+        write_run(self.directory, self.run, {**description, "outcome": RUNNING}, STARTED)
 
     def close(self, description: dict[str, object]) -> None:
         """Give the files their final names and write the row that describes the run."""
@@ -103,6 +138,8 @@ class TraceWriter(Sink):
         for kind in schema.KINDS:
             if kind not in self._writers:
                 self._final(kind).unlink(missing_ok=True)
+            if not self.in_parts:
+                self._remove_parts(kind)
         write_run(self.directory, self.run, description)
 
     def abandon(self) -> None:
@@ -110,6 +147,26 @@ class TraceWriter(Sink):
         for kind, writer in self._writers.items():
             writer.close()
             self._in_the_making(kind).unlink(missing_ok=True)
+        for kind in self._parts:
+            self._remove_parts(kind)
+
+    def _publish(self, kind: str) -> None:
+        number = self._parts.get(kind, 0)
+        self._writers.pop(kind).close()
+        self._in_the_making(kind).replace(self._part(kind, number))
+        self._parts[kind] = number + 1
+
+    def _remove_parts(self, kind: str) -> None:
+        """Looks for names and lists no folder, which may hold many runs; the last part goes first,
+        so that whoever is interrupted leaves none behind a gap."""
+        parts: list[Path] = []
+        while (path := self._part(kind, len(parts))).exists():
+            parts.append(path)
+        for path in reversed(parts):
+            path.unlink()
+
+    def _part(self, kind: str, number: int) -> Path:
+        return self._final(kind).with_name(part_file(self.run, number))
 
     def _final(self, kind: str) -> Path:
         return self.directory / "events" / f"event={kind}" / run_file(self.run)
@@ -134,14 +191,16 @@ class TraceWriter(Sink):
         return writer
 
 
-def write_run(directory: Path, run: str, description: dict[str, object]) -> None:
+def write_run(
+    directory: Path, run: str, description: dict[str, object], folder: str = "runs"
+) -> None:
     row = {name: [description.get(name)] for name in schema.RUN_COLUMNS.names}
     row["run"] = [run]
     row["schema_version"] = [schema.VERSION]
     table = pa.table(row, schema=schema.RUN_COLUMNS)
-    path = directory / "runs" / f"_{run_file(run)}"
+    path = directory / folder / f"_{run_file(run)}"
     pq.write_table(table, path, compression="none", store_schema=False)
-    path.replace(directory / "runs" / run_file(run))
+    path.replace(directory / folder / run_file(run))
 
 
 def event_table(

@@ -23,6 +23,7 @@ from flexgroup.worlds.simulator.hosts import StackFactory
 from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
 
 EVENTS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 1 << 18
 
 MOST_PROCESSES = 1 << 12
 MOST_MESSAGES_A_SECOND = 1e9
@@ -85,9 +86,12 @@ class _Factory(StackFactory):
 
 
 def run_scenario(
-    scenario: Scenario, sink: Sink | None = None, progress: Progress | None = None
+    scenario: Scenario,
+    sink: Sink | None = None,
+    progress: Progress | None = None,
+    block: int = ROWS_AT_ONCE,
 ) -> Outcome:
-    """Simulate; the trace goes to the sink."""
+    """Simulate; the trace goes to the sink, in blocks of about so many rows."""
     _check(scenario)
     plan = parse_stack(scenario.stack)
     network = parse_network(scenario.network)
@@ -107,7 +111,7 @@ def run_scenario(
         scenario.rate,
         random,
     )
-    recorder = Recorder(sink)
+    recorder = Recorder(sink, block)
     simulation = Simulation(
         scenario.processes,
         scenario.clients,
@@ -122,7 +126,7 @@ def run_scenario(
     end_at = stop_at + round(scenario.drain * SECOND)
     with _no_garbage_collection():
         simulation.start()
-        while simulation.run(end_at, EVENTS_AT_ONCE):
+        while simulation.run(end_at, min(EVENTS_AT_ONCE, block)):
             if progress is not None:
                 progress(min(1.0, simulation.now / stop_at))
         recorder.flush()
@@ -152,37 +156,47 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def record_scenario(
-    scenario: Scenario, directory: Path, force: bool = False, progress: Progress | None = None
+    scenario: Scenario,
+    directory: Path,
+    force: bool = False,
+    progress: Progress | None = None,
+    part_rows: int | None = None,
 ) -> Outcome:
-    """Simulate and write the run into a trace set."""
+    """Simulate and write the run into a trace set.
+
+    With `part_rows`, the trace can be read while the simulation runs, in parts of about so many
+    rows; otherwise when it is over.
+    """
     # Imported here because Arrow takes longer to load than a small simulation takes to run.
     from flexgroup.trace import schema
     from flexgroup.trace.writer import TraceWriter, as_json
 
     _check(scenario)
-    with TraceWriter(directory, scenario.run, force) as writer:
-        outcome = run_scenario(scenario, writer, progress)
-        writer.close(
+    description: dict[str, object] = {
+        "world": "simulator",
+        "stack": scenario.stack,
+        "options": as_json(
             {
-                "world": "simulator",
-                "stack": scenario.stack,
-                "options": as_json(
-                    {
-                        "duration": scenario.duration,
-                        "drain": scenario.drain,
-                        "rate": scenario.rate,
-                    }
-                ),
-                "processes": scenario.processes,
-                "clients": scenario.clients,
-                "workload": scenario.workload,
-                "network": scenario.network,
-                "faults": as_json(scenario.faults.__dict__),
-                "seed": scenario.seed,
-                "outcome": schema.COMPLETE if outcome.complete else schema.CUT,
-                "software": software(),
+                "duration": scenario.duration,
+                "drain": scenario.drain,
+                "rate": scenario.rate,
             }
-        )
+        ),
+        "processes": scenario.processes,
+        "clients": scenario.clients,
+        "workload": scenario.workload,
+        "network": scenario.network,
+        "faults": as_json(scenario.faults.__dict__),
+        "seed": scenario.seed,
+        "software": software(),
+    }
+    in_parts = part_rows is not None
+    with TraceWriter(directory, scenario.run, force, in_parts) as writer:
+        if in_parts:
+            writer.announce(description)
+        outcome = run_scenario(scenario, writer, progress, part_rows or ROWS_AT_ONCE)
+        ended = schema.COMPLETE if outcome.complete else schema.CUT
+        writer.close({**description, "outcome": ended})
     return outcome
 
 

@@ -1,0 +1,117 @@
+"""How fast the explorer is, and what a state costs, beside a bare search over tuples.
+
+    python benchmarks/explorer_speed.py [--workers 2]
+
+Skeen with four messages among three processes, over channels that reorder: every state, no
+reduction. The bare search is the yardstick for what Python on this machine can do at all: breadth
+first over the states of a counter for each of some processes, kept as tuples in a set, with
+nothing fingerprinted, judged or remembered for paths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+from flexgroup._pure import compiled
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.scope import from_clients
+
+SMALL = from_clients(2, (0, 1), (0, 1), fifo=False)
+LARGER = from_clients(3, (0, 1), (1, 2), (0, 2), (0,), fifo=False)
+FULL = Manner(reduce=False, symmetry=False)
+
+WANTED = 100_000 if compiled() else 30_000
+MOST_BYTES = 400
+
+
+def bare_search(processes: int, steps: int) -> tuple[int, int]:
+    """States and transitions of so many counters that each go up by one, to a limit."""
+    first = (0,) * processes
+    seen = {first}
+    level = [first]
+    transitions = 0
+    while level:
+        following = []
+        for state in level:
+            for process, count in enumerate(state):
+                if count < steps:
+                    transitions += 1
+                    after = (*state[:process], count + 1, *state[process + 1 :])
+                    if after not in seen:
+                        seen.add(after)
+                        following.append(after)
+        level = following
+    return len(seen), transitions
+
+
+def bare_speed(_: int = 0) -> float:
+    began = time.monotonic()
+    _, transitions = bare_search(6, 6)
+    return transitions / (time.monotonic() - began)
+
+
+def peak() -> int:
+    """Bytes that this process has had in memory at most."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would count what the process was forked from
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(lines["VmHWM"].split()[0]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def memory_of_one_search() -> None:
+    """For a process of its own: what a large search adds to a process that is ready to search."""
+    plan = parse_stack("skeen")
+    explore(plan, SMALL, FULL)
+    before = peak()
+    outcome = explore(plan, LARGER, FULL)
+    print(outcome.states, peak() - before, outcome.memory)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        memory_of_one_search()
+        return 0
+    plan = parse_stack("skeen")
+    print("compiled" if compiled() else "pure Python")
+    with get_context("fork").Pool(options.workers) as pool:
+        bare = sum(pool.map(bare_speed, range(options.workers)))
+    print(f"bare search over tuples, {options.workers} processes: {bare:>12,.0f} transitions/s")
+    best = 0.0
+    for workers in (1, options.workers):
+        outcome = explore(plan, LARGER, FULL, workers=workers)
+        speed = outcome.transitions / outcome.seconds
+        best = max(best, speed)
+        print(
+            f"explorer, {workers} worker{'s' if workers > 1 else ' '}:                 "
+            f"{speed:>12,.0f} transitions/s  ({outcome.states:,} states, "
+            f"{outcome.transitions:,} transitions, {outcome.seconds:.2f} s)"
+        )
+    text = subprocess.run(
+        [sys.executable, __file__, "--memory"], capture_output=True, text=True, check=True
+    ).stdout
+    states, grown, counted = map(int, text.split())
+    per_state = grown / states
+    print(f"memory: {per_state:.0f} bytes a state by the system, {counted / states:.0f} counted")
+    fine = best >= WANTED and per_state <= MOST_BYTES
+    print(
+        f"wanted: {WANTED:,} transitions/s and at most {MOST_BYTES} bytes a state: "
+        f"{'reached' if fine else 'NOT reached'}"
+    )
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

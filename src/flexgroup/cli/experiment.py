@@ -1,0 +1,180 @@
+"""`flexgroup experiment`: published figures and tables, run as Spark jobs, beside the paper's."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.progress import progress_bar
+from flexgroup.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+    from flexgroup.experiments.experiment import Experiment
+    from flexgroup.experiments.run import Result
+    from flexgroup.pipeline.sweep import Progress
+
+SCALES = ("small", "paper")
+OUTCOMES = ("holds", "violated", "unknown")
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "experiment",
+        run,
+        "run a published experiment on Spark and show it beside the paper",
+        "flexgroup experiment demo --scale small --out runs/demo",
+    )
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="which experiment; --list tells them")
+    add("--list", action="store_true", help="list the experiments and what each shows")
+    add("--scale", choices=SCALES, default="small",
+        help="small takes minutes; paper: 1 to 64 clients, three repetitions (small)")  # fmt: skip
+    add("--out", type=Path, metavar="DIR",
+        help="where everything goes; what is finished there is not run again")  # fmt: skip
+    add("--master", metavar="URL",
+        help="a Spark master, such as local[4] or spark://host:7077; DIR must be a path "
+        "that all its machines share (local[2])")  # fmt: skip
+    add("--force", action="store_true", help="remove what is in DIR and begin anew")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.list:
+        return list_experiments(options)
+    if options.name is None:
+        raise UsageError("name an experiment; flexgroup experiment --list tells them")
+    from flexgroup.experiments.catalogue import find_experiment
+
+    experiment = find_experiment(options.name)
+    if options.out is None:
+        raise UsageError(f"say where results go, for example: --out runs/{experiment.name}")
+    from flexgroup.experiments.directory import claimed
+    from flexgroup.experiments.run import run_experiment
+    from flexgroup.pipeline.session import start
+    from flexgroup.report import write_report
+
+    def stage(doing: str) -> AbstractContextManager[Progress]:
+        return progress_bar(doing, wanted=not options.json)
+
+    with claimed(experiment, options.scale, options.out, options.force) as directory:
+        with stage("starting Spark"):
+            started = start(
+                options.master, f"flexgroup experiment {experiment.name}", _settings(options)
+            )
+        result = run_experiment(started.spark, experiment, options.scale, directory, stage)
+        report = write_report(directory.path)
+    _show(options, experiment, result, report, started.seconds)
+    return 1 if result.violations else 0
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    """At the small scale, on this machine, most of the time goes into Spark's own code: quick
+    compiling takes half of that away, and few partitions spare handing over next to nothing."""
+    from flexgroup.pipeline.java import FAST_START
+
+    if options.master is not None or options.scale != "small":
+        return {}
+    return {"spark.driver.extraJavaOptions": FAST_START, "spark.sql.shuffle.partitions": "4"}
+
+
+def list_experiments(options: argparse.Namespace) -> int:
+    from flexgroup.experiments.catalogue import EXPERIMENTS
+
+    rows = [
+        {
+            "name": experiment.name,
+            "title": experiment.title,
+            "source": experiment.source,
+            "figures": [figure.id for figure in experiment.figures],
+            "claims": [claim.name for claim in experiment.claims],
+            "runs": {scale: len(experiment.scenarios(scale)) for scale in SCALES},
+        }
+        for experiment in EXPERIMENTS.values()
+    ]
+    if options.json:
+        print_json(rows)
+        return 0
+    for experiment in EXPERIMENTS.values():
+        runs = ", ".join(f"{scale} {len(experiment.scenarios(scale))}" for scale in SCALES)
+        print(f"{experiment.name:22} {experiment.title}")
+        print(f"{'':22} runs: {runs}; source: {experiment.source}")
+        if experiment.figures:
+            print(f"{'':22} shows: {', '.join(figure.id for figure in experiment.figures)}")
+        print()
+    return 0
+
+
+def _show(
+    options: argparse.Namespace,
+    experiment: Experiment,
+    result: Result,
+    report: Path,
+    start_seconds: float,
+) -> None:
+    if options.json:
+        print_json(
+            {
+                "experiment": experiment.name,
+                "scale": options.scale,
+                "runs": {"found": result.found, "simulated": result.simulated},
+                "claims": result.claims,
+                "points": result.points,
+                "outcomes": result.outcomes,
+                "violations": result.violations,
+                "traces": str(result.directory.traces),
+                "tables": str(result.directory.tables),
+                "figures": str(result.directory.page),
+                "report": str(report),
+                "seconds": {"spark": start_seconds, **result.seconds},
+            }
+        )
+        return
+    print(f"{experiment.name} at scale {options.scale}: {experiment.title}")
+    print(f"  {result.simulated} runs simulated, {result.found} found finished")
+    _show_figures(experiment, result)
+    for claim in result.claims:
+        print(f"{'yes' if claim['holds'] else 'NO':4}{claim['claim']}: {claim['paper']}")
+        print(f"    {claim['evidence']}")
+    _show_violations(result)
+    took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in result.seconds.items())
+    print(f"took: Spark's start {start_seconds:.0f} s, {took}")
+    print(f"tables: {result.directory.tables}")
+    print(f"figures beside the paper: {result.directory.page}")
+    print(f"report: {report}")
+
+
+def _show_figures(experiment: Experiment, result: Result) -> None:
+    from flexgroup.experiments.figure import Kind
+    from flexgroup.experiments.page import told
+
+    for figure in experiment.figures:
+        if figure.kind is not Kind.CURVES:
+            continue
+        print(f"{figure.id}: {figure.title}; at the highest throughput:")
+        for series in figure.series:
+            clients, best = max(
+                figure.points_of(series, result.findings), key=lambda pair: pair[1].throughput
+            )
+            print(
+                f"    {series.label:24} {told(best, 'throughput'):>8} messages/s at "
+                f"{told(best, 'latency')} ms with {clients} clients"
+            )
+
+
+def _show_violations(result: Result) -> None:
+    """How often each promise was broken, and one example of each."""
+    told = ", ".join(f"{result.outcomes.get(name, 0)} {name}" for name in OUTCOMES)
+    print(f"promised properties, run by run: {told}")
+    counts = Counter((row["stack"], row["property"]) for row in result.violations)
+    for (stack, name), count in counts.items():
+        first = next(
+            row for row in result.violations if (row["stack"], row["property"]) == (stack, name)
+        )
+        print(f"VIOLATED by {stack} in {count} runs: {name}; for example in {first['run']}:")
+        for line in first["explanation"].splitlines():
+            print(f"  {line}")

@@ -1,0 +1,138 @@
+"""`flexgroup measure`: throughput, latency and costs of the runs of a trace set, on Spark."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flexgroup.cli.arguments import declare, print_json
+from flexgroup.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+
+    Point = Mapping[str, Any]
+
+SHOWN = {
+    "throughput": ("messages/s", 1.0, ",.0f"),
+    "latency_last_trimmed": ("latency ms", 1000.0, ".3f"),
+    "latency_last_p99": ("p99 ms", 1000.0, ".3f"),
+    "steps": ("steps", 1.0, ".2f"),
+    "volume": ("packets", 1.0, ".2f"),
+    "header_bytes": ("header B", 1.0, ".1f"),
+    "genuine": ("genuine %", 100.0, ".1f"),
+    "fast": ("fast %", 100.0, ".1f"),
+    "convoy_delay": ("convoy ms", 1000.0, ".3f"),
+    "queue_mean": ("queue ms", 1000.0, ".3f"),
+    "busy": ("busy %", 100.0, ".0f"),
+}
+"""Columns of the table of points: heading, factor and digits."""
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "measure",
+        run,
+        "measure the runs of a trace set on Spark: throughput, latency, costs",
+        "flexgroup measure runs/first --out runs/first/tables --csv",
+    )
+    add = parser.add_argument
+    add("traces", metavar="DIR", help="a trace set, at any place that Spark can read")
+    add("--master", metavar="URL", help="the Spark to use: spark://..., yarn, ... (this machine)")
+    add("--out", type=Path, metavar="DIR",
+        help="write the Parquet tables measures, points and packets here")  # fmt: skip
+    add("--csv", action="store_true", help="write each table as CSV, too, beside the others")
+    add("--force", action="store_true", help="overwrite tables that exist")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.csv and options.out is None:
+        raise UsageError("--csv writes files; say where with --out DIR")
+
+    from flexgroup.pipeline.session import start
+
+    started = start(options.master, "flexgroup measure")
+    began = time.perf_counter()
+    # Only now: without Spark, start has said what to do about it.
+    from flexgroup.pipeline.measure import (
+        measure_runs,
+        points,
+        refuse_to_overwrite,
+        write_tables,
+    )
+    from flexgroup.pipeline.read import open_trace_set
+    from flexgroup.pipeline.spark_errors import readable
+
+    if options.out is not None and not options.force:
+        refuse_to_overwrite(options.out)
+    with readable(options.traces):
+        traces = open_trace_set(started.spark, options.traces)
+        if options.out is not None:
+            found = write_tables(traces, options.out, options.csv)
+        else:
+            found = points(measure_runs(traces))
+        rows = [row.asDict() for row in found.collect()]
+    rows.sort(key=_by_description)
+    seconds = {"start": started.seconds, "measure": time.perf_counter() - began}
+    _show(options, rows, seconds)
+    return 0
+
+
+def _by_description(point: Point) -> list[str]:
+    ordered = ("workload", "network", "processes", "clients", "stack", "options", "faults")
+    return [
+        f"{point[name]:09}" if isinstance(point[name], int) else str(point[name])
+        for name in ordered
+    ]
+
+
+def _show(options: argparse.Namespace, points: Sequence[Point], seconds: Mapping[str, Any]) -> None:
+    if options.json:
+        out = str(options.out) if options.out else None
+        print_json({"points": points, "out": out, "seconds": seconds})
+        return
+    _print_table(points)
+    print(f"Spark started in {seconds['start']:.1f} s, measuring took {seconds['measure']:.1f} s")
+    if options.out:
+        print(f"tables written to {options.out}")
+
+
+def _print_table(points: Sequence[Point]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    # What all points have in common need not be said in every row.
+    described = ["stack", "workload"] + [
+        name
+        for name in ("processes", "clients", "network", "options", "faults", "world", "software")
+        if len({point[name] for point in points}) > 1
+    ]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in described:
+        table.add_column(name, overflow="fold")
+    table.add_column("runs", justify="right")
+    shown = [name for name in SHOWN if any(point[name] is not None for point in points)]
+    for name in shown:
+        table.add_column(SHOWN[name][0], justify="right")
+    for point in points:
+        texts = ["" if point[name] is None else str(point[name]) for name in described]
+        texts.append(f"{point['runs']}" + (f" ({point['cut_runs']} cut)" * bool(point["cut_runs"])))
+        table.add_row(*texts, *(_with_interval(point, name) for name in shown))
+    console = Console(width=None if Console().is_terminal else 200)
+    console.print(table)
+    if any(point["runs"] > 1 for point in points):
+        console.print("means over repetitions, ± half the 95% confidence interval", style="dim")
+
+
+def _with_interval(point: Point, name: str) -> str:
+    _, factor, digits = SHOWN[name]
+    value, half_width = point[name], point[f"{name}_ci95"]
+    if value is None:
+        return ""
+    text = format(value * factor, digits)
+    return text if not half_width else f"{text} ±{format(half_width * factor, digits)}"

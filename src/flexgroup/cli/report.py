@@ -1,0 +1,44 @@
+"""`flexgroup report`: one HTML page with the figures, tables, verdicts and violations."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "report",
+        run,
+        "write one HTML page about an experiment or a trace set",
+        "flexgroup report runs/demo",
+    )
+    add = parser.add_argument
+    add("directory", type=Path, metavar="DIR", help="that of an experiment or of a trace set")
+    add("--out", type=Path, metavar="FILE", help="where the page goes (DIR/report.html)")
+    add("--master", metavar="URL", help="the Spark to compute missing tables on (local[2])")
+    add("--force", action="store_true", help="replace a file that is not a report")
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.report.write import NAME, write_page
+
+    target = options.out or options.directory / NAME
+    written = write_page(options.directory, target, options.master, options.force)
+    outcomes = written.outcomes
+    if options.json:
+        print_json({"report": str(written.path), "runs": written.runs, "verdicts": outcomes})
+    else:
+        print(
+            f"{written.runs} runs, {outcomes['holds']} verdicts hold, "
+            f"{outcomes['violated']} are violated, {outcomes['unknown']} unknown"
+        )
+        print(f"report: {written.path}")
+    return 1 if outcomes["violated"] else 0

@@ -1,0 +1,46 @@
+"""`flexgroup validate`: everything that is wrong with the files of a trace set."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "validate",
+        run,
+        "find what is wrong with the files of a trace set: file, row group and reason",
+        "flexgroup validate runs/first",
+    )
+    parser.add_argument("path", type=Path, metavar="DIR", help="the directory of a trace set")
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.trace.validate.problems import ERROR, WARNING
+    from flexgroup.trace.validate.report import validate
+
+    with progress_bar("reading", wanted=not options.json) as progress:
+        findings = validate(options.path, progress)
+    if options.json:
+        print_json({"path": str(options.path), **findings.to_json()})
+    else:
+        for severity, total in ((ERROR, findings.errors), (WARNING, findings.warnings)):
+            listed = [problem for problem in findings.problems if problem.severity == severity]
+            for problem in listed:
+                print(problem)
+            if total > len(listed):
+                print(f"... and {total - len(listed)} more of severity {severity}")
+        print(
+            f"{findings.runs} runs, {findings.files} files, {findings.rows} rows of events: "
+            f"{findings.errors} errors, {findings.warnings} warnings"
+        )
+    return 2 if findings.errors else 0

@@ -1,0 +1,158 @@
+"""`flexgroup watch`: violations while the system runs, or while a simulation does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare
+from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.java import FAST_START
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+    from flexgroup.pipeline.watch.stream import Watch
+    from flexgroup.pipeline.watch.watched import Notes
+
+# Watching is many small jobs: parallel over runs, few of which go on at the same time, and for
+# Java over before thorough compiling pays.
+LOCAL_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": FAST_START,
+}
+
+MOMENT = 1
+"""Seconds until a request to stop is noticed."""
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "watch",
+        run,
+        "check the runs of a trace set while they are being recorded",
+        "flexgroup watch runs/first --until-finished",
+    )
+    parser.description = (
+        "Check the runs of a trace set while they are being recorded, until interrupted. A restart"
+        " goes on where watching was stopped. With --json, one JSON object a line."
+    )
+    add = parser.add_argument
+    add("traces", metavar="DIR", help="the directory of a trace set, which may still be empty")
+    add("--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)")
+    add("--property", action="append", metavar="P", dest="properties",
+        help="check this one; may be repeated (what each run's stack promises)")  # fmt: skip
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument("--once", action="store_true", help="check what is there, and stop")
+    until.add_argument("--until-finished", action="store_true",
+                       help="stop when every run that was seen is over")  # fmt: skip
+    add("--master", metavar="URL", help="a Spark to run on (two cores of this machine)")
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.pipeline.session import start
+    from flexgroup.pipeline.verify.promises import known
+    from flexgroup.pipeline.watch.sources import traces_at
+    from flexgroup.pipeline.watch.stream import Watch
+
+    properties = None if options.properties is None else known(options.properties)
+    traces_at(options.traces)
+    if (options.master or "").startswith("sc://"):
+        raise UsageError(
+            "watching needs Spark's driver in this process, which Spark Connect (sc://) has"
+            " elsewhere; give a master such as local[4], spark://host:7077, yarn or k8s://..."
+        )
+    out = options.out or options.traces.rstrip("/") + "/_watch"
+    teller = Teller(options.json)
+    settings = LOCAL_SETTINGS if options.master is None else None
+    spark = start(options.master, "flexgroup watch", settings).spark
+    try:
+        watch = Watch(spark, options.traces, out, teller.tell, properties)
+        with watch.plain_errors(), stop_requests() as stopping:
+            follow(watch, options.once, options.until_finished, stopping)
+        if watch.found_any():
+            return 1
+    finally:
+        spark.stop()
+    for name, reason in teller.refused.items():
+        raise UsageError(
+            f"run '{name}' cannot be watched: {reason}; when it is over, check it with:"
+            f" flexgroup verify {options.traces}"
+        )
+    return 0
+
+
+def follow(watch: Watch, once: bool, until_finished: bool, stopping: Callable[[], bool]) -> None:
+    """Watch until that is enough, or until asked to stop."""
+    # Also when a later end is wanted: what is there already may be all that is wanted.
+    catching_up = once or until_finished
+    query = watch.start(catching_up)
+    while not stopping():
+        if query.awaitTermination(MOMENT):
+            if not watch.ending and (once or watch.unfinished == 0):
+                return
+            catching_up = once or watch.ending
+            query = watch.start(catching_up)
+        elif until_finished and not catching_up and watch.unfinished == 0:
+            break
+    watch.stop(query)
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], bool]]:
+    """Whether someone pressed Ctrl-C or asked the process to end, instead of ending at once."""
+    asked: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda which, frame: asked.append(which)) for number in signals]
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+class Teller:
+    """Prints what was found about runs, for people or for programs."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self.refused: dict[str, str] = {}
+
+    def tell(self, run: str, notes: Notes) -> None:
+        if notes.refused:
+            self.refused[run] = notes.refused
+        lines = self._objects(run, notes) if self._as_json else self._texts(run, notes)
+        for line in lines:
+            print(line, flush=True)
+
+    def _objects(self, run: str, notes: Notes) -> Iterator[str]:
+        for row in notes.violations:
+            yield json.dumps({**row, "witness": json.loads(str(row["witness"]))}, sort_keys=True)
+        if notes.refused:
+            yield json.dumps({"run": run, "refused": notes.refused}, sort_keys=True)
+        if notes.final:
+            verdicts = {str(row["property"]): row["outcome"] for row in notes.final}
+            over = {"run": run, "over": True, "verdicts": verdicts, "unwatched": notes.unwatched}
+            yield json.dumps(over, sort_keys=True)
+
+    def _texts(self, run: str, notes: Notes) -> Iterator[str]:
+        for row in notes.violations:
+            lines = [f"{run}", f"{row['property']}: violated, {row['violations']} so far"]
+            yield "\n  ".join(
+                [*lines, *(f"  {line}" for line in str(row["explanation"]).splitlines())]
+            )
+        if notes.refused:
+            yield f"{run}\n  cannot be watched any further: {notes.refused}"
+        if notes.final:
+            yield "\n  ".join([f"{run} is over", *self._outcomes(notes)])
+
+    def _outcomes(self, notes: Notes) -> Iterator[str]:
+        for row in notes.final:
+            count = f", {row['violations']} in all" if row["violations"] else ""
+            yield f"{row['property']}: {row['outcome']}{count}"
+        for name in notes.unwatched:
+            yield f"{name}: left to flexgroup verify"

@@ -1,0 +1,34 @@
+"""The experiments by name."""
+
+from __future__ import annotations
+
+from flexgroup.core.errors import UsageError
+from flexgroup.experiments import dcc
+from flexgroup.experiments.broken import BROKEN
+from flexgroup.experiments.demo import DEMO
+from flexgroup.experiments.experiment import Experiment
+from flexgroup.experiments.forms import FORMS
+from flexgroup.experiments.sensitivity import SENSITIVITY
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        DEMO,
+        dcc.RANDOM_EXPERIMENT,
+        dcc.TPCC_EXPERIMENT,
+        dcc.GROUP_EXPERIMENT,
+        dcc.METRIC_EXPERIMENT,
+        dcc.CHAPTER,
+        FORMS,
+        BROKEN,
+        SENSITIVITY,
+    )
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    experiment = EXPERIMENTS.get(name)
+    if experiment is None:
+        known = ", ".join(EXPERIMENTS)
+        raise UsageError(f"there is no experiment '{name}'; choose from: {known}")
+    return experiment

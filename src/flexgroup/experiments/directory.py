@@ -1,0 +1,157 @@
+"""The directory of an experiment: what lies where, and whether it may be written to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from flexgroup.core.errors import UsageError
+from flexgroup.experiments.experiment import Experiment
+from flexgroup.experiments.tables import write_json
+from flexgroup.worlds.simulator.scenario import software
+
+LOCK = "_lock"
+
+ANOTHER = "choose another --out, or add --force to replace what is there"
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Paths below the directory that the user named."""
+
+    path: Path
+
+    @property
+    def description(self) -> Path:
+        return self.path / "experiment.json"
+
+    @property
+    def traces(self) -> Path:
+        return self.path / "traces"
+
+    @property
+    def tables(self) -> Path:
+        return self.path / "tables"
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "figures"
+
+    @property
+    def page(self) -> Path:
+        return self.path / "figures.md"
+
+    def ours(self) -> list[Path]:
+        """Everything that an experiment writes."""
+        report = self.path / "report.html"
+        return [self.traces, self.tables, self.figures, self.page, report, self.description]
+
+
+@contextmanager
+def claimed(experiment: Experiment, scale: str, path: Path, force: bool) -> Iterator[Directory]:
+    """The directory, ready for this experiment and for nobody else meanwhile.
+
+    A directory with the same experiment is taken up where it was left; anything else in the way
+    is replaced only if forced.
+    """
+    directory = Directory(path)
+    with _writable(path):
+        path.mkdir(parents=True, exist_ok=True)
+        if not force:
+            _refuse_others(directory, experiment, scale)
+        lock = (path / LOCK).open("w")
+    with lock:
+        _lock(lock, path)
+        with _writable(path):
+            if force:
+                _remove(directory)
+            write_json(describe(experiment, scale), directory.description)
+        yield directory
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot write an experiment into '{path}': {error.strerror or error}; "
+            "choose a directory that you may write to"
+        ) from None
+
+
+def _lock(file: IO[str], path: Path) -> None:
+    """Nobody else works here meanwhile; the lock goes with the process, however that ends."""
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            f"another experiment is being run in '{path}'; wait for it, or choose another --out"
+        ) from None
+
+
+def describe(experiment: Experiment, scale: str) -> dict[str, Any]:
+    """What was run, as `experiment.json` tells it."""
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "scale": scale,
+        "software": software(),
+        "source": experiment.source,
+        "runs": len(experiment.scenarios(scale)),
+        "figures": [
+            {
+                "id": figure.id,
+                "title": figure.title,
+                "kind": figure.kind.value,
+                "metrics": list(figure.metrics),
+                "section": figure.section,
+                "paper": figure.paper,
+                "image": figure.image,
+                "series": [dict(vars(series)) for series in figure.series],
+            }
+            for figure in experiment.figures
+        ],
+    }
+
+
+def _refuse_others(directory: Directory, experiment: Experiment, scale: str) -> None:
+    if not directory.description.exists():
+        if any(path.name != LOCK for path in directory.path.iterdir()):
+            raise UsageError(f"'{directory.path}' is not empty and holds no experiment; {ANOTHER}")
+        return
+    try:
+        found = json.loads(directory.description.read_text(encoding="utf-8"))
+        there = tuple(found[key] for key in ("name", "scale", "software"))
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"'{directory.description}' does not describe an experiment; {ANOTHER}"
+        ) from None
+    if there != (experiment.name, scale, software()):
+        name, at, by = there
+        raise UsageError(
+            f"'{directory.path}' holds experiment {name} at scale {at} by {by}, "
+            f"not {experiment.name} at {scale} by {software()}; {ANOTHER}"
+        )
+    runs = {scenario.run for scenario in experiment.scenarios(scale)}
+    for file in (directory.traces / "runs").glob("*.parquet"):
+        if file.stem not in runs and not file.name.startswith("_"):
+            raise UsageError(
+                f"'{directory.traces}' holds run '{file.stem}', which is not of this experiment; "
+                f"{ANOTHER}"
+            )
+
+
+def _remove(directory: Directory) -> None:
+    for path in directory.ours():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""Figures as SVG files, for documents; equal findings give equal files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.experiments.figure import METRICS, Figure, Kind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from flexgroup.experiments.findings import Findings
+
+MARKERS = "osD^vPX*"
+SHARES = ("genuine", "fast")
+
+
+def draw(figure: Figure, findings: Findings, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    # Without this, and without the date below, the file would differ from run to run.
+    matplotlib.rcParams["svg.hashsalt"] = "flexgroup"
+    # Letters as letters, not as outlines: the files are small and can be searched.
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    from matplotlib import pyplot
+
+    drawing, axes = pyplot.subplots(figsize=(7.5, 4.8), layout="constrained")
+    if figure.kind is Kind.CURVES:
+        _curves(figure, findings, axes)
+    else:
+        _bars(figure, findings, axes)
+    axes.set_title(f"{figure.id}: {figure.title}")
+    axes.grid(alpha=0.3)
+    axes.set_ylim(bottom=0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawing.savefig(path, metadata={"Date": None})
+    pyplot.close(drawing)
+
+
+def _curves(figure: Figure, findings: Findings, axes: Axes) -> None:
+    across, up = figure.metrics
+    for number, series in enumerate(figure.series):
+        curve = figure.points_of(series, findings)
+        axes.plot(
+            [
+                clients if across == "clients" else getattr(point, across)
+                for clients, point in curve
+            ],
+            [getattr(point, up) for _, point in curve],
+            marker=MARKERS[number % len(MARKERS)],
+            label=series.label,
+        )
+    axes.set_xlabel(METRICS[across])
+    axes.set_ylabel(METRICS[up])
+    if across == "clients":
+        axes.set_xscale("log", base=2)
+    else:
+        axes.set_xlim(left=0)
+    axes.legend()
+
+
+def _bars(figure: Figure, findings: Findings, axes: Axes) -> None:
+    (up,) = figure.metrics
+    workloads = list(dict.fromkeys(series.workload for series in figure.series))
+    labels = list(dict.fromkeys(series.label for series in figure.series))
+    width = 0.8 / len(labels)
+    for number, label in enumerate(labels):
+        places, heights = [], []
+        for series in figure.series:
+            if series.label == label:
+                ((_, point),) = figure.points_of(series, findings)
+                shift = (number - (len(labels) - 1) / 2) * width
+                places.append(workloads.index(series.workload) + shift)
+                heights.append(getattr(point, up) * (100 if up in SHARES else 1))
+        axes.bar(places, heights, width, label=label)
+    axes.set_xticks(range(len(workloads)), workloads, rotation=45, ha="right", fontsize="small")
+    axes.set_ylabel(f"{METRICS[up]} (%)" if up in SHARES else METRICS[up])
+    # Room for the legend above the bars.
+    axes.margins(y=0.15)
+    axes.legend(loc="upper right", ncols=len(labels))

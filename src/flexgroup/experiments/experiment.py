@@ -1,0 +1,93 @@
+"""What an experiment is: the runs of each scale, the figures drawn from them, the claims tested.
+
+Experiments are data. A protocol or a workload is added to one by naming it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from flexgroup.experiments.figure import Figure
+from flexgroup.experiments.findings import NETWORK, Findings
+from flexgroup.worlds.simulator.scenario import Scenario
+
+SMALL = "small"
+PAPER = "paper"
+SCALES = (SMALL, PAPER)
+
+Verdict = tuple[bool, str]
+"""Whether a claim appears in the measurements, and the figures that say so."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of these is a run."""
+
+    stacks: tuple[str, ...]
+    workloads: tuple[str, ...]
+    clients: tuple[int, ...]
+    seeds: tuple[int, ...]
+    duration: float
+    """Seconds of virtual time."""
+    processes: tuple[int, ...] = (16,)
+    networks: tuple[str, ...] = ("lan",)
+
+    def scenarios(self) -> Iterator[Scenario]:
+        for stack, workload, processes, network, clients, seed in product(
+            self.stacks, self.workloads, self.processes, self.networks, self.clients, self.seeds
+        ):
+            yield Scenario(stack, processes, clients, workload, network, self.duration, seed)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, in our words, and how measurements are asked whether it appears."""
+
+    name: str
+    section: str
+    words: str
+    verdict: Callable[[Findings], Verdict]
+    network: str = NETWORK
+
+    def on(self, network: str, name: str) -> Claim:
+        """The same claim where the network is another."""
+        return replace(self, name=f"{self.name}, {name}", network=network)
+
+    def judge(self, findings: Findings) -> Verdict:
+        return self.verdict(findings.on(self.network))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run at each scale, and what to look for in it."""
+
+    name: str
+    title: str
+    source: str
+    grids: Mapping[str, Sequence[Grid]]
+    """The runs of each scale."""
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    def scenarios(self, scale: str) -> list[Scenario]:
+        """Each run once, in the order of the grids."""
+        return list(dict.fromkeys(run for grid in self.grids[scale] for run in grid.scenarios()))
+
+    def claims_at(self, scale: str) -> list[Claim]:
+        """Those about networks that this scale runs."""
+        networks = {network for grid in self.grids[scale] for network in grid.networks}
+        return [claim for claim in self.claims if claim.network in networks]
+
+
+def together(name: str, title: str, source: str, parts: Sequence[Experiment]) -> Experiment:
+    """One experiment of several, with each run, figure and claim once."""
+    return Experiment(
+        name,
+        title,
+        source,
+        {scale: [grid for part in parts for grid in part.grids[scale]] for scale in SCALES},
+        tuple(dict.fromkeys(figure for part in parts for figure in part.figures)),
+        tuple(dict.fromkeys(claim for part in parts for claim in part.claims)),
+    )

@@ -1,0 +1,87 @@
+"""What a figure or a table shows, as data: which points of which runs, and what the paper says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flexgroup.experiments.findings import Findings, Point
+
+NAMES = {
+    "skeen": "Skeen",
+    "df": "D&F",
+    "dcc": "DCC",
+    "dcc/rv": "DCC/RV",
+    "dcc-published": "DCC as published",
+}
+"""Stacks as the papers call them; others go by their own name."""
+
+METRICS = {
+    "throughput": "throughput (messages/s)",
+    "latency": "mean latency (ms)",
+    "clients": "clients",
+    "genuine": "genuine messages",
+    "fast": "fast messages",
+    "steps": "steps",
+    "volume": "packets a message",
+    "header_bytes": "header bytes a packet",
+}
+
+
+class Kind(Enum):
+    CURVES = "curves"
+    """One curve a series, one point a number of clients."""
+    BARS = "bars"
+    """One bar a series at the most clients, grouped by workload."""
+    TABLE = "table"
+    """One row a series at the most clients, one column a metric."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A stack under a workload, in a system of some size."""
+
+    label: str
+    stack: str
+    workload: str
+    processes: int = 16
+    network: str = "lan"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or a table of a paper, and what its text says about it, in our words."""
+
+    id: str
+    title: str
+    kind: Kind
+    series: tuple[Series, ...]
+    metrics: tuple[str, ...]
+    """For curves, across and up; for bars, up; for a table, its columns."""
+    section: str
+    paper: str
+
+    @property
+    def image(self) -> str | None:
+        """The file it is drawn into; a table is not drawn."""
+        if self.kind is Kind.TABLE:
+            return None
+        return f"figures/{self.id}.svg"
+
+    def points_of(self, series: Series, findings: Findings) -> list[tuple[int, Point]]:
+        """The points of one series by their number of clients: all, or those at the most."""
+        curve = findings.curve(series.stack, series.workload, series.processes, series.network)
+        return curve if self.kind is Kind.CURVES else curve[-1:]
+
+
+def name_of(stack: str) -> str:
+    return NAMES.get(stack, stack)
+
+
+def compared(stacks: tuple[str, ...], *workloads: str) -> tuple[Series, ...]:
+    """Each stack under each workload."""
+    return tuple(
+        Series(name_of(stack), stack, workload) for workload in workloads for stack in stacks
+    )

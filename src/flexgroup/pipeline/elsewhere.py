@@ -1,0 +1,165 @@
+"""Opening a trace set that only Spark can reach: in HDFS, in an object store, ...
+
+The same is refused as on this machine, and found out with Spark: what files there are, their
+columns (by merging the columns of all footers), empty rows where there must be none (which is
+what a column that one file lacks looks like), and runs that are described twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.read import FINISHED, TraceSet, spark_schema
+from flexgroup.pipeline.spark_errors import condition_of, explained, readable
+from flexgroup.trace import schema
+from flexgroup.trace.validate.footers import unknown_kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_KIND = re.compile(r"/event=([^/]+)/[^/]+$")
+_OF_ANOTHER_TYPE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE_ILLEGAL")
+
+
+def open_elsewhere(spark: SparkSession, path: str) -> TraceSet:
+    location = path.rstrip("/")
+    with readable(path):
+        if not _files(spark, f"{location}/runs"):
+            raise UsageError(
+                f"'{path}' holds no runs (no runs/*.parquet); give the directory of a trace set"
+            )
+        _refuse_other_types(spark, f"{location}/runs", schema.RUN_COLUMNS)
+        kinds = _kinds(spark, f"{location}/events")
+        if kinds:
+            _refuse_other_types(spark, f"{location}/events", schema.EVENT_COLUMNS)
+        runs = _runs(spark, f"{location}/runs")
+        traces = TraceSet(spark, location, runs, kinds, location)
+        _refuse_empty_rows(empty_rows(traces))
+    return traces
+
+
+def empty_rows(traces: TraceSet) -> DataFrame:
+    """Events with nothing in a column that they must have: `file` and `column`.
+
+    A file that lacks the column altogether looks the same. The statistics in footers spare Spark
+    reading most of it.
+    """
+    parts = [
+        _empty(traces.recorded(kind), schema.required_columns(kind))
+        for kind in sorted(traces.kinds)
+    ]
+    if not parts:
+        return traces.spark.createDataFrame([], "file string, column string")
+    return reduce(lambda one, other: one.unionAll(other), parts)
+
+
+def _empty(rows: DataFrame, required: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    missing = [f.col(name).isNull() for name in required]
+    first = f.coalesce(
+        *(f.when(is_null, name) for is_null, name in zip(missing, required, strict=True))
+    )
+    return rows.where(reduce(lambda one, other: one | other, missing)).select(
+        f.col("_metadata.file_path").alias("file"), first.alias("column")
+    )
+
+
+def _refuse_empty_rows(empty: DataFrame) -> None:
+    for row in empty.limit(1).collect():
+        raise UsageError(
+            f"'{unquote(row['file'])}' has no column '{row['column']}', or empty rows in it, and "
+            "must not; see docs/trace.md for the columns"
+        )
+
+
+def _files(spark: SparkSession, folder: str) -> list[str]:
+    """The files that count, by name. Refuses empty ones, which Spark would pass over."""
+    listing = spark.read.format("binaryFile").options(**FINISHED).load(folder)
+    files = sorted(listing.inputFiles())
+    if listing.count() < len(files):
+        full = {row["path"] for row in listing.select("path").collect()}
+        empty = next(file for file in files if unquote(file) not in map(unquote, full))
+        raise UsageError(
+            f"cannot read '{unquote(empty)}' as Parquet: it is empty; "
+            "remove it or record the run again"
+        )
+    return files
+
+
+def _kinds(spark: SparkSession, folder: str) -> frozenset[str]:
+    try:
+        files = _files(spark, folder)
+    except Exception as error:
+        if condition_of(error) == "PATH_NOT_FOUND":
+            return frozenset()
+        raise
+    kinds = {found[1] for file in files if (found := _KIND.search(unquote(file)))}
+    for kind in kinds - set(schema.KINDS):
+        raise UsageError(unknown_kind(f"{folder}/event={kind}", kind))
+    return frozenset(kinds)
+
+
+def _refuse_other_types(spark: SparkSession, folder: str, wanted: pa.Schema) -> None:
+    """One job reads all footers; only if something is wrong, more of them look for the file."""
+    if _other_type(spark, [folder], wanted) is None:
+        return
+    files = _files(spark, folder)
+    while len(files) > 1:
+        half = files[: len(files) // 2]
+        files = half if _other_type(spark, half, wanted) else files[len(files) // 2 :]
+    reason = _other_type(spark, files, wanted)
+    raise UsageError(f"'{unquote(files[0])}': {reason}; see docs/trace.md for the columns")
+
+
+def _other_type(spark: SparkSession, paths: list[str], wanted: pa.Schema) -> str | None:
+    """What is wrong with the columns of these files, if anything."""
+    try:
+        found = spark.read.options(mergeSchema=True, **FINISHED).parquet(*paths).schema
+    except Exception as error:
+        if condition_of(error) in _OF_ANOTHER_TYPE:
+            return str(explained(error, paths[0]))
+        raise
+    types = {field.name: field.dataType for field in found}
+    for field in spark_schema(wanted):
+        actual = types.get(field.name, field.dataType)
+        if actual.simpleString() != field.dataType.simpleString():
+            return (
+                f"column '{field.name}' is {actual.simpleString()}, "
+                f"not {field.dataType.simpleString()}"
+            )
+    return None
+
+
+def _runs(spark: SparkSession, folder: str) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    files = spark.read.schema(spark_schema(schema.RUN_COLUMNS)).options(**FINISHED).parquet(folder)
+    _refuse_empty_rows(_empty(files, schema.REQUIRED_OF_RUNS))
+    file = f.col("_metadata.file_path")
+    twice = (
+        files.groupBy("run")
+        .agg(
+            f.count("*").alias("rows"), f.max("schema_version").alias("version"),
+            f.min(file).alias("one"), f.max(file).alias("other"),
+        )
+        .where((f.col("rows") > 1) | (f.col("version") > schema.VERSION))
+    )  # fmt: skip
+    for row in twice.limit(1).collect():
+        if row["version"] > schema.VERSION:
+            raise UsageError(
+                f"'{unquote(row['one'])}' was written by a newer version (schema {row['version']}, "
+                f"this one reads {schema.VERSION}); upgrade flexgroup"
+            )
+        again = unquote(row["other"])
+        raise UsageError(f"'{again}' describes run '{row['run']}' again; keep one of them")
+    # Kept, because every stage asks for the runs, and they may be many small files.
+    told = files.fillna({**schema.RUN_DEFAULTS}).repartition(1).sortWithinPartitions("run")
+    return told.withColumn("number", f.monotonically_increasing_id().cast("int")).cache()

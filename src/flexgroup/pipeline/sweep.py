@@ -1,0 +1,204 @@
+"""Sweeps of simulations as Spark jobs: one task a run, its trace written by the executor.
+
+A run whose row is in `runs` is finished and not run again: that row is written last. Equal
+scenarios give equal traces, so a sweep that was killed and started again leaves the same trace set
+as one that was not. A run is written apart and moved into place when it is whole, so nothing gets
+in the way of a task that is tried again, not even the same task of a driver that was just killed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from flexgroup.core.errors import FlexGroupError, UsageError
+from flexgroup.trace.writer import run_file
+from flexgroup.worlds.simulator.fault_plans import Faults
+from flexgroup.worlds.simulator.scenario import Outcome, Scenario, record_scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SECONDS_BETWEEN_LOOKS = 0.2
+
+MAKING = "_making"
+"""Where runs are while they are not whole; readers pass over the name."""
+
+Progress = Callable[[float], None]
+"""Told the share of the runs that are finished, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep did: the runs it found finished, those it ran, and how long each of these took
+    on its executor."""
+
+    found: int
+    outcomes: tuple[Outcome, ...]
+    seconds: tuple[float, ...]
+
+
+def sweep(
+    spark: SparkSession,
+    scenarios: Sequence[Scenario],
+    directory: Path,
+    progress: Progress | None = None,
+) -> Swept:
+    """Run what is not finished yet, each scenario as a task of its own, into one trace set."""
+    from pyspark.errors import PySparkException
+
+    directory = directory.absolute()
+    pending = [scenario for scenario in scenarios if not is_finished(directory, scenario)]
+    found = len(scenarios) - len(pending)
+    if not pending:
+        return Swept(found, (), ())
+    shutil.rmtree(directory / MAKING, ignore_errors=True)
+    with _watching(directory, scenarios, progress):
+        try:
+            rows = simulate(planned(spark, pending), str(directory)).collect()
+        except PySparkException as problem:
+            raise FlexGroupError(f"a run of the sweep failed: {_cause(problem)}") from None
+    shutil.rmtree(directory / MAKING, ignore_errors=True)
+    unseen = [scenario.run for scenario in pending if not is_finished(directory, scenario)]
+    if unseen:
+        raise UsageError(
+            f"the executors wrote {len(unseen)} runs into '{directory}' that this machine does not "
+            "see; give --out on a file system that all machines share"
+        )
+    names = [field.name for field in fields(Outcome)]
+    outcomes = sorted(
+        ((Outcome(**{name: row[name] for name in names}), float(row["seconds"])) for row in rows),
+        key=lambda pair: pair[0].run,
+    )
+    return Swept(
+        found,
+        tuple(outcome for outcome, _ in outcomes),
+        tuple(seconds for _, seconds in outcomes),
+    )
+
+
+def is_finished(directory: Path, scenario: Scenario) -> bool:
+    return (directory / "runs" / run_file(scenario.run)).exists()
+
+
+def planned(spark: SparkSession, scenarios: Sequence[Scenario]) -> DataFrame:
+    """The scenarios as JSON, one a partition; long ones first, so that none is left for the end
+    when one core has nothing else to do."""
+    ordered = sorted(scenarios, key=expected_work, reverse=True)
+    rows = [(number, to_json(scenario)) for number, scenario in enumerate(ordered)]
+    frame = spark.createDataFrame(rows, "number int, scenario string")
+    return frame.repartitionById(len(rows), "number")
+
+
+def expected_work(scenario: Scenario) -> float:
+    """Roughly proportional to the events of a run, which is what it takes to order runs."""
+    messages = scenario.rate or 1.0
+    return scenario.duration * scenario.clients * messages * scenario.processes
+
+
+def simulate(scenarios: DataFrame, directory: str) -> DataFrame:
+    """Run each scenario where its row is; a row for each outcome."""
+
+    def run_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not gc.get_freeze_count():
+            # Spark's workers search all objects for garbage after each task; with ours and its
+            # modules loaded that is longer than a small run.
+            gc.freeze()
+        for batch in batches:
+            for text in batch.column("scenario").to_pylist():
+                began = time.perf_counter()
+                outcome = record_apart(from_json(text), Path(directory))
+                row = {**asdict(outcome), "seconds": time.perf_counter() - began}
+                yield pa.RecordBatch.from_pylist([row], schema=_OUTCOMES)
+
+    return scenarios.mapInArrow(run_each, _OUTCOME_COLUMNS)
+
+
+def record_apart(scenario: Scenario, directory: Path) -> Outcome:
+    """Record a run in a directory of its own, then move it into the trace set, its row last."""
+    apart = directory / MAKING / f"{scenario.run}-{uuid4().hex}"
+    outcome = record_scenario(scenario, apart)
+    for part in ("events", "runs"):
+        for file in sorted((apart / part).rglob("*.parquet")):
+            place = directory / file.relative_to(apart)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+    shutil.rmtree(apart)
+    return outcome
+
+
+_OUTCOME_COLUMNS = (
+    "run string, complete boolean, multicasts long, answered long, deliveries long, "
+    "events long, throughput double, mean_latency double, seconds double"
+)
+_OUTCOMES = pa.schema(
+    [
+        ("run", pa.string()),
+        ("complete", pa.bool_()),
+        ("multicasts", pa.int64()),
+        ("answered", pa.int64()),
+        ("deliveries", pa.int64()),
+        ("events", pa.int64()),
+        ("throughput", pa.float64()),
+        ("mean_latency", pa.float64()),
+        ("seconds", pa.float64()),
+    ]
+)
+
+
+def to_json(scenario: Scenario) -> str:
+    return json.dumps(asdict(scenario), sort_keys=True)
+
+
+def from_json(text: str) -> Scenario:
+    values: dict[str, Any] = json.loads(text)
+    faults: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in values.pop("faults").items()
+    }
+    return Scenario(**values, faults=Faults(**faults))
+
+
+@contextmanager
+def _watching(
+    directory: Path, scenarios: Sequence[Scenario], progress: Progress | None
+) -> Iterator[None]:
+    """Tell the progress while a job runs, by looking for what it has finished."""
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+
+    def look() -> None:
+        waiting = list(scenarios)
+        while waiting:
+            waiting = [scenario for scenario in waiting if not is_finished(directory, scenario)]
+            progress(1 - len(waiting) / len(scenarios))
+            if over.wait(SECONDS_BETWEEN_LOOKS):
+                return
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _cause(problem: Exception) -> str:
+    """The last line of the executor's traceback: what went wrong there."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    errors = [line for line in lines if line.partition(":")[0].endswith(("Error", "Exception"))]
+    return errors[-1].partition(": ")[2] if errors else lines[0]

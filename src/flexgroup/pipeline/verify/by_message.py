@@ -1,0 +1,214 @@
+"""First stage for large runs: what can be told message by message, and the way to the second.
+
+A partition holds everything about its messages. Integrity, validity and agreement are about one
+message at a time: their violations are counted here, and travel on as notes. Deliveries go on to
+the slice that checks their order, multicast copies to the destination that checks FIFO order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.parcels import (
+    Batches,
+    Parcel,
+    Stage,
+    by_key,
+    pack,
+    parcel_batch,
+    parcels_by_number,
+    unpack,
+)
+from flexgroup.properties import agreement, integrity, uniform_agreement, validity
+from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.kernels.rows import runs
+from flexgroup.trace.history import Deliveries, Faults, History, Multicasts
+from flexgroup.trace.schema import DELIVER, MULTICAST
+
+NEVER = np.iinfo(np.int64).min
+"""The time of a multicast that is not in the trace."""
+
+SLICE = "slice"
+"""Process and step of a delivery, the message, its first delivery, the time of its multicast."""
+
+DESTINATION = "destination"
+"""Sender and step of a multicast, the message, step of its delivery or -1, time of that."""
+
+NOTE = "note"
+
+FIND_MISSING = {
+    validity.NAME: validity.find,
+    agreement.NAME: agreement.find,
+    uniform_agreement.NAME: uniform_agreement.find,
+}
+
+COUNTED = "counted"
+"""A note on how much was looked at."""
+
+UNDELIVERED = "undelivered"
+"""A note on copies that were not delivered, by correct destinations or not."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A part of what is known of a run: how many violations, and the first of them.
+
+    `rank` orders parts: the smallest tells which violation is shown, that of `messages`.
+    """
+
+    number: int
+    about: str
+    kind: str
+    total: int
+    rank: Sequence[int]
+    messages: Sequence[int]
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def by_message(layouts: Mapping[int, Layout]) -> Stage:
+    """Parcels by part of the messages, to parcels by slice and by destination."""
+
+    def stage(batches: Batches) -> Batches:
+        for number, kinds in parcels_by_number(batches).items():
+            layout = layouts[number]
+            run = IndexedHistory(
+                History(
+                    layout.run,
+                    layout.processes,
+                    layout.complete,
+                    _multicasts([payload for _, payload in kinds.get(MULTICAST, [])]),
+                    _deliveries([payload for _, payload in kinds.get(DELIVER, [])]),
+                    crashes=_crashes(layout),
+                )
+            )
+            yield parcel_batch(list(_parcels(run, layout)))
+
+    return stage
+
+
+def _deliveries(payloads: list[bytes]) -> Deliveries:
+    process, step, time, message = unpack(payloads, 4)
+    order = np.lexsort((step, process))
+    return Deliveries(process[order], step[order], time[order], message[order])
+
+
+def _multicasts(payloads: list[bytes]) -> Multicasts:
+    heads, tails = [], []
+    for payload in payloads:
+        rows = int(np.frombuffer(payload, dtype=np.int64, count=1)[0])
+        heads.append(payload[8 : 8 + 40 * rows])
+        tails.append(payload[8 + 40 * rows :])
+    process, step, time, message, length = unpack(heads, 5)
+    (targets,) = unpack(tails, 1)
+    order = np.lexsort((step, process))
+    ends = np.cumsum(length)
+    chosen, _ = runs((ends - length)[order], ends[order])
+    offsets = np.zeros(len(order) + 1, dtype=np.int64)
+    np.cumsum(length[order], out=offsets[1:])
+    return Multicasts(
+        process[order], step[order], time[order], message[order], offsets, targets[chosen]
+    )
+
+
+def _crashes(layout: Layout) -> Faults:
+    crashed = np.array(layout.faulty, dtype=np.int64)
+    nothing = np.zeros(len(crashed), dtype=np.int64)
+    return Faults(crashed, nothing, nothing)
+
+
+def _parcels(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
+    for note in (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout)):
+        yield layout.first_place, layout.number, NOTE, note.to_text().encode()
+    yield from _to_slices(run, layout)
+    if layout.by_destination:
+        yield from _to_destinations(run, layout)
+
+
+def _counted(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
+    for kind, rows in ((DELIVER, run.history.deliveries), (MULTICAST, run.history.multicasts)):
+        yield Note(layout.number, COUNTED, kind, len(rows.message), [], [])
+
+
+def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
+    if integrity.NAME not in layout.properties:
+        return
+    deliveries = run.history.deliveries
+    for kind, flags in integrity.wrong_deliveries(run).items():
+        rows = np.flatnonzero(flags)
+        if len(rows):
+            row = int(rows[np.argmin(deliveries.time[rows])])
+            rank = [int(c[row]) for c in (deliveries.time, deliveries.process, deliveries.step)]
+            yield Note(
+                layout.number, integrity.NAME, kind, len(rows), rank, [int(deliveries.message[row])]
+            )
+
+
+def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
+    copies, times = run.copies, run.history.multicasts.time
+    undelivered = int(np.count_nonzero(copies.row == NONE))
+    if undelivered == 0:
+        return
+    yield Note(layout.number, UNDELIVERED, "", undelivered, [], [])
+    for name, find in FIND_MISSING.items():
+        missing = find(run).copies if name in layout.properties else ()
+        if len(missing):
+            time = times[run.multicast_row[copies.message[missing]]]
+            first = int(missing[np.argmin(time)])
+            message = run.identity(int(copies.message[first]))
+            rank = [int(time.min()), message, int(copies.process[first])]
+            yield Note(layout.number, name, "", len(missing), rank, [message])
+
+
+def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
+    """Each first delivery of a message at a process to the slices that need it."""
+    queues, deliveries = run.queues, run.history.deliveries
+    first = np.full(run.message_count, np.iinfo(np.int64).max, dtype=np.int64)
+    np.minimum.at(first, queues.message, deliveries.time[queues.row])
+    multicast = np.full(run.message_count, NEVER, dtype=np.int64)
+    known = run.multicast_row != NONE
+    multicast[known] = run.history.multicasts.time[run.multicast_row[known]]
+    own, place = np.divmod(layout.cell(first), layout.cells_a_slice)
+    last = layout.slices - 1
+    to_previous = (place < layout.margin) & (own > 0)
+    to_next = (place >= layout.cells_a_slice - layout.margin) & (own < last)
+    for shift, sent in ((0, None), (-1, to_previous), (1, to_next)):
+        target = own[queues.message] + shift
+        rows = np.arange(len(target)) if sent is None else np.flatnonzero(sent[queues.message])
+        for key, chosen in by_key(target[rows]):
+            some = rows[chosen]
+            message = queues.message[some]
+            columns = (
+                queues.process[some],
+                deliveries.step[queues.row[some]],
+                run.identities[message],
+                first[message],
+                multicast[message],
+            )
+            yield layout.first_place + key, layout.number, SLICE, pack(columns)
+
+
+def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
+    copies, multicasts, deliveries = run.copies, run.history.multicasts, run.history.deliveries
+    sent = run.multicast_row[copies.message]
+    delivered = copies.row != NONE
+    step = np.full(len(copies.row), -1, dtype=np.int64)
+    time = np.zeros(len(copies.row), dtype=np.int64)
+    step[delivered] = deliveries.step[copies.row[delivered]]
+    time[delivered] = deliveries.time[copies.row[delivered]]
+    columns = (
+        multicasts.process[sent],
+        multicasts.step[sent],
+        run.identities[copies.message],
+        step,
+        time,
+    )
+    for destination, rows in by_key(copies.process):
+        place = layout.first_place + layout.slices + destination
+        yield place, layout.number, DESTINATION, pack(column[rows] for column in columns)

@@ -1,0 +1,193 @@
+"""Second stage for large runs: orders, slice by slice and destination by destination."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from flexgroup.pipeline.verify.by_message import DESTINATION, NEVER, NOTE, SLICE, Note
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.parcels import Batches, Stage, parcels_by_number, unpack
+from flexgroup.properties import fifo_order, real_time_order
+from flexgroup.properties.indexed import IndexedHistory
+from flexgroup.properties.kernels.cuts import NOTHING, close
+from flexgroup.properties.kernels.knots import knots
+from flexgroup.properties.kernels.rows import largest_before
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
+
+NOTES = pa.schema(
+    [
+        pa.field("number", pa.int32()),
+        pa.field("about", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("total", pa.int64()),
+        pa.field("rank", pa.list_(pa.int64())),
+        pa.field("messages", pa.list_(pa.int64())),
+    ]
+)
+
+KNOT = "knot"
+EDGE = "edge"
+CLOCK = "clock"
+
+LATER = np.iinfo(np.int64).max
+EARLIER = -1
+"""Steps of nothing: later than all, earlier than all."""
+
+
+def by_slot(layouts: Mapping[int, Layout]) -> Stage:
+    """Parcels by slice and by destination, to rows with NOTES."""
+
+    def stage(batches: Batches) -> Batches:
+        for number, kinds in parcels_by_number(batches).items():
+            layout = layouts[number]
+            yield _notes([Note(**json.loads(text)) for _, text in kinds.get(NOTE, [])])
+            for place, columns in _by_place(kinds.get(SLICE, [])):
+                yield _notes(list(_slice(layout, place - layout.first_place, *columns)))
+            for place, columns in _by_place(kinds.get(DESTINATION, [])):
+                destination = place - layout.first_place - layout.slices
+                yield _notes(list(_fifo(layout, destination, *columns)))
+
+    return stage
+
+
+def _by_place(parcels: list[tuple[int, bytes]]) -> Iterator[tuple[int, list[Ints]]]:
+    """The five columns of each place, sorted by the first two."""
+    payloads: dict[int, list[bytes]] = {}
+    for place, payload in parcels:
+        payloads.setdefault(place, []).append(payload)
+    for place in sorted(payloads):
+        columns = unpack(payloads.pop(place), 5)
+        order = np.lexsort((columns[1], columns[0]))
+        yield place, [column[order] for column in columns]
+
+
+def _notes(notes: list[Note]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([vars(note) for note in notes], NOTES)
+
+
+def _slice(
+    layout: Layout,
+    place: int,
+    process: Ints,
+    step: Ints,
+    message: Ints,
+    first: Ints,
+    multicast: Ints,
+) -> Iterator[Note]:
+    """Knots within the slice, and what tells whether its margins were wide enough."""
+    identities, firsts, number = np.unique(message, return_index=True, return_inverse=True)
+    cell = layout.cell(first[firsts])
+    begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
+    inside = np.ones(len(identities), dtype=np.bool_)
+    frontier = np.full(int(process.max()) + 1, NOTHING, dtype=np.int64)
+    if place < layout.slices - 1:
+        inside, frontier = close(process, number, cell < end)
+    if place > 0:
+        inside &= ~close(process, number, cell < begin)[0]
+    yield from _edges(layout, place, process, step, cell[number], frontier)
+    chosen = np.flatnonzero(inside[number])
+    renumbered = (np.cumsum(inside) - 1)[number[chosen]]
+    members = identities[inside]
+    for knot in knots(process[chosen], renumbered, len(members)):
+        knotted = members[knot].tolist()
+        yield Note(layout.number, KNOT, "", 1, knotted[:1], knotted)
+    if real_time_order.NAME in layout.properties:
+        yield from _real_time(
+            layout,
+            place,
+            History(
+                layout.run,
+                layout.processes,
+                layout.complete,
+                _multicasts(members, multicast[firsts][inside]),
+                Deliveries(process[chosen], step[chosen], first[chosen], message[chosen]),
+            ),
+        )
+
+
+def _edges(
+    layout: Layout, place: int, process: Ints, step: Ints, cell: Ints, frontier: Ints
+) -> Iterator[Note]:
+    """Per process: the slice's first and last step; the same without the margins that its
+    neighbours saw; and how far the cut at its end reaches."""
+    begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
+    own = (cell >= begin) & (cell < end)
+    count = len(frontier)
+
+    def lowest(rows: NDArray[np.bool_]) -> Ints:
+        result = np.full(count, LATER, dtype=np.int64)
+        np.minimum.at(result, process[rows], step[rows])
+        return result
+
+    def highest(rows: NDArray[np.bool_]) -> Ints:
+        result = np.full(count, EARLIER, dtype=np.int64)
+        np.maximum.at(result, process[rows], step[rows])
+        return result
+
+    reached = np.where(frontier == NOTHING, EARLIER, step[frontier])
+    table = np.stack(
+        [
+            np.full(count, place),
+            np.arange(count),
+            lowest(own),
+            lowest(own & (cell >= begin + layout.margin)),
+            highest(own & (cell < end - layout.margin)),
+            highest(own),
+            reached,
+        ],
+        axis=1,
+    )
+    for row in table[np.unique(process)].tolist():
+        yield Note(layout.number, EDGE, "", 0, row, [])
+
+
+def _multicasts(members: Ints, time: Ints) -> Multicasts:
+    """Without their destinations and senders, which do not matter for order in real time."""
+    known = time != NEVER
+    nothing = np.zeros(int(known.sum()), dtype=np.int64)
+    offsets = np.zeros(len(nothing) + 1, dtype=np.int64)
+    return Multicasts(nothing, np.arange(len(nothing)), time[known], members[known], offsets)
+
+
+def _real_time(layout: Layout, place: int, history: History) -> Iterator[Note]:
+    latest = int(history.multicasts.time.max(initial=NEVER))
+    begins = layout.begins(place) if place else NEVER
+    yield Note(layout.number, CLOCK, "", 0, [place, begins, latest], [])
+    verdict = real_time_order.check(IndexedHistory(history))
+    if verdict.witness:
+        *_, delivery, _ = verdict.witness
+        messages = list(dict.fromkeys(step.message for step in verdict.witness))
+        row = int(np.flatnonzero(history.deliveries.message == delivery.message)[0])
+        rank = [int(history.deliveries.time[row]), delivery.message]
+        yield Note(layout.number, real_time_order.NAME, "", verdict.violations, rank, messages)
+
+
+def _fifo(
+    layout: Layout,
+    destination: int,
+    sender: Ints,
+    sent: Ints,
+    message: Ints,
+    step: Ints,
+    time: Ints,
+) -> Iterator[Note]:
+    """What the destination delivered before something that the same sender multicast before."""
+    delivered = step >= 0
+    position = np.where(delivered, step, int(step.max(initial=0)) + 1)
+    group = np.zeros(len(sender), dtype=np.int64)
+    np.cumsum(sender[1:] != sender[:-1], out=group[1:])
+    wrong = np.flatnonzero(delivered & (largest_before(group, position) > position))
+    if len(wrong) == 0:
+        return
+    earliest = wrong[np.lexsort((message[wrong], time[wrong]))[0]]
+    before = np.flatnonzero(
+        (sender == sender[earliest]) & (sent < sent[earliest]) & (position > position[earliest])
+    )
+    rank = [int(time[earliest]), int(message[earliest]), destination]
+    messages = [int(message[before[0]]), int(message[earliest])]
+    yield Note(layout.number, fifo_order.NAME, "", len(wrong), rank, messages)

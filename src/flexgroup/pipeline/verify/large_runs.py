@@ -1,0 +1,289 @@
+"""Runs too large for one task: checked in two stages, and then told from what was found.
+
+The first stage has all about a message together, the second all about a slice of the run or about
+a destination. What they find are notes, few if the run is right. The driver sees a row for each
+large run and property; everything else stays in DataFrames.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.verify.by_message import COUNTED, UNDELIVERED, by_message
+from flexgroup.pipeline.verify.by_slot import CLOCK, EDGE, KNOT, NOTES, by_slot
+from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
+from flexgroup.pipeline.verify.layout import Layout, placed
+from flexgroup.pipeline.verify.parcels import PARCELS
+from flexgroup.pipeline.verify.split import split_deliveries, split_multicasts
+from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row
+from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
+from flexgroup.properties import virtual_synchrony
+from flexgroup.properties.verdict import Outcome, Verdict
+from flexgroup.properties.wording import checked
+from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from flexgroup.pipeline.read import TraceSet
+
+PART_DELIVERIES = 500_000
+"""How many deliveries, about, a task of the first stage has."""
+
+MOST_TASKS = 1000
+
+KNOTTED = ("acyclic order", "pairwise order", "local order")
+"""Whatever violates one of these lies in a knot."""
+
+NO_VIEWS = "no views"
+
+
+@dataclass
+class Findings:
+    """What is known of one large run."""
+
+    totals: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    messages: dict[str, list[int]] = field(default_factory=dict)
+    ranks: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, about: str, kind: str, total: int, rank: list[int], messages: list[int]) -> None:
+        self.totals[about][kind] = total
+        if about not in self.ranks or rank < self.ranks[about]:
+            self.ranks[about], self.messages[about] = rank, messages
+
+
+def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
+    """The verdicts on these runs, minimality aside."""
+    notes = _exact_notes(traces, layouts)
+    found = _findings(notes)
+    late = _runs_with_late_multicasts(notes, layouts)
+    answering = _runs_that_multicast_after_delivering(traces, layouts)
+    judged = _Judged()
+    for layout in layouts:
+        number = layout.number
+        whole = _only_as_a_whole(
+            found[number], VIEW in traces.kinds, number in late, number in answering
+        )
+        judged.add(layout, found[number], whole)
+    verdicts = traces.spark.createDataFrame(judged.verdicts, spark_schema(VERDICTS))
+    return verdicts.unionAll(_told(traces, notes, judged)) if judged.tasks else verdicts
+
+
+class _Judged:
+    """What is decided, and what is left to tell: rows for DataFrames."""
+
+    def __init__(self) -> None:
+        self.verdicts: list[tuple[object, ...]] = []
+        self.tasks: list[tuple[int, str, str]] = []
+        """Number, topic, and what to do."""
+        self.messages: list[tuple[int, str, int]] = []
+        """Number, topic and message; those in knots are not among them."""
+
+    def add(self, layout: Layout, findings: Findings, whole: set[str]) -> None:
+        seen = findings.totals[COUNTED]
+        told = checked(seen.get(DELIVER, 0), seen.get(MULTICAST, 0))
+        topics: dict[str, dict[str, dict[str, int]]] = defaultdict(dict)
+        for name in layout.properties:
+            about = _found_by(name)
+            if name in whole:
+                topics[WHOLE][name] = {}
+            elif name == virtual_synchrony.NAME:
+                topics[NO_VIEWS][name] = {}
+            elif not findings.totals.get(about):
+                row = verdict_row(layout.run, Verdict(name, Outcome.HOLDS, 0, None, told))
+                self.verdicts.append(tuple(row[column] for column in VERDICTS.names))
+            elif about == KNOT:
+                topics[KNOT][name] = {}
+            else:
+                topics[name][name] = findings.totals[about]
+                self.messages += (
+                    (layout.number, name, message) for message in findings.messages[about]
+                )
+        for topic, checks in topics.items():
+            part = None if topic == WHOLE else told
+            task = Task(layout.run, layout.processes, layout.complete, checks, part)
+            self.tasks.append((layout.number, topic, task.to_text()))
+
+
+def _told(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
+    """The verdicts on what is left to tell, from the events of the messages that matter."""
+    from pyspark.sql import functions as f
+
+    spark = traces.spark
+    tasks = spark.createDataFrame(judged.tasks, "number int, topic string, task string")
+    topics = f.broadcast(tasks.select("number", "topic"))
+    in_knots = (
+        notes.where(f.col("about") == KNOT)
+        .select("number", f.lit(KNOT).alias("topic"), f.explode("messages").alias("message"))
+        .join(topics, ["number", "topic"])
+    )
+    chosen = spark.createDataFrame(
+        judged.messages, "number int, topic string, message bigint"
+    ).unionAll(in_knots)
+    orders = facts(traces, ORDERS, TOLD_COLUMNS)
+    parts = [
+        task_rows(tasks),
+        with_topic(orders.join(chosen, ["number", "message"])),
+        with_topic(orders.join(topics.where(f.col("topic") == WHOLE), "number")),
+        with_topic(facts(traces, (*FAULTS, VIEW), TOLD_COLUMNS).join(topics, "number")),
+    ]
+    return told(reduce(lambda one, other: one.unionAll(other), parts))
+
+
+def _found_by(name: str) -> str:
+    if name in KNOTTED or name == "prefix order":
+        return KNOT
+    return "fifo order" if name == "causal order" else name
+
+
+def _only_as_a_whole(
+    findings: Findings, has_views: bool, late_multicasts: bool, answering: bool
+) -> set[str]:
+    """The properties that for this run no part of it decides."""
+    conditions = {
+        virtual_synchrony.NAME: has_views,
+        "prefix order": UNDELIVERED in findings.totals,
+        "real-time order": late_multicasts,
+        "causal order": answering,
+    }
+    return {name for name, holds in conditions.items() if holds}
+
+
+def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
+    """The notes on all runs, those whose margins were too narrow cut into larger slices."""
+    from pyspark.sql import functions as f
+
+    parts = []
+    waiting = list(layouts)
+    while waiting:
+        notes = _notes(traces, placed(waiting)).persist()
+        narrow = {row.number for row in _too_narrow(notes).collect()}
+        parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
+        waiting = [layout.widened() for layout in waiting if layout.number in narrow]
+    return reduce(lambda one, other: one.unionAll(other), parts)
+
+
+def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    deliveries = sum(layout.deliveries for layout in layouts.values())
+    parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
+    places = min(MOST_TASKS, sum(layout.places for layout in layouts.values()))
+    identity = ("process", "step", "time", "origin", "seq")
+    large = f.col("number").isin(list(layouts))
+    parcels = spark_schema(PARCELS)
+    split = (
+        traces.events(DELIVER, *identity).where(large).mapInArrow(split_deliveries(parts), parcels)
+    ).unionAll(
+        traces.events(MULTICAST, *identity, "destinations")
+        .where(large)
+        .mapInArrow(split_multicasts(parts), parcels)
+    )
+    placed_parcels = split.repartitionById(parts, f.col("place")).mapInArrow(
+        by_message(layouts), parcels
+    )
+    return placed_parcels.repartitionById(places, f.col("place") % places).mapInArrow(
+        by_slot(layouts), spark_schema(NOTES)
+    )
+
+
+def _too_narrow(notes: DataFrame) -> DataFrame:
+    """The numbers of runs in which some slice may not have seen all that it had to.
+
+    At the beginning of each slice and for each process: what lies before the margin must have
+    been delivered before what lies behind the cut; and the cut as the slice before it found it
+    must end before what that slice did not see.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    names = ("slice", "process", "low", "low_inside", "high_inside", "high", "reached")
+    edges = notes.where(f.col("about") == EDGE).select(
+        "number", *(f.col("rank")[place].alias(name) for place, name in enumerate(names))
+    )
+    order = Window.partitionBy("number", "process").orderBy("slice")
+    first, last = Window.unboundedPreceding, Window.unboundedFollowing
+    before_margin = f.greatest(
+        f.max("high").over(order.rangeBetween(first, -2)),
+        f.max("high_inside").over(order.rangeBetween(-1, -1)),
+    )
+    behind_cut = f.min("low").over(order.rangeBetween(0, last))
+    unseen = f.least(
+        f.min("low_inside").over(order.rangeBetween(1, 1)),
+        f.min("low").over(order.rangeBetween(2, last)),
+    )
+    judged = edges.select(
+        "number",
+        ((before_margin >= behind_cut) | (f.col("reached") >= unseen)).alias("too_narrow"),
+    )
+    return judged.where("too_narrow").select("number").distinct()
+
+
+def _findings(notes: DataFrame) -> dict[int, Findings]:
+    from pyspark.sql import functions as f
+
+    found: dict[int, Findings] = defaultdict(Findings)
+    # Of knots only their number is wanted here: they may be as large as the run.
+    messages = f.when(f.col("about") != KNOT, f.col("messages"))
+    rows = (
+        notes.where(~f.col("about").isin(EDGE, CLOCK))
+        .groupBy("number", "about", "kind")
+        .agg(
+            f.sum("total").alias("total"),
+            f.min(f.struct("rank", messages.alias("m"))).alias("first"),
+        )
+        .collect()
+    )
+    for row in rows:
+        found[row.number].add(row.about, row.kind, row.total, row.first.rank, row.first.m or [])
+    return found
+
+
+def _runs_with_late_multicasts(notes: DataFrame, layouts: Sequence[Layout]) -> set[int]:
+    """Runs in which a slice holds a message that was multicast after the next one began: order in
+    real time then reaches across slices."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    if not any("real-time order" in layout.properties for layout in layouts):
+        return set()
+    clocks = notes.where(f.col("about") == CLOCK).select(
+        "number",
+        *(f.col("rank")[i].alias(name) for i, name in enumerate(("slice", "begins", "latest"))),
+    )
+    order = Window.partitionBy("number").orderBy("slice").rowsBetween(Window.unboundedPreceding, -1)
+    late = clocks.select("number", (f.max("latest").over(order) >= f.col("begins")).alias("late"))
+    return {row.number for row in late.where("late").select("number").distinct().collect()}
+
+
+def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[Layout]) -> set[int]:
+    """Where nobody does, as when all senders are clients, causal order is FIFO order."""
+    from pyspark.sql import functions as f
+
+    numbers = [layout.number for layout in layouts if "causal order" in layout.properties]
+    if not numbers:
+        return set()
+
+    def steps(kind: str, pick: Column) -> DataFrame:
+        rows = traces.events(kind, "process", "step").where(f.col("number").isin(numbers))
+        return rows.groupBy("number", "process").agg(pick)
+
+    sent = steps("multicast", f.max("step").alias("last"))
+    delivered = steps("deliver", f.min("step").alias("first"))
+    both = sent.join(delivered, ["number", "process"]).where("last > first")
+    return {row.number for row in both.select("number").distinct().collect()}
+
+
+def crashed(traces: TraceSet, numbers: list[int]) -> dict[int, tuple[int, ...]]:
+    from pyspark.sql import functions as f
+
+    rows = traces.events("crash", "process").where(f.col("number").isin(numbers)).distinct()
+    processes: dict[int, list[int]] = defaultdict(list)
+    for row in rows.collect():
+        processes[row.number].append(row.process)
+    return {number: tuple(sorted(found)) for number, found in processes.items()}

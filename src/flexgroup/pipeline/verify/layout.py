@@ -1,0 +1,80 @@
+"""How a large run is cut into pieces that tasks can check apart.
+
+Messages are ranked by their first delivery anywhere. Ranks are cut into *cells* of about equally
+many deliveries, and consecutive cells form a *slice*. A slice's task gets, besides its own cells,
+a margin of cells of both neighbours: enough, as a rule, to find the consistent cuts at its ends.
+What the margin did not show is found afterwards, and the run is cut into larger slices then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flexgroup.trace.history import Ints
+
+CELL_DELIVERIES = 1 << 16
+CELLS_A_SLICE = 16
+MARGIN_CELLS = 1
+WIDEN = 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A large run: what to check of it, and where it is cut."""
+
+    number: int
+    run: str
+    processes: int
+    complete: bool
+    properties: tuple[str, ...]
+    deliveries: int
+    """About how many."""
+    faulty: tuple[int, ...]
+    bounds: Ints
+    """Where cells but the first begin, ascending: times of first deliveries."""
+    first_place: int = 0
+    """Places name the tasks of all runs: first those of this run's slices, then those of its
+    destinations."""
+    cells_a_slice: int = CELLS_A_SLICE
+    margin: int = MARGIN_CELLS
+
+    @property
+    def by_destination(self) -> bool:
+        return not {"fifo order", "causal order"}.isdisjoint(self.properties)
+
+    @property
+    def places(self) -> int:
+        return self.slices + (self.processes if self.by_destination else 0)
+
+    @property
+    def slices(self) -> int:
+        return -(-(len(self.bounds) + 1) // self.cells_a_slice)
+
+    def cell(self, first_delivery: Ints) -> Ints:
+        return np.searchsorted(self.bounds, first_delivery, side="right")
+
+    def begins(self, number: int) -> int:
+        """The smallest first delivery of a slice that is not the first one."""
+        return int(self.bounds[number * self.cells_a_slice - 1])
+
+    def widened(self) -> Layout:
+        return replace(self, cells_a_slice=self.cells_a_slice * WIDEN, margin=self.margin * WIDEN)
+
+
+def placed(layouts: Iterable[Layout]) -> dict[int, Layout]:
+    """The layouts by number, with a place of its own for each task."""
+    result, place = {}, 0
+    for layout in layouts:
+        result[layout.number] = replace(layout, first_place=place)
+        place += layout.places
+    return result
+
+
+def cell_bounds(quantiles: Ints, deliveries: int, cell_deliveries: int) -> Ints:
+    """Where to cut, from quantiles of the times of deliveries that lie equally far apart."""
+    cells = max(1, round(deliveries / cell_deliveries))
+    inner = np.linspace(0, len(quantiles) - 1, min(cells, len(quantiles)) + 1)[1:-1]
+    return np.unique(quantiles[inner.round().astype(np.int64)])

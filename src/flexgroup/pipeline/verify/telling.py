@@ -1,0 +1,122 @@
+"""Verdicts on histories small enough for one task, by the plain-Python properties.
+
+A *topic* is what one task is to judge: a whole run, or those messages of a run that a distributed
+check has found to matter for a property. All events about a topic's messages come together in
+one group; a row of its own says what to check, and how many violations the whole run has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.verify.facts import TOLD_COLUMNS, history_of, integers
+from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row, verdict_table
+from flexgroup.properties import agreement, integrity, uniform_agreement, validity
+from flexgroup.properties.catalogue import PROPERTIES
+from flexgroup.properties.indexed import IndexedHistory
+from flexgroup.properties.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TOPIC = -1
+"""In place of an event's code: the row that says what to do."""
+
+WHOLE = "whole run"
+
+Totals = Mapping[str, int]
+"""Violations in the whole run, by kind; empty if the topic is the whole run."""
+
+MISSING_CHECKS = {
+    validity.NAME: validity.check,
+    agreement.NAME: agreement.check,
+    uniform_agreement.NAME: uniform_agreement.check,
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to check of a topic."""
+
+    run: str
+    processes: int
+    complete: bool
+    checks: dict[str, dict[str, int]]
+    """For each property, the totals of the whole run."""
+    seen: str | None = None
+    """How much was looked at in the whole run, if the topic is a part of it."""
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_text(text: str) -> Task:
+        return Task(**json.loads(text))
+
+
+TOPIC_COLUMNS = {**TOLD_COLUMNS, "topic": "string", "task": "string"}
+
+
+def told(groups: DataFrame) -> DataFrame:
+    """The verdicts on groups of rows with TOPIC_COLUMNS, by number and topic."""
+    return groups.groupBy("number", "topic").applyInArrow(judge, spark_schema(VERDICTS))
+
+
+def judge(table: pa.Table) -> pa.Table:
+    is_task = integers(table, "event") == TOPIC
+    if not is_task.any():  # events of a run that nothing is asked about
+        return verdict_table([])
+    task = Task.from_text(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
+    run = IndexedHistory(history_of(table, task.run, task.processes, task.complete))
+    verdicts = [_check(run, name, totals) for name, totals in task.checks.items()]
+    if task.seen is not None:
+        verdicts = [
+            replace(verdict, explanation=task.seen) if verdict.outcome is Outcome.HOLDS else verdict
+            for verdict in verdicts
+        ]
+    return verdict_table([verdict_row(task.run, verdict) for verdict in verdicts])
+
+
+def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
+    if not totals:
+        return PROPERTIES[name](run)
+    if name == integrity.NAME:
+        return integrity.check(run, totals)
+    total = sum(totals.values())
+    if name in MISSING_CHECKS:
+        return MISSING_CHECKS[name](run, total)
+    return replace(PROPERTIES[name](run), violations=total)
+
+
+def task_rows(tasks: DataFrame) -> DataFrame:
+    """Rows with TOPIC_COLUMNS from number, topic and task."""
+    from pyspark.sql import functions as f
+
+    made = {"event": f.lit(TOPIC), "number": f.col("number")}
+    return tasks.select(
+        *(
+            f.col(name)
+            if name in ("topic", "task")
+            else made.get(name, f.lit(None)).cast(kind).alias(name)
+            for name, kind in TOPIC_COLUMNS.items()
+        )
+    )
+
+
+def with_topic(rows: DataFrame) -> DataFrame:
+    """Facts that have a topic, as rows with TOPIC_COLUMNS."""
+    from pyspark.sql import functions as f
+
+    return rows.select(
+        *(
+            f.col(name) if name in rows.columns else f.lit(None).cast(kind).alias(name)
+            for name, kind in TOPIC_COLUMNS.items()
+        )
+    )

@@ -1,0 +1,98 @@
+"""Bringing the rows of a run into the order in which it wrote them.
+
+Files are listed in any order, and a listing may show a file and miss one that was there before.
+Parts of a run are numbered, for each kind of event, so rows of a later part wait until all
+earlier parts are here. Files without a number are taken as they come; whether they came in order
+shows in the steps of each process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexgroup.pipeline.watch.refusal import RefusedError
+from flexgroup.pipeline.watch.rows import CODES, COLUMNS, NOTHING, integers
+from flexgroup.properties.kernels.rows import distinct
+from flexgroup.trace import schema
+from flexgroup.trace.history import Ints
+
+ARRIVING = COLUMNS.append(pa.field("part", pa.int32()))
+"""Rows with the number of the part they came in, or null if their file has none."""
+
+FOLLOWED = (schema.MULTICAST, schema.DELIVER, schema.CRASH)
+
+_ORDERED = (schema.MULTICAST, schema.DELIVER)
+
+
+@dataclass
+class Arrivals:
+    """What was read of a run so far, and what came too early."""
+
+    next_part: dict[str, int] = field(default_factory=dict)
+    early: pa.Table = field(default_factory=ARRIVING.empty_table)
+    last_step: dict[str, dict[int, int]] = field(default_factory=dict)
+    """Of each kind of event and process, the last step that was handed on."""
+
+    def in_order(self, rows: pa.Table) -> pa.Table:
+        """The rows that can be handed on, now that these have come."""
+        waiting = pa.concat_tables([self.early, rows]) if self.early.num_rows else rows
+        event, part = integers(waiting, "event"), integers(waiting, "part")
+        ready = part == NOTHING
+        for kind in FOLLOWED:
+            of_kind = event == CODES[kind]
+            first = self.next_part.get(kind, 0)
+            here = distinct(part[of_kind & ~ready])
+            if len(here) and here[0] < first:
+                raise RefusedError(f"part {here[0]} of its {kind} events came twice")
+            gaps = np.flatnonzero(here != np.arange(first, first + len(here)))
+            end = first + (int(gaps[0]) if len(gaps) else len(here))
+            self.next_part[kind] = end
+            ready |= of_kind & (part < end)
+        self.early = waiting.filter(pa.array(~ready)) if not ready.all() else rows.slice(0, 0)
+        taken = waiting.filter(pa.array(ready)) if not ready.all() else waiting
+        for kind in _ORDERED:
+            self._refuse_disorder(kind, taken)
+        return taken.drop_columns(["part"])
+
+    def refuse_gaps(self) -> None:
+        """At the end of a run, when everything must be here."""
+        if self.early.num_rows:
+            kind = schema.KINDS[int(pc.min(self.early.column("event")).as_py())]
+            raise RefusedError(f"part {self.next_part[kind]} of its {kind} events is missing")
+
+    def step_arrays(self) -> dict[str, Ints]:
+        """The last steps as named arrays."""
+        return {
+            f"{kind}_last": np.array([*steps.items()], dtype=np.int64).reshape(-1, 2)
+            for kind, steps in self.last_step.items()
+        }
+
+    def take_step_arrays(self, arrays: dict[str, Ints]) -> None:
+        for kind in _ORDERED:
+            if f"{kind}_last" in arrays:
+                self.last_step[kind] = dict(arrays[f"{kind}_last"].tolist())
+
+    def _refuse_disorder(self, kind: str, rows: pa.Table) -> None:
+        chosen = np.flatnonzero(integers(rows, "event") == CODES[kind])
+        process, step = integers(rows, "process")[chosen], integers(rows, "step")[chosen]
+        order = np.lexsort((step, process))
+        process, step = process[order], step[order]
+        begins = np.ones(len(process), dtype=np.bool_)
+        begins[1:] = process[1:] != process[:-1]
+        again = np.flatnonzero(~begins[1:] & (step[1:] == step[:-1]))
+        last = self.last_step.setdefault(kind, {})
+        for number in again[:1]:
+            raise RefusedError(f"step {step[number]} of process {process[number]} came twice")
+        firsts = np.flatnonzero(begins)
+        ends = np.append(firsts[1:], len(process)) - 1
+        for first, end in zip(firsts.tolist(), ends[: len(firsts)].tolist(), strict=True):
+            here = int(process[first])
+            if step[first] <= last.get(here, -1):
+                raise RefusedError(
+                    f"step {step[first]} of process {here} ({kind}) came after step {last[here]}"
+                )
+            last[here] = int(step[end])

@@ -1,0 +1,215 @@
+"""Following one run: events in, in any batches; verdicts on violations out; state to bytes.
+
+Free of Spark, files and clocks: equal batches give equal verdicts, so a batch may be repeated
+from the state before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK, name_of
+from flexgroup.pipeline.watch.arrival import Arrivals
+from flexgroup.pipeline.watch.frozen import Frozen, thawed
+from flexgroup.pipeline.watch.refusal import RefusedError
+from flexgroup.pipeline.watch.residual import Residual, departures
+from flexgroup.pipeline.watch.rows import CODES, COLUMNS, integers
+from flexgroup.pipeline.watch.spans import Spans
+from flexgroup.pipeline.watch.tally import (
+    ACYCLIC,
+    LOCAL,
+    ORDERS,
+    PAIRWISE,
+    WATCHED,
+    Tally,
+    no_pairs,
+)
+from flexgroup.properties.indexed import Flags
+from flexgroup.properties.verdict import Outcome, Verdict
+from flexgroup.properties.wording import checked
+from flexgroup.trace import schema
+from flexgroup.trace.history import Deliveries, Ints, no_ints
+
+HOLD = 200_000
+"""Deliveries that are kept, at most, because some process delivered them after a message that
+others have yet to deliver. A message to a process that crashed may wait for ever."""
+
+IN_DOUBT = (
+    "a message that was no longer waited for was delivered after all: there may be more"
+    " violations than were found, and flexgroup verify counts them"
+)
+
+
+class Follower:
+    """What is known of one run."""
+
+    def __init__(self, run: str, hold: int = HOLD) -> None:
+        self.run = run
+        self.hold = hold
+        self.multicasts = 0
+        self.deliveries = 0
+        self.in_doubt: set[str] = set()
+        """Properties that may be violated in ways that cannot be seen any more."""
+        self._arrivals = Arrivals()
+        self._kept: pa.Table = COLUMNS.empty_table()
+        self._forgotten = Spans()
+        self._released: Ints = no_ints()
+        self._tally = Tally()
+
+    def take(self, arrived: pa.Table) -> list[Verdict]:
+        """The violations that show now that these rows have come.
+
+        A verdict gives the number of violations known so far, and evidence of a new one.
+        """
+        rows = self._arrivals.in_order(arrived)
+        _refuse_foreign_rows(rows)
+        found, rows = self._without_forgotten(rows)
+        self._notice_late_news(rows)
+        self._kept = pa.concat_tables([self._kept, rows])
+        run = self._residual(complete=False)
+        found += self._tally.look(run, over=False)
+        self._forget(run)
+        return found
+
+    def finish(self, complete: bool) -> tuple[list[Verdict], list[Verdict]]:
+        """At the end of the run: what was not told before, and the verdicts on everything."""
+        self._arrivals.refuse_gaps()
+        new = self._tally.look(self._residual(complete), over=True)
+        unknown = {
+            verdict.property: verdict for verdict in new if verdict.outcome is Outcome.UNKNOWN
+        }
+        new = [verdict for verdict in new if verdict.outcome is Outcome.VIOLATED]
+        seen = checked(self.deliveries, self.multicasts)
+        held = Verdict("", Outcome.HOLDS, 0, None, seen)
+        doubt = Verdict("", Outcome.UNKNOWN, 0, None, IN_DOUBT)
+        unknown |= {name: replace(doubt, property=name) for name in self.in_doubt}
+        counts = self._tally.told
+        final = [
+            Verdict(name, Outcome.VIOLATED, counts[name], None, seen)
+            if counts.get(name)
+            else unknown.get(name, replace(held, property=name))
+            for name in WATCHED
+        ]
+        return new, final
+
+    def _residual(self, complete: bool) -> Residual:
+        return Residual(self._kept, self.run, complete, self._released)
+
+    def _without_forgotten(self, rows: pa.Table) -> tuple[list[Verdict], pa.Table]:
+        """The rows about messages that are not over, and the verdict on deliveries of others."""
+        event, message = integers(rows, "event"), integers(rows, "message")
+        is_delivery = event == CODES[schema.DELIVER]
+        is_multicast = event == CODES[schema.MULTICAST]
+        self.deliveries += int(np.count_nonzero(is_delivery))
+        self.multicasts += int(np.count_nonzero(is_multicast))
+        over = (is_delivery | is_multicast) & self._forgotten.holds(message)
+        over |= self._crashed_before(rows)
+        if not over.any():
+            return [], rows
+        again = np.flatnonzero(over & is_delivery)
+        found = []
+        if len(again):
+            # Whether the process was a destination is forgotten, too. If it was not, these
+            # orders give its delivery a place.
+            self.in_doubt.update((LOCAL, PAIRWISE, ACYCLIC))
+            names = ("process", "step", "time", "message")
+            found.append(
+                self._tally.delivered_again(
+                    Deliveries(*(integers(rows, name)[again] for name in names))
+                )
+            )
+        return found, rows.filter(pa.array(~over))
+
+    def _crashed_before(self, rows: pa.Table) -> Flags:
+        """Which rows are crashes of processes that are known to be faulty."""
+        crash = CODES[schema.CRASH]
+        faulty = integers(self._kept, "process")[integers(self._kept, "event") == crash]
+        again: Flags = np.isin(integers(rows, "process"), faulty)
+        again &= integers(rows, "event") == crash
+        return again
+
+    def _notice_late_news(self, rows: pa.Table) -> None:
+        if len(self._released) and np.isin(integers(rows, "message"), self._released).any():
+            self.in_doubt.update(ORDERS)
+
+    def _forget(self, run: Residual) -> None:
+        going = departures(run, self.hold)
+        self._tally.knots += going.knots
+        leaving = run.identities[going.leaving]
+        self._forgotten.add(leaving)
+        self._released = run.identities[going.released]
+        if len(leaving):
+            gone = np.isin(integers(self._kept, "message"), leaving)
+            self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
+
+    @property
+    def kept(self) -> int:
+        """How many events are kept."""
+        return int(self._kept.num_rows) + int(self._arrivals.early.num_rows)
+
+    def to_bytes(self) -> bytes:
+        tally, arrivals = self._tally, self._arrivals
+        header: dict[str, Any] = {
+            "run": self.run,
+            "hold": self.hold,
+            "multicasts": self.multicasts,
+            "deliveries": self.deliveries,
+            "in_doubt": sorted(self.in_doubt),
+            "next_part": arrivals.next_part,
+            "wrong": tally.wrong,
+            "too_early": tally.too_early,
+            "knots": tally.knots,
+            "told": tally.told,
+        }
+        arrays = {
+            "forgotten_starts": self._forgotten.starts,
+            "forgotten_ends": self._forgotten.ends,
+            "released": self._released,
+            "wrong_here": tally.wrong_here,
+            "too_early_here": tally.too_early_here,
+            **tally.pairs,
+            **arrivals.step_arrays(),
+        }
+        return Frozen(header, arrays, {"kept": self._kept, "early": arrivals.early}).to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Follower:
+        frozen = thawed(data)
+        header, arrays = frozen.header, frozen.arrays
+        self = cls(header["run"], header["hold"])
+        self.multicasts, self.deliveries = header["multicasts"], header["deliveries"]
+        self.in_doubt = set(header["in_doubt"])
+        self._arrivals = Arrivals(header["next_part"], frozen.tables["early"])
+        self._arrivals.take_step_arrays(arrays)
+        self._kept = frozen.tables["kept"]
+        self._forgotten = Spans(arrays["forgotten_starts"], arrays["forgotten_ends"])
+        self._released = arrays["released"]
+        self._tally = Tally(
+            header["wrong"],
+            header["too_early"],
+            header["knots"],
+            {name: arrays[name] for name in no_pairs()},
+            header["told"],
+            arrays["wrong_here"],
+            arrays["too_early_here"],
+        )
+        return self
+
+
+def _refuse_foreign_rows(rows: pa.Table) -> None:
+    event, message = integers(rows, "event"), integers(rows, "message")
+    is_multicast = event == CODES[schema.MULTICAST]
+    named = is_multicast | (event == CODES[schema.DELIVER])
+    if (message[named] == NO_MESSAGE).any():
+        raise RefusedError("it has multicasts or deliveries without origin and seq")
+    process = integers(rows, "process")
+    wrong = np.flatnonzero(is_multicast & (message & ORIGIN_MASK != process))
+    for row in wrong[:1]:
+        raise RefusedError(
+            f"process {process[row]} multicast message {name_of(int(message[row]))}, whose origin"
+            " is another process"
+        )

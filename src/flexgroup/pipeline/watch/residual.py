@@ -1,0 +1,98 @@
+"""What is kept of a run: the rows of messages that are still in flight, or behind such.
+
+A message may be forgotten once nothing can happen to it any more: it was multicast, all its
+destinations delivered it, and so did they with everything that some process delivered before it.
+No later event can then make it part of a circle, come before it, or be missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from flexgroup.pipeline.watch.rows import history_of, integers
+from flexgroup.properties.indexed import NONE, Flags, IndexedHistory, Queues
+from flexgroup.properties.kernels.head_merge import latest_ancestor
+from flexgroup.trace.history import Ints
+
+WAITING, DONE = 0, -1
+
+
+class Residual(IndexedHistory):
+    """The kept rows, prepared for checking.
+
+    Released messages are those that were waited for too long: they are no longer part of any
+    order, but what is missing of them is still known.
+    """
+
+    def __init__(self, rows: pa.Table, run: str, complete: bool, released: Ints) -> None:
+        super().__init__(history_of(rows, run, complete))
+        self.rows = rows
+        self.released: Flags = np.isin(self.identities, released)
+
+    @cached_property
+    def queues(self) -> Queues:
+        rows = np.flatnonzero(~(self.repeated | self.released[self.delivered]))
+        return Queues(rows, self.history.deliveries.process[rows], self.delivered[rows])
+
+    @cached_property
+    def is_open(self) -> Flags:
+        """Per message, whether its multicast or a delivery of it is still to come."""
+        is_open: Flags = self.multicast_row == NONE
+        is_open[self.copies.message[self.copies.row == NONE]] = True
+        return is_open
+
+    def only(self, messages: Flags) -> IndexedHistory:
+        """The history of some of the messages."""
+        wanted = self.identities[messages]
+        chosen = np.isin(integers(self.rows, "message"), wanted)
+        history = self.history
+        rows = self.rows.filter(pa.array(chosen))
+        return IndexedHistory(history_of(rows, history.run, history.complete))
+
+
+@dataclass(frozen=True)
+class Departures:
+    """Which messages are forgotten, which are waited for no longer, and how many knots go."""
+
+    leaving: Flags
+    released: Flags
+    knots: int
+
+
+def departures(run: Residual, hold: int) -> Departures:
+    """What can go; more than `hold` deliveries are not kept for the sake of order."""
+    waiting = run.is_open & ~run.released
+    held = _behind(run, waiting)
+    released = run.released
+    if np.count_nonzero(held[run.queues.message]) > hold:
+        given_up = waiting & _old(run, held)
+        held_then = _behind(run, waiting & ~given_up)
+        if np.count_nonzero(held_then[run.queues.message]) > hold:
+            given_up, held_then = waiting, np.zeros_like(held)
+        released, held = released | (given_up & ~held_then), held_then
+    knots = sum(1 for knot in run.merge.knots if not held[knot[0]])
+    return Departures(~held & ~run.is_open, released & run.is_open, knots)
+
+
+def _behind(run: Residual, waiting: Flags) -> Flags:
+    """Per message, whether it waits itself, or some process delivered it after one that does."""
+    queues = run.queues
+    rank = np.where(waiting, WAITING, DONE)
+    behind: Flags = latest_ancestor(run.merge, queues.process, queues.message, rank) == WAITING
+    return behind
+
+
+def _old(run: Residual, held: Flags) -> Flags:
+    """Per message, whether a delivery of it is among the older half of those that are held.
+
+    Time only chooses what is given up, and so when the bound can be kept.
+    """
+    rows = run.queues.row[held[run.queues.message]]
+    time = run.history.deliveries.time[rows]
+    old = np.zeros(run.message_count, dtype=np.bool_)
+    old[run.delivered[rows[time <= np.median(time)]]] = True
+    return old

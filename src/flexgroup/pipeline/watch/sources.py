@@ -1,0 +1,124 @@
+"""What arrives in a trace set, as one stream: events, and what is told about runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.read import FINISHED, spark_schema
+from flexgroup.pipeline.verify.facts import packed_message
+from flexgroup.pipeline.watch.arrival import ARRIVING, FOLLOWED
+from flexgroup.pipeline.watch.rows import CODES
+from flexgroup.trace import schema
+from flexgroup.trace.writer import STARTED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+STARTS, ENDS = -1, -2
+"""In place of an event's code: what is told when a run starts, and when it is over."""
+
+COLUMNS = ARRIVING.insert(0, pa.field("run", pa.string())).append(pa.field("told", pa.string()))
+"""Of the stream. `told` is the row of `started` or `runs`, as JSON."""
+
+PATTERN = re.compile(r"[\[\]{}*?\\]")
+
+# However old a file is, it is new to whoever has not read it.
+ANY_AGE = {"maxFileAge": "36500d"}
+
+
+def location_of(path: str) -> str:
+    """The path as Spark takes it, wherever its other files are by default."""
+    location = path.rstrip("/") if "://" in path else f"file:{Path(path).resolve()}"
+    if PATTERN.search(location):
+        # Spark's file stream takes the files it has listed for patterns, and reads some again.
+        raise UsageError(
+            f"'{path}' cannot be watched with Spark, because the path has one of the signs"
+            " [ ] { } * ? \\ in it; rename the directory"
+        )
+    return location
+
+
+def traces_at(path: str) -> str:
+    """The location of a trace set, which may be empty, but must be there."""
+    if "://" not in path and not Path(path).is_dir():
+        raise UsageError(
+            f"'{path}' is not a directory; give the directory of a trace set, or an empty one in"
+            " which runs are going to appear"
+        )
+    return location_of(path)
+
+
+def arriving(spark: SparkSession, traces: str, ticks: str) -> DataFrame:
+    """The stream, with COLUMNS; a file below the location `ticks` makes a batch without rows."""
+    # Patterns, because a folder that does not exist yet is an error and a pattern is not.
+    events = _files(spark, f"{traces}/events/event={{{','.join(FOLLOWED)}}}", _EVENTS)
+    runs = _files(spark, f"{traces}/{{runs,{STARTED}}}", schema.RUN_COLUMNS)
+    nothing = _files(spark, f"{ticks}/*", pa.schema([pa.field("id", pa.int64())])).where("false")
+    return (
+        events.select(*_event_columns())
+        .unionAll(runs.select(*_run_columns()))
+        .unionAll(nothing.select(*_columns({})))
+    )
+
+
+_EVENTS = pa.schema(
+    [
+        schema.EVENT_COLUMNS.field(name)
+        for name in ("run", "process", "step", "time", "origin", "seq", "destinations")
+    ]
+)
+
+
+def _files(spark: SparkSession, pattern: str, columns: pa.Schema) -> DataFrame:
+    reader = spark.readStream.schema(spark_schema(columns)).options(**FINISHED, **ANY_AGE)
+    return reader.parquet(pattern)
+
+
+def _event_columns() -> list[Column]:
+    from pyspark.sql import functions as f
+
+    kind = f.regexp_extract("_metadata.file_path", r"/event=(\w+)/[^/]*$", 1)
+    code = f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED))
+    file = f.col("_metadata.file_name")
+    part = f.regexp_extract(file, r"-part-(\d+)\.parquet$", 1)
+    is_part = f.startswith(file, f.concat("run", f.lit("-part-"))) & (part != "")
+    return _columns(
+        {
+            "run": f.col("run"),
+            "event": code,
+            "process": f.col("process"),
+            "step": f.col("step"),
+            "time": f.col("time"),
+            "message": packed_message(),
+            "destinations": f.col("destinations"),
+            "part": f.when(is_part, part),
+        }
+    )
+
+
+def _run_columns() -> list[Column]:
+    from pyspark.sql import functions as f
+
+    starts = f.contains(f.col("_metadata.file_path"), f.lit(f"/{STARTED}/"))
+    described = f.struct(*schema.RUN_COLUMNS.names)
+    return _columns(
+        {
+            "run": f.col("run"),
+            "event": f.when(starts, STARTS).otherwise(ENDS),
+            "told": f.to_json(described, {"ignoreNullFields": "false"}),
+        }
+    )
+
+
+def _columns(made: dict[str, Column]) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [
+        made.get(field.name, f.lit(None)).cast(field.dataType).alias(field.name)
+        for field in spark_schema(COLUMNS)
+    ]

@@ -1,0 +1,52 @@
+"""Sets of messages that are few intervals: of each origin, the numbers without gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.properties.indexed import Flags
+from flexgroup.properties.kernels.rows import distinct
+from flexgroup.trace.history import Ints, no_ints
+
+SEQ_BITS = 63 - ORIGIN_BITS
+
+
+class Spans:
+    """Messages as intervals [start, end) of integers that count up with an origin's numbers."""
+
+    __slots__ = ("ends", "starts")
+
+    def __init__(self, starts: Ints | None = None, ends: Ints | None = None) -> None:
+        self.starts = no_ints() if starts is None else starts
+        self.ends = no_ints() if ends is None else ends
+
+    def __len__(self) -> int:
+        """How many intervals: what the set costs."""
+        return len(self.starts)
+
+    def holds(self, messages: Ints) -> Flags:
+        """For each message, whether it is in the set."""
+        places = _places(messages)
+        before = np.searchsorted(self.starts, places, side="right") - 1
+        held: Flags = before >= 0
+        held[held] = places[held] < self.ends[before[held]]
+        return held
+
+    def add(self, messages: Ints) -> None:
+        """Put in messages that are not in it yet."""
+        if len(messages) == 0:
+            return
+        places = distinct(_places(messages))
+        starts = np.concatenate([self.starts, places])
+        ends = np.concatenate([self.ends, places + 1])
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        apart = starts[1:] != ends[:-1]
+        self.starts = starts[np.concatenate([[True], apart])]
+        self.ends = ends[np.concatenate([apart, [True]])]
+
+
+def _places(messages: Ints) -> Ints:
+    places: Ints = ((messages & ORIGIN_MASK) << SEQ_BITS) | (messages >> ORIGIN_BITS)
+    return places

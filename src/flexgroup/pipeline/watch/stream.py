@@ -1,0 +1,252 @@
+"""Structured Streaming over a growing trace set, with one follower per run.
+
+Each batch reads the state that the batch before it wrote, and writes its own: two folders in
+turn. Spark logs what belongs to a batch before it runs, and repeats the last one after a crash,
+from the same files, with the same state before it, into the same places: nothing is lost and
+nothing is told twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.spark_errors import condition_of, readable
+from flexgroup.pipeline.verify.tables import verdict_table
+from flexgroup.pipeline.watch.arrival import ARRIVING
+from flexgroup.pipeline.watch.follower import HOLD, Follower
+from flexgroup.pipeline.watch.sources import (
+    ENDS,
+    STARTS,
+    arriving,
+    location_of,
+    traces_at,
+)
+from flexgroup.pipeline.watch.watched import Description, Life, Notes, Watched
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+STATE = pa.schema(
+    [
+        pa.field("run", pa.string()),
+        pa.field("batch", pa.int64()),
+        pa.field("over", pa.bool_()),
+        pa.field("ending", pa.bool_()),
+        pa.field("life", pa.string()),
+        pa.field("follower", pa.binary()),
+        pa.field("notes", pa.string()),
+    ]
+)
+"""A row per run: how far it has come, what is known of it, what the last batch brought to light."""
+
+PAUSE = "1 second"
+"""Between looking for new files and looking again."""
+
+Tell = Callable[[str, Notes], None]
+
+
+class Watch:
+    """Watches the runs of a trace set; what is found goes to a table, and to `tell`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        traces: str,
+        out: str,
+        tell: Tell,
+        properties: Sequence[str] | None = None,
+        hold: int = HOLD,
+    ) -> None:
+        self._spark = spark
+        self._path = traces
+        self._traces = traces_at(traces)
+        self._out = location_of(out)
+        self._tell = tell
+        self._properties = properties
+        self._hold = hold
+        self._stopping = False
+        self._failure: Exception | None = None
+        self._one_batch = Lock()
+        self.unfinished, self.ending = self._left_by_another()
+        """How many runs were seen and are not over, None if none was seen; and whether any ends
+        with the next batch."""
+
+    @property
+    def violations(self) -> str:
+        """Where the table is."""
+        return f"{self._out}/violations"
+
+    def found_any(self) -> bool:
+        """Whether any violation was found since the checkpoint began."""
+        try:
+            return not self._spark.read.parquet(self.violations).limit(1).isEmpty()
+        except Exception as error:
+            if condition_of(error) != "PATH_NOT_FOUND":
+                raise
+            return False
+
+    def start(self, once: bool) -> StreamingQuery:
+        """Begin with what is new since the checkpoint; until stopped, or only what is there."""
+        stream = arriving(self._spark, self._traces, f"{self._out}/ticks")
+        writer = stream.writeStream.foreachBatch(self.advance).option(
+            "checkpointLocation", f"{self._out}/checkpoint"
+        )
+        if once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=PAUSE).start()
+
+    @contextmanager
+    def plain_errors(self) -> Iterator[None]:
+        """What is wrong with files, as an error of the input; other errors as they happened."""
+        from pyspark.errors import PythonException
+
+        with readable(self._path):
+            try:
+                yield
+            except Exception as error:
+                # Spark wraps what a batch raised until nobody can read it.
+                cause = self._failure or error
+                if isinstance(cause, PythonException):
+                    raise RuntimeError(str(cause)) from None
+                raise cause from None
+
+    def stop(self, query: StreamingQuery) -> None:
+        """Let the batch that is under way come to its end, and begin no other."""
+        self._stopping = True
+        with self._one_batch:
+            pass
+        query.stop()
+
+    def advance(self, arrived: DataFrame, batch: int) -> None:
+        """One batch: from the state before it to that after it, and what it brings to light."""
+        with self._one_batch:
+            if self._stopping:
+                # Spark will repeat the batch when watching goes on.
+                raise RuntimeError("watching was stopped")
+            try:
+                self._advance(arrived, batch)
+            except Exception as error:
+                self._failure = error
+                raise
+
+    def _advance(self, arrived: DataFrame, batch: int) -> None:
+        before = self._state(batch - 1)
+        function = advancing(batch, self._properties, self._hold)
+        after = (
+            before.groupBy("run")
+            .cogroup(arrived.groupBy("run"))
+            .applyInArrow(function, spark_schema(STATE))
+        )
+        after.write.mode("overwrite").parquet(self._slot(batch))
+        news = (
+            self._state(batch)
+            .where("notes is not null or not over")
+            .select("run", "over", "ending", "notes")
+            .orderBy("run")
+            .collect()
+        )
+        notes = {row.run: Notes(**json.loads(row.notes)) for row in news if row.notes is not None}
+        self._record(batch, notes)
+        self.unfinished = sum(not row.over for row in news)
+        self.ending = any(row.ending for row in news)
+        if self.ending:
+            self._tick(batch)
+        for run, note in notes.items():
+            self._tell(run, note)
+
+    def _record(self, batch: int, notes: dict[str, Notes]) -> None:
+        rows = [row for note in notes.values() for row in note.violations]
+        if rows:
+            table = self._spark.createDataFrame(verdict_table(rows)).coalesce(1)
+            table.write.mode("overwrite").parquet(f"{self.violations}/batch={batch}")
+
+    def _tick(self, batch: int) -> None:
+        """Have another batch, although nothing new may come: runs are over one batch later."""
+        self._spark.range(1).coalesce(1).write.mode("overwrite").parquet(
+            f"{self._out}/ticks/{batch}"
+        )
+
+    def _slot(self, batch: int) -> str:
+        return f"{self._out}/state/slot={batch % 2}"
+
+    def _state(self, batch: int) -> DataFrame:
+        if batch < 0:
+            return self._spark.createDataFrame([], spark_schema(STATE))
+        return self._spark.read.schema(spark_schema(STATE)).parquet(self._slot(batch))
+
+    def _left_by_another(self) -> tuple[int | None, bool]:
+        """How many runs were not over when watching was stopped, and whether any was ending."""
+        found = []
+        for slot in (0, 1):
+            try:
+                found += self._state(slot).select("batch", "over", "ending").collect()
+            except Exception as error:
+                if condition_of(error) != "PATH_NOT_FOUND":
+                    raise
+        if not found:
+            return None, False
+        last = max(row.batch for row in found)
+        rows = [row for row in found if row.batch == last]
+        return sum(not row.over for row in rows), any(row.ending for row in rows)
+
+
+def advancing(
+    batch: int, properties: Sequence[str] | None, hold: int
+) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """The function that takes one run through a batch, from its state before to that after."""
+
+    def advance(before: pa.Table, arrived: pa.Table) -> pa.Table:
+        row = before.to_pylist()[0] if before.num_rows else None
+        if row is not None and row["batch"] != batch - 1:
+            raise ValueError(
+                f"the state is that of batch {row['batch']}, and batch {batch} is next: the"
+                " checkpoint and the state beside it are not of the same time"
+            )
+        if row is None:
+            run = arrived.column("run")[0].as_py()
+            watched = Watched.new(run, properties, hold)
+        elif row["over"] or (arrived.num_rows == 0 and not row["ending"]):
+            return _as_state([{**row, "batch": batch, "notes": None}])
+        else:
+            life = Life(**json.loads(row["life"]))
+            watched = Watched(Follower.from_bytes(row["follower"]), life)
+        notes = watched.advance(
+            batch,
+            arrived.filter(pa.compute.field("event") >= 0).select(ARRIVING.names).cast(ARRIVING),
+            _told(arrived, STARTS),
+            _told(arrived, ENDS),
+        )
+        life = watched.life
+        over = life.over or bool(life.refused)
+        after = {
+            "run": watched.follower.run,
+            "batch": batch,
+            "over": over,
+            "ending": life.ended_in is not None and not over,
+            "life": json.dumps(vars(life)),
+            "follower": None if over else watched.follower.to_bytes(),
+            "notes": notes.to_json(),
+        }
+        return _as_state([after])
+
+    return advance
+
+
+def _as_state(rows: list[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, STATE)
+
+
+def _told(arrived: pa.Table, code: int) -> Description | None:
+    rows = arrived.filter(pa.compute.field("event") == code).column("told")
+    if len(rows) == 0:
+        return None
+    told: Description = json.loads(rows[0].as_py())
+    return told

@@ -1,0 +1,164 @@
+"""Counting the violations of a run while it goes on: each once, with its evidence when it shows.
+
+What a process did up to some step does not change any more, so every violation that shows in the
+events so far is one for good. The exceptions wait for the end of the run: a delivery that is
+missing may still come, and so may the multicast of a message that was delivered already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from flexgroup.core.message import ORIGIN_BITS
+from flexgroup.pipeline.watch.residual import Residual
+from flexgroup.properties import fifo_order, integrity
+from flexgroup.properties.catalogue import PROPERTIES
+from flexgroup.properties.early import early, latest_of_same_sender
+from flexgroup.properties.indexed import NONE, Flags
+from flexgroup.properties.integrity import DUPLICATE, KINDS, NEVER_MULTICAST, wrong_deliveries
+from flexgroup.properties.kernels.disagreement import Disagreements
+from flexgroup.properties.kernels.prefixes import skips
+from flexgroup.properties.kernels.rows import distinct
+from flexgroup.properties.opposite import judge
+from flexgroup.properties.verdict import Outcome, Step, Verdict
+from flexgroup.trace.history import Deliveries, Ints, no_ints
+
+FIFO, LOCAL, PAIRWISE = "fifo order", "local order", "pairwise order"
+PREFIX, ACYCLIC = "prefix order", "acyclic order"
+AT_THE_END = ("validity", "agreement", "uniform agreement")
+WATCHED = (integrity.NAME, *AT_THE_END, FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
+ORDERS = (FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
+
+STEP_BITS = 43
+"""Of a delivery's name in one integer: the process above, its step below."""
+
+
+def no_pairs() -> dict[str, Ints]:
+    return {LOCAL: no_ints(), PAIRWISE: no_ints(), PREFIX: no_ints()}
+
+
+@dataclass
+class Tally:
+    wrong: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    """Wrong deliveries by kind, as integrity counts them."""
+    too_early: int = 0
+    knots: int = 0
+    """Knots that were forgotten; those still kept come on top."""
+    pairs: dict[str, Ints] = field(default_factory=no_pairs)
+    """Pairs of processes that disagree, each as one integer: sorted, every pair once."""
+    told: dict[str, int] = field(default_factory=dict)
+    """The last number of violations that a verdict gave."""
+    wrong_here: Ints = field(default_factory=no_ints)
+    too_early_here: Ints = field(default_factory=no_ints)
+    """The deliveries among those that are kept that were counted already."""
+
+    def look(self, run: Residual, over: bool) -> list[Verdict]:
+        """The verdicts on properties of which more violations are known than were told."""
+        found = [
+            self._integrity(run, over),
+            self._fifo(run),
+            self._opposed(run, LOCAL, self._alike(run)),
+            self._opposed(run, PAIRWISE, run.opposed),
+            self._prefix(run),
+            self._acyclic(run),
+        ]
+        if over:
+            found += [PROPERTIES[name](run) for name in AT_THE_END]
+        new = [verdict for verdict in found if verdict is not None]
+        self.told.update({verdict.property: verdict.violations for verdict in new})
+        return new
+
+    def delivered_again(self, rows: Deliveries) -> Verdict:
+        """The verdict on deliveries of messages that all their destinations had delivered."""
+        self.wrong[DUPLICATE] += len(rows.message)
+        first = int(np.argmin(rows.time))
+        step = Step(
+            int(rows.process[first]), int(rows.step[first]), "deliver", int(rows.message[first])
+        )
+        counts = ", ".join(f"{self.wrong[kind]} {kind}" for kind in KINDS if self.wrong[kind])
+        explanation = (
+            f"wrong deliveries: {counts}\nlet a = message {step.to_json()['message']}\n"
+            f"process {step.process} delivered a (step {step.step}) again, or is no destination"
+            " of it: all its destinations had delivered it before"
+        )
+        total = self.told[integrity.NAME] = sum(self.wrong.values())
+        return Verdict(integrity.NAME, Outcome.VIOLATED, total, (step,), explanation)
+
+    def _integrity(self, run: Residual, over: bool) -> Verdict | None:
+        flags = wrong_deliveries(run)
+        kinds = KINDS if over else [kind for kind in KINDS if kind != NEVER_MULTICAST]
+        new, self.wrong_here = _uncounted(
+            run, np.any([flags[kind] for kind in kinds], axis=0), self.wrong_here
+        )
+        if not new.any():
+            return None
+        for kind in kinds:
+            self.wrong[kind] += int(np.count_nonzero(flags[kind] & new))
+        concerned = np.zeros(run.message_count, dtype=np.bool_)
+        concerned[run.delivered[new]] = True
+        return integrity.check(run.only(concerned), self.wrong)
+
+    def _fifo(self, run: Residual) -> Verdict | None:
+        copies = early(run, latest_of_same_sender(run))
+        is_early = np.zeros(len(run.delivered), dtype=np.bool_)
+        is_early[run.copies.row[copies]] = True
+        new, self.too_early_here = _uncounted(run, is_early, self.too_early_here)
+        self.too_early += int(np.count_nonzero(new))
+        if not new.any():
+            return None
+        return replace(fifo_order.check(run), violations=self.too_early)
+
+    def _opposed(self, run: Residual, name: str, found: Disagreements) -> Verdict | None:
+        process = run.history.deliveries.process
+        pairs = _pairs(process[found.first], process[found.other_first])
+        new = np.flatnonzero(~np.isin(pairs, self.pairs[name]))
+        if len(new) == 0:
+            return None
+        self.pairs[name] = np.union1d(self.pairs[name], pairs)
+        lines = Disagreements(
+            found.first[new], found.then[new], found.other_first[new], found.other_then[new]
+        )
+        return replace(judge(run, name, lines), violations=len(self.pairs[name]))
+
+    def _alike(self, run: Residual) -> Disagreements:
+        """Disagreements on messages with the same destinations."""
+        queues = run.knotted.chosen(run.multicast_row[run.knotted.message] != NONE)
+        label = np.zeros(run.message_count, dtype=np.int64)
+        numbers: dict[tuple[int, ...], int] = {}
+        for message in distinct(queues.message).tolist():
+            destinations = tuple(run.destinations(message))
+            label[message] = numbers.setdefault(destinations, len(numbers))
+        return run.opposed_among(queues, label)
+
+    def _prefix(self, run: Residual) -> Verdict | None:
+        copies, process = run.copies, run.history.deliveries.process
+        skipped = skips(copies.message, copies.process, copies.row, run.message_count)
+        at_destinations = run.knotted.chosen(run.expected[run.knotted.row])
+        opposed = run.opposed_among(at_destinations, np.zeros(run.message_count, dtype=np.int64))
+        one = np.concatenate([skipped.process, process[opposed.first]])
+        other = np.concatenate([skipped.other, process[opposed.other_first]])
+        known = self.pairs[PREFIX]
+        self.pairs[PREFIX] = np.union1d(known, _pairs(one, other))
+        if len(self.pairs[PREFIX]) == len(known):
+            return None
+        return replace(PROPERTIES[PREFIX](run), violations=len(self.pairs[PREFIX]))
+
+    def _acyclic(self, run: Residual) -> Verdict | None:
+        total = self.knots + len(run.merge.knots)
+        if total == self.told.get(ACYCLIC, 0):
+            return None
+        return replace(PROPERTIES[ACYCLIC](run), violations=total)
+
+
+def _uncounted(run: Residual, wrong: Flags, counted: Ints) -> tuple[Flags, Ints]:
+    """Which of the wrong deliveries were not counted before, and the names of all of them."""
+    rows = run.history.deliveries
+    names = (rows.process << STEP_BITS) | rows.step
+    return wrong & ~np.isin(names, counted), names[wrong]
+
+
+def _pairs(one: Ints, other: Ints) -> Ints:
+    pairs: Ints = (np.minimum(one, other) << ORIGIN_BITS) | np.maximum(one, other)
+    return pairs

@@ -1,0 +1,142 @@
+"""Virtual synchrony (Birman & Joseph 1987, in the form of Chockler, Keidar & Vitenberg 2001).
+
+If two processes install the same view v' next after the same view v, any message that one of them
+delivers in v and that is addressed to the other is delivered in v by the other, too.
+
+A process is in v from the row that installs it to its next view row; views are the same if their
+numbers and members are. A crash ends the view a process is in: what it installs after it recovered
+comes after no view. A message that was never multicast is addressed to nobody. Violations are
+counted in missing deliveries (process, pair of views, message). Unknown if the trace has no views.
+What a process did in a view that it has left cannot change, so a run that was cut short is
+decided as any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flexgroup.properties.indexed import NONE, IndexedHistory, lookup
+from flexgroup.properties.kernels.rows import distinct, runs
+from flexgroup.properties.verdict import Outcome, Verdict
+from flexgroup.properties.wording import SHOWN_DESTINATIONS, Cast, at, plural, violated
+from flexgroup.trace.history import Ints
+
+NAME = "virtual synchrony"
+
+
+@dataclass(frozen=True)
+class Stays:
+    """The times that processes spent in a view until they installed the next, by process and step.
+
+    `change` numbers the pairs of views: stays with the same number must see the same messages.
+    """
+
+    process: Ints
+    entered: Ints
+    left: Ints
+    change: Ints
+
+
+def check(run: IndexedHistory) -> Verdict:
+    views = run.history.views
+    if len(views.process) == 0:
+        return Verdict(NAME, Outcome.UNKNOWN, 0, None, "the trace has no views")
+    stays = _stays(run)
+    row, stay = _deliveries_in(run, stays)
+    missing = _missing(run, stays, row, stay)
+    if len(missing) == 0:
+        changes = plural(len(stays.process), "change")
+        explanation = f"checked {plural(len(row), 'delivery')} before {changes} of view"
+        return Verdict(NAME, Outcome.HOLDS, 0, None, explanation)
+    return _violation(run, stays, row, stay, missing)
+
+
+def _stays(run: IndexedHistory) -> Stays:
+    """Pairs of view rows that follow each other at a process with no crash between them."""
+    views, crashes = run.history.views, run.history.crashes
+    process = np.concatenate([views.process, crashes.process])
+    step = np.concatenate([views.step, crashes.step])
+    view = np.concatenate([views.view, np.full(len(crashes.process), NONE)])
+    order = np.lexsort((step, process))
+    process, step, view = process[order], step[order], view[order]
+    first = np.flatnonzero((process[1:] == process[:-1]) & (view[1:] != NONE) & (view[:-1] != NONE))
+    pair = view[first] * len(views.distinct) + view[first + 1]
+    return Stays(process[first], step[first], step[first + 1], pair)
+
+
+def _deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
+    """The first deliveries that fall into a stay, as rows, and the stay of each."""
+    deliveries, row = run.history.deliveries, run.queues.row
+    steps = 1 + max(int(deliveries.step.max(initial=0)), int(stays.left.max(initial=0)))
+    at_step = deliveries.process[row] * steps + deliveries.step[row]
+    stay = np.searchsorted(stays.process * steps + stays.entered, at_step) - 1
+    inside = stay >= 0
+    row, stay, at_step = row[inside], stay[inside], at_step[inside]
+    inside = at_step < (stays.process * steps + stays.left)[stay]
+    return row[inside], stay[inside]
+
+
+def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
+    """What was delivered between two views by one process and not by another that had to.
+
+    One line each: a change of views (its number), a message, and the process that missed it.
+    """
+    width = 1 + max(
+        int(part.max(initial=0))
+        for part in (run.copies.process, stays.process, run.history.deliveries.process)
+    )
+    count = max(run.message_count, 1)
+    took_part = distinct(stays.change * width + stays.process)
+    due = distinct(stays.change[stay] * count + run.delivered[row])
+    change, message = np.divmod(due, count)
+    start, end = np.searchsorted(run.copies.message, [message, message + 1])
+    copy, owner = runs(start, end)
+    process = run.copies.process[copy]
+    _, concerned = lookup(took_part, change[owner] * width + process)
+    owner, process = owner[concerned], process[concerned]
+    place = np.searchsorted(due, stays.change[stay] * count + run.delivered[row])
+    done = distinct(place * width + run.history.deliveries.process[row])
+    _, delivered = lookup(done, owner * width + process)
+    owner, process = owner[~delivered], process[~delivered]
+    return np.stack([change[owner], message[owner], process], axis=1)
+
+
+def _violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing: Ints) -> Verdict:
+    """Told by the earliest delivery that another process misses."""
+    deliveries = run.history.deliveries
+    key = stays.change[stay] * run.message_count + run.delivered[row]
+    wanted = missing[:, 0] * run.message_count + missing[:, 1]
+    causes = np.flatnonzero(np.isin(key, wanted))
+    cause = int(causes[np.argmin(deliveries.time[row[causes]])])
+    change, message, process = (int(value) for value in missing[wanted == key[cause]][0])
+    delivery = run.delivery(int(row[cause]))
+    before, after = divmod(change, len(run.history.views.distinct))
+    missed = int(np.flatnonzero((stays.change == change) & (stays.process == process))[0])
+    witness = [delivery]
+    late = run.row_at(np.array([message]), np.array([process]))[0]
+    last = f"process {process} installed v {_at(stays.entered[missed])} and then w"
+    last += f" {_at(stays.left[missed])} and did not deliver a between them"
+    if late != NONE:
+        witness.append(run.delivery(int(late)))
+        last += f", but outside them {at(witness[1])}"
+    lines = [
+        f"{Cast(run, [message]).let()}, v = {_view(run, before)}, w = {_view(run, after)}",
+        f"process {delivery.process} installed v {_at(stays.entered[stay[cause]])},"
+        f" delivered a {at(delivery)} and then installed w {_at(stays.left[stay[cause]])}",
+        last,
+    ]
+    return violated(NAME, len(missing), witness, lines)
+
+
+def _at(step: np.int64) -> str:
+    return f"(step {step})"
+
+
+def _view(run: IndexedHistory, number: int) -> str:
+    view = run.history.views.distinct[number]
+    shown = ",".join(str(process) for process in view.members[:SHOWN_DESTINATIONS])
+    if len(view.members) > SHOWN_DESTINATIONS:
+        shown += f",... ({len(view.members)} processes)"
+    return f"view {view.number} of {{{shown}}}"

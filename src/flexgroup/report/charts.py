@@ -1,0 +1,251 @@
+"""Charts as inline SVG: curves with confidence intervals, and bars.
+
+Colours are those of the classes in `style.css`, so that a chart follows the page into the dark; a
+series also has a marker of its own, for eyes and printers that do not tell colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+
+from flexgroup.report.axes import Axis, axis, figure, short
+from flexgroup.report.markup import Markup, element, join, number
+
+COLOURS = 8
+WIDTH = 400
+HEIGHT = 300
+LEFT, RIGHT, TOP, BOTTOM = 48, 18, 28, 44
+
+BAR = 12
+BETWEEN_BARS = 2
+BETWEEN_GROUPS = 12
+ROOM_FOR_VALUE = 54
+
+
+@dataclass(frozen=True)
+class Point:
+    """Half-widths of confidence intervals are 0 where nothing was repeated."""
+
+    x: float
+    y: float
+    title: str = ""
+    x_half: float = 0.0
+    y_half: float = 0.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """`style` is the number of its colour and its marker."""
+
+    name: str
+    style: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Scale:
+    label: str
+    log: bool = False
+
+
+def curves(series: Sequence[Series], across: Scale, up: Scale, subject: str) -> Markup:
+    """One curve a series, its points joined in the order in which they are given."""
+    points = [point for each in series for point in each.points]
+    x = axis(_reach(points, "x"), LEFT, WIDTH - RIGHT, across.log, most=5)
+    y = axis(_reach(points, "y"), HEIGHT - BOTTOM, TOP, up.log)
+    return _chart(
+        HEIGHT,
+        subject,
+        *_grid_up(y),
+        *_grid_across(x, HEIGHT - BOTTOM),
+        _text(up.label, 0, 14),
+        _text(across.label, WIDTH - RIGHT, HEIGHT - 6, "end"),
+        *(_curve(each, x, y) for each in series),
+    )
+
+
+def _reach(points: Sequence[Point], name: str) -> list[float]:
+    """All that must fit on an axis: the ends of the intervals."""
+    values = [(getattr(point, name), getattr(point, f"{name}_half")) for point in points]
+    return [end for value, half in values for end in (value - half, value + half) if end >= 0]
+
+
+def _curve(series: Series, x: Axis, y: Axis) -> Markup:
+    colour = f"s{series.style % COLOURS}"
+    places = [(x.place(point.x), y.place(point.y)) for point in series.points]
+    parts = [_interval(point, x, y, colour) for point in series.points]
+    if len(places) > 1:
+        steps = "L".join(f"{number(px)} {number(py)}" for px, py in places)
+        parts.append(element("path", d=f"M{steps}", class_=f"curve {colour}"))
+    for point, (px, py) in zip(series.points, places, strict=True):
+        parts.append(
+            element(
+                "g",
+                element(
+                    "title", point.title or f"{series.name}: {short(point.x)}, {short(point.y)}"
+                ),
+                marker(px, py, series.style),
+                class_=f"point {colour}",
+            )
+        )
+    return element("g", *parts, class_="series")
+
+
+def _interval(point: Point, x: Axis, y: Axis, colour: str) -> Markup:
+    px, py = x.place(point.x), y.place(point.y)
+    path = ""
+    if point.x_half > 0:
+        low, high = x.place(max(x.low, point.x - point.x_half)), x.place(point.x + point.x_half)
+        path += f"M{number(low)} {number(py)}H{number(high)}"
+        path += "".join(f"M{number(end)} {number(py - 3)}v6" for end in (low, high))
+    if point.y_half > 0:
+        low, high = y.place(max(y.low, point.y - point.y_half)), y.place(point.y + point.y_half)
+        path += f"M{number(px)} {number(low)}V{number(high)}"
+        path += "".join(f"M{number(px - 3)} {number(end)}h6" for end in (low, high))
+    return element("path", d=path, class_=f"interval {colour}") if path else Markup()
+
+
+def bars(
+    groups: Sequence[str],
+    series: Sequence[Series],
+    scale: Scale,
+    subject: str,
+) -> Markup:
+    """A group of bars for each name in `groups`; x of a point is the number of its group."""
+    x = axis([p.y + p.y_half for s in series for p in s.points], 0, WIDTH - ROOM_FOR_VALUE)
+    parts: list[Markup] = []
+    top = 8.0
+    for group, name in enumerate(groups):
+        here = [(s, p) for s in series for p in s.points if p.x == group]
+        parts.append(_text(name, 0, top + 11))
+        top += 18
+        for each, point in here:
+            parts.append(_bar(each, point, x, top))
+            top += BAR + BETWEEN_BARS
+        top += BETWEEN_GROUPS
+    bottom = top - BETWEEN_GROUPS + 4
+    return _chart(
+        round(bottom + BOTTOM),
+        subject,
+        *_grid_across(x, bottom, top=4),
+        _text(scale.label, WIDTH - ROOM_FOR_VALUE, bottom + BOTTOM - 6, "end"),
+        *parts,
+    )
+
+
+def _bar(series: Series, point: Point, x: Axis, top: float) -> Markup:
+    end = x.place(point.y)
+    middle = top + BAR / 2
+    whisker = Markup()
+    if point.y_half > 0:
+        low, high = (
+            x.place(max(0.0, point.y - point.y_half)),
+            x.place(point.y + point.y_half),
+        )
+        whisker = element(
+            "path",
+            d=f"M{number(low)} {number(middle)}H{number(high)}"
+            + "".join(f"M{number(at)} {number(middle - 3)}v6" for at in (low, high)),
+            class_="interval over",
+        )
+        end = max(end, high)
+    return element(
+        "g",
+        element("title", point.title or f"{series.name}: {figure(point.y)}"),
+        element(
+            "rect",
+            x=0,
+            y=top,
+            width=max(0.5, x.place(point.y)),
+            height=BAR,
+            class_=f"bar s{series.style % COLOURS}",
+        ),
+        whisker,
+        _text(short(point.y), end + 5, middle + 4, class_="tick"),
+    )
+
+
+def marker(x: float, y: float, style: int) -> Markup:
+    """One of six shapes; every other round of colours is hollow."""
+    hollow = "hollow" if style // COLOURS % 2 else None
+    kind = style % 6
+    if kind == 0:
+        return element("circle", cx=x, cy=y, r=3.6, class_=hollow)
+    if kind == 1:
+        return element("rect", x=x - 3.3, y=y - 3.3, width=6.6, height=6.6, class_=hollow)
+    if kind == 4:
+        return element(
+            "path",
+            d=f"M{number(x - 3.5)} {number(y - 3.5)}l7 7M{number(x - 3.5)} {number(y + 3.5)}l7 -7",
+        )
+    corners = {2: (3, -pi / 2, 4.8), 3: (4, 0.0, 4.8), 5: (3, pi / 2, 4.8)}[kind]
+    return element("path", d=_polygon(x, y, *corners), class_=hollow)
+
+
+def _polygon(x: float, y: float, corners: int, turned: float, radius: float) -> str:
+    angles = [turned + 2 * pi * corner / corners for corner in range(corners)]
+    places = [f"{number(x + radius * cos(a))} {number(y + radius * sin(a))}" for a in angles]
+    return f"M{'L'.join(places)}Z"
+
+
+def legend(names: Sequence[tuple[str, int]], line: bool = True) -> Markup:
+    """What each colour and marker stands for."""
+    items = []
+    for name, style in names:
+        colour = f"s{style % COLOURS}"
+        sample = (
+            join(
+                [
+                    element("path", d="M1 6H25", class_=f"curve {colour}"),
+                    element("g", marker(13, 6, style), class_=f"point {colour}"),
+                ]
+            )
+            if line
+            else element("rect", x=3, y=0, width=20, height=12, class_=f"bar {colour}")
+        )
+        items.append(
+            element("li", element("svg", sample, viewBox="0 0 26 12", aria_hidden="true"), name)
+        )
+    return element("ul", *items, class_="legend")
+
+
+def _chart(height: float, subject: str, *parts: Markup) -> Markup:
+    return element(
+        "svg",
+        *parts,
+        class_="chart",
+        role="img",
+        aria_label=subject,
+        viewBox=f"0 0 {WIDTH} {number(height)}",
+    )
+
+
+def _grid_up(y: Axis) -> list[Markup]:
+    parts = []
+    for value in y.ticks(6):
+        at = y.place(value)
+        kind = "axis" if value == y.low else "grid"
+        parts.append(element("path", d=f"M{LEFT} {number(at)}H{WIDTH - RIGHT}", class_=kind))
+        parts.append(_text(short(value), LEFT - 6, at + 4, "end", "tick"))
+    return parts
+
+
+def _grid_across(x: Axis, bottom: float, top: float = TOP) -> list[Markup]:
+    parts = []
+    for value in x.ticks(6):
+        at = x.place(value)
+        kind = "axis" if value == x.low else "grid"
+        parts.append(
+            element("path", d=f"M{number(at)} {number(top)}V{number(bottom)}", class_=kind)
+        )
+        anchor = "start" if at < 6 else "middle"
+        parts.append(_text(short(value), at, bottom + 16, anchor, "tick"))
+    return parts
+
+
+def _text(
+    words: str, x: float, y: float, anchor: str | None = None, class_: str | None = None
+) -> Markup:
+    return element("text", words, x=x, y=y, text_anchor=anchor, class_=class_)

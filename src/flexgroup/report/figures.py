@@ -1,0 +1,265 @@
+"""The figures of an experiment: our data drawn, and beside it what the paper says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from flexgroup.core.errors import UsageError
+from flexgroup.report.axes import spans_wide
+from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend
+from flexgroup.report.markup import Markup, element, join
+from flexgroup.report.metrics import Metric, metric
+from flexgroup.report.tables import Cell, Column, table
+
+CURVES, BARS, TABLE = "curves", "bars", "table"
+
+Row = Mapping[str, Any]
+
+MOST_FIGURES_OF_A_TRACE_SET = 12
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series of a figure: a stack under a workload, in a system of some size."""
+
+    label: str
+    stack: str
+    workload: str | None
+    processes: int | None
+    network: str | None
+
+    def describes(self, row: Row) -> bool:
+        return all(
+            wanted is None or row.get(name) == wanted
+            for name, wanted in (
+                ("stack", self.stack),
+                ("workload", self.workload),
+                ("processes", self.processes),
+                ("network", self.network),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    id: str
+    title: str
+    kind: str
+    lines: tuple[Line, ...]
+    metrics: tuple[Metric, ...]
+    section: str = ""
+    paper: str = ""
+
+
+def described_figures(about: Row) -> list[Figure] | None:
+    """The figures that experiment.json describes; None if it does not say which there are."""
+    figures = about.get("figures")
+    if figures is None:
+        return None
+    if not isinstance(figures, list):
+        raise UsageError("experiment.json: figures must be a list; see docs/report.md")
+    return [_figure(told) for told in figures]
+
+
+def _figure(told: Row) -> Figure:
+    try:
+        found = Figure(
+            str(told["id"]),
+            str(told["title"]),
+            str(told["kind"]),
+            tuple(_line(series) for series in told["series"]),
+            tuple(metric(str(name)) for name in told["metrics"]),
+            str(told.get("section") or ""),
+            str(told.get("paper") or ""),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"experiment.json describes a figure without {error}; a figure has id, title, kind, "
+            "series and metrics: see docs/report.md"
+        ) from None
+    needed = 2 if found.kind == CURVES else 1
+    if found.kind not in (CURVES, BARS, TABLE) or len(found.metrics) < needed:
+        raise UsageError(
+            f"experiment.json: figure '{found.id}' is of kind '{found.kind}' with "
+            f"{len(found.metrics)} metrics; it must be curves (two metrics), bars or table"
+        )
+    return found
+
+
+def _line(told: Row) -> Line:
+    return Line(
+        str(told.get("label") or told["stack"]),
+        str(told["stack"]),
+        told.get("workload"),
+        told.get("processes"),
+        told.get("network"),
+    )
+
+
+def usual_figures(points: Sequence[Row]) -> list[Figure]:
+    """For a trace set, which describes none: latency against throughput, if the load varies."""
+
+    def system(row: Row) -> tuple[str, int, str]:
+        return row.get("workload") or "", row.get("processes") or 0, row.get("network") or ""
+
+    figures: list[Figure] = []
+    for (workload, processes, network), group in groupby(sorted(points, key=system), key=system):
+        rows = list(group)
+        if len({row.get("clients") for row in rows}) < 2:
+            continue
+        stacks = sorted({row["stack"] for row in rows})
+        figures.append(
+            Figure(
+                f"load-{len(figures) + 1}",
+                f"{workload}, {processes} processes, network {network}",
+                CURVES,
+                tuple(Line(stack, stack, workload, processes, network) for stack in stacks),
+                (metric("throughput"), metric("latency")),
+            )
+        )
+    return figures[:MOST_FIGURES_OF_A_TRACE_SET]
+
+
+def styles(figures: Iterable[Figure]) -> dict[str, int]:
+    """A colour and a marker for each label, the same in all figures."""
+    labels = dict.fromkeys(line.label for figure in figures for line in figure.lines)
+    return {label: number for number, label in enumerate(labels)}
+
+
+def figure_markup(figure: Figure, points: Sequence[Row], style: Mapping[str, int]) -> Markup:
+    found = [(line, sorted(filter(line.describes, points), key=_clients)) for line in figure.lines]
+    measured = [(line, rows) for line, rows in found if rows]
+    if not measured:
+        picture = element("p", "No run of this experiment has data for it.", class_="quiet")
+        data = Markup()
+    elif figure.kind == TABLE:
+        picture, data = _data(figure, measured, at_most_clients=True), Markup()
+    else:
+        draw = _curves if figure.kind == CURVES else _bars
+        picture = draw(figure, measured, style)
+        rows = _data(figure, measured, at_most_clients=figure.kind == BARS)
+        data = element("details", element("summary", "The numbers"), rows)
+    drawn = element("div", picture, data)
+    return element(
+        "figure",
+        element("h3", _heading(figure)),
+        element("div", drawn, _paper(figure), class_="beside" if figure.kind != TABLE else None),
+        id=f"figure-{figure.id}",
+    )
+
+
+def _heading(figure: Figure) -> str:
+    if not figure.section:
+        return figure.title
+    return f"{figure.id[:1].upper()}{figure.id[1:]}: {figure.title}"
+
+
+def _clients(row: Row) -> int:
+    return row.get("clients") or 0
+
+
+def _paper(figure: Figure) -> Markup:
+    if not figure.paper:
+        return Markup()
+    where = "What the paper says"
+    if figure.section:
+        named = f"section {figure.section}" if figure.section[0].isdigit() else figure.section
+        where = f"{where}, {named}"
+    return element(
+        "div",
+        element("p", where, class_="quiet small"),
+        element("p", figure.paper),
+        class_="paper",
+    )
+
+
+Measured = Sequence[tuple[Line, Sequence[Row]]]
+
+
+def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Markup:
+    across, up = figure.metrics[:2]
+    drawn = []
+    for line, rows in measured:
+        points = [
+            Point(
+                x,
+                y,
+                f"{line.label}, {_clients(row)} clients: {across.cell(row).shown} "
+                f"{across.heading}, {up.cell(row).shown} {up.heading}",
+                across.half_width(row),
+                up.half_width(row),
+            )
+            for row in rows
+            if (x := across.value(row)) is not None and (y := up.value(row)) is not None
+        ]
+        drawn.append(Series(line.label, style[line.label], tuple(points)))
+    log = spans_wide(point.y for series in drawn for point in series.points)
+    heights = f"{up.heading}, logarithmic" if log else up.heading
+    subject = f"{figure.title}: {up.heading} against {across.heading}; the numbers follow"
+    return join(
+        [
+            curves(
+                drawn,
+                Scale(across.heading, across.column == "clients"),
+                Scale(heights, log),
+                subject,
+            ),
+            legend([(series.name, series.style) for series in drawn]),
+        ]
+    )
+
+
+def _bars(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Markup:
+    up = figure.metrics[0]
+    groups = list(dict.fromkeys(_group(line) for line, _ in measured))
+    by_label: dict[str, list[Point]] = {}
+    for line, rows in measured:
+        row = rows[-1]
+        value = up.value(row)
+        if value is not None:
+            title = f"{line.label}, {_group(line)}: {up.cell(row).shown} {up.heading}"
+            by_label.setdefault(line.label, []).append(
+                Point(groups.index(_group(line)), value, title, y_half=up.half_width(row))
+            )
+    drawn = [Series(label, style[label], tuple(points)) for label, points in by_label.items()]
+    subject = f"{figure.title}: {up.heading}; the numbers follow"
+    return join(
+        [
+            bars(groups, drawn, Scale(up.heading), subject),
+            legend([(series.name, series.style) for series in drawn], line=False),
+        ]
+    )
+
+
+def _group(line: Line) -> str:
+    return line.workload or "all workloads"
+
+
+def _data(figure: Figure, measured: Measured, at_most_clients: bool) -> Markup:
+    varied = [
+        (name, heading)
+        for name, heading in (
+            ("workload", "workload"), ("processes", "processes"), ("network", "network")
+        )
+        if len({getattr(line, name) for line, _ in measured}) > 1
+    ]  # fmt: skip
+    columns = [
+        Column("", "nowrap"),
+        *(Column(heading, "nowrap") for _, heading in varied),
+        Column("clients", "number"),
+        *(Column(each.heading, "number") for each in figure.metrics),
+    ]
+    rows = [
+        [
+            line.label,
+            *(getattr(line, name) for name, _ in varied),
+            Cell(_clients(row), _clients(row)),
+            *(each.cell(row) for each in figure.metrics),
+        ]
+        for line, found in measured
+        for row in (found[-1:] if at_most_clients else found)
+    ]
+    return table(f"{figure.title}: what was measured", columns, rows)

@@ -1,0 +1,60 @@
+"""HTML and SVG as text that cannot be escaped from: what is not markup is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+VOID = frozenset({"br", "col", "hr", "link", "meta"})
+"""Elements of HTML that have no end tag."""
+
+# Legal in a name that a stranger chose, and not in a page.
+NOT_IN_A_PAGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+REPLACEMENT = "\ufffd"
+
+
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+Attribute = str | int | float | bool | None
+
+
+def text(value: object) -> Markup:
+    """The value as text in a page, or within the quotes of an attribute."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(escape(NOT_IN_A_PAGE.sub(REPLACEMENT, str(value)), quote=True))
+
+
+def number(value: float) -> str:
+    """A coordinate: a tenth of a pixel is as fine as one can see."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def element(name: str, /, *children: object, **attributes: Attribute) -> Markup:
+    """An element; `class_` is its class, `aria_label` becomes aria-label, None is left out."""
+    opening = "".join([name, *_attributes(attributes)])
+    if name in VOID:
+        return Markup(f"<{opening}>")
+    return Markup(f"<{opening}>{join(children)}</{name}>")
+
+
+def _attributes(attributes: dict[str, Attribute]) -> Iterable[str]:
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        name = key.rstrip("_").replace("_", "-")
+        if value is True:
+            yield f" {name}"
+        else:
+            written = number(value) if isinstance(value, float) else text(value)
+            yield f' {name}="{written}"'
+
+
+def join(parts: Iterable[object], between: str = "") -> Markup:
+    return Markup(between.join(text(part) for part in parts))

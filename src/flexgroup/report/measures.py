@@ -1,0 +1,62 @@
+"""What was measured: means over repetitions, and every run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flexgroup.report.contents import Contents, Row
+from flexgroup.report.markup import Markup, element, join
+from flexgroup.report.metrics import SHOWN
+from flexgroup.report.tables import Cell, Column, table
+
+MOST_ROWS = 400
+
+POINT = ("stack", "workload", "processes", "clients", "network")
+NUMBERS = frozenset({"processes", "clients", "seed", "runs"})
+
+
+def measures_markup(contents: Contents) -> Markup:
+    parts = []
+    if contents.points is not None and contents.points.num_rows:
+        repeated = any(runs > 1 for runs in _values(contents, "runs"))
+        caption = (
+            "Means over repetitions, ± half the width of the 95% confidence interval"
+            if repeated
+            else "One run each"
+        )
+        rows = contents.points.slice(0, MOST_ROWS).to_pylist()
+        more = contents.points.num_rows - len(rows)
+        parts.append(_measures(caption, (*POINT, "runs"), rows, more, "points"))
+    if contents.measures is not None and contents.measures.num_rows:
+        rows = contents.measures.slice(0, MOST_ROWS).to_pylist()
+        more = contents.measures.num_rows - len(rows)
+        whole = _measures("Every run", ("run", *POINT, "seed"), rows, more, "measures")
+        summary = f"Run by run: {contents.measures.num_rows}"
+        parts.append(element("details", element("summary", summary), whole) if parts else whole)
+    if not parts:
+        return element("p", "Nothing was measured.", class_="quiet")
+    return join(parts)
+
+
+def _values(contents: Contents, name: str) -> list[int]:
+    points = contents.points
+    return points[name].to_pylist() if points is not None and name in points.column_names else []
+
+
+def _measures(
+    caption: str, keys: Sequence[str], rows: Sequence[Row], more: int, name: str
+) -> Markup:
+    keys = [key for key in keys if any(row.get(key) is not None for row in rows)]
+    metrics = [each for each in SHOWN if any(each.value(row) is not None for row in rows)]
+    columns = [Column(key, "number" if key in NUMBERS else "nowrap") for key in keys]
+    columns += [Column(each.heading, "number") for each in metrics]
+    body = [
+        [
+            *(Cell(row[key], row[key]) if key in NUMBERS else row[key] for key in keys),
+            *(each.cell(row) for each in metrics),
+        ]
+        for row in rows
+    ]
+    if more:
+        caption += f": the first {len(rows)}, and {more} more in tables/{name}"
+    return table(caption, columns, body)

@@ -1,0 +1,130 @@
+"""The page: one HTML document that needs nothing but itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flexgroup.report.claims import claims_markup, claims_that_appear
+from flexgroup.report.contents import Contents
+from flexgroup.report.figures import (
+    described_figures,
+    figure_markup,
+    styles,
+    usual_figures,
+)
+from flexgroup.report.markup import Markup, element, join
+from flexgroup.report.measures import measures_markup
+from flexgroup.report.production import production_markup
+from flexgroup.report.theme import policy, script, style
+from flexgroup.report.verdicts import HOLDS, UNKNOWN, VIOLATED, totals, verdicts_markup
+from flexgroup.report.violations import violations, violations_markup
+
+GENERATOR = '<meta name="generator" content="flexgroup report">'
+"""How we know a page of ours, which may be replaced, from another file."""
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    title: str
+    body: Markup
+
+
+def page(contents: Contents) -> str:
+    title = str(contents.about.get("title") or contents.directory.resolve().name)
+    sections = [section for section in _sections(contents) if section.body]
+    body = join(
+        [
+            element("header", element("h1", title), _subtitle(contents), _totals(contents)),
+            _contents_of_page(sections),
+            element("main", *(_section(section) for section in sections)),
+        ]
+    )
+    head = join(
+        [
+            element("meta", charset="utf-8"),
+            Markup(GENERATOR),
+            element("meta", http_equiv="Content-Security-Policy", content=policy()),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="color-scheme", content="light dark"),
+            element("title", f"{title} · FlexGroup"),
+            element("link", rel="icon", href="data:,"),
+            element("style", style()),
+        ],
+        "\n",
+    )
+    document = element(
+        "html",
+        element("head", head),
+        "\n",
+        element("body", body, "\n", element("script", script())),
+        lang="en",
+    )
+    return f"<!doctype html>\n{document}\n"
+
+
+def _sections(contents: Contents) -> list[Section]:
+    shown, violated = violations(contents)
+    return [
+        Section("figures", "Figures", _figures(contents)),
+        Section("claims", "Claims", claims_markup(contents.claims)),
+        Section("verdicts", "Verdicts", verdicts_markup(contents)),
+        Section("violations", "Violations", violations_markup(contents, shown, violated)),
+        Section("measures", "Measures", measures_markup(contents)),
+        Section("production", "How it was produced", production_markup(contents)),
+    ]
+
+
+def _figures(contents: Contents) -> Markup:
+    points = [] if contents.points is None else contents.points.to_pylist()
+    figures = described_figures(contents.about)
+    if figures is None:
+        figures = usual_figures(points)
+    style_of = styles(figures)
+    drawn = [figure_markup(figure, points, style_of) for figure in figures]
+    if any(figure.paper for figure in figures):
+        return join(drawn)
+    return element("div", *drawn, class_="gallery") if drawn else Markup()
+
+
+def _section(section: Section) -> Markup:
+    return element(
+        "section",
+        element("h2", section.title, id=section.id),
+        section.body,
+        aria_labelledby=section.id,
+    )
+
+
+def _contents_of_page(sections: list[Section]) -> Markup:
+    links = [element("li", element("a", s.title, href=f"#{s.id}")) for s in sections]
+    return element("nav", element("ul", *links), aria_label="Contents")
+
+
+def _subtitle(contents: Contents) -> Markup:
+    source = contents.about.get("source")
+    return element("p", source, class_="quiet") if source else Markup()
+
+
+def _totals(contents: Contents) -> Markup:
+    counted = totals(contents)
+    violated = f"{counted[VIOLATED]:,}"
+    entries: list[tuple[str, str, str | None]] = [
+        ("runs", f"{contents.runs.num_rows:,}", None),
+        ("verdicts that hold", f"{counted[HOLDS]:,}", None),
+        ("violated", violated, None),
+        ("unknown", f"{counted[UNKNOWN]:,}", UNKNOWN if counted[UNKNOWN] else None),
+    ]
+    if counted[VIOLATED]:
+        entries[2] = ("violated", element("a", violated, href="#violations"), VIOLATED)
+    if contents.claims:
+        appear = claims_that_appear(contents.claims)
+        entries.append(("claims that appear", f"{appear} of {len(contents.claims)}", None))
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", name), element("dd", value, class_=kind))
+            for name, value, kind in entries
+        ),
+        class_="totals",
+    )

@@ -1,0 +1,137 @@
+"""Verdicts, counted: which stack kept which property in how many runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexgroup.properties.catalogue import PROPERTIES
+from flexgroup.report.contents import Contents
+from flexgroup.report.markup import Markup, element, join
+from flexgroup.report.tables import Cell, Column, table
+
+HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
+
+MOST_LISTED = 300
+
+Counts = dict[tuple[str, str, str], Counter[str]]
+"""By stack, workload and property: how many runs have which outcome."""
+
+
+def totals(contents: Contents) -> Counter[str]:
+    counted = pc.value_counts(contents.verdicts["outcome"])
+    return Counter({row["values"]: row["counts"] for row in counted.to_pylist()})
+
+
+def counted(contents: Contents) -> Counts:
+    runs = contents.runs.select(["run", "stack", "workload"])
+    joined = contents.verdicts.select(["run", "property", "outcome"]).join(runs, "run")
+    groups = joined.group_by(["stack", "workload", "property", "outcome"]).aggregate(
+        [("run", "count")]
+    )
+    found: Counts = {}
+    for row in groups.to_pylist():
+        key = (row["stack"] or "unknown stack", row["workload"] or "", row["property"])
+        found.setdefault(key, Counter())[row["outcome"]] += row["run_count"]
+    return found
+
+
+def verdicts_markup(contents: Contents) -> Markup:
+    counts = counted(contents)
+    properties = _in_order({property_ for _, _, property_ in counts})
+    by_stack: dict[tuple[str, ...], dict[str, Counter[str]]] = {}
+    by_workload: dict[tuple[str, ...], dict[str, Counter[str]]] = {}
+    for (stack, workload, property_), outcomes in counts.items():
+        for group, key in ((by_stack, (stack,)), (by_workload, (stack, workload))):
+            group.setdefault(key, {}).setdefault(property_, Counter()).update(outcomes)
+    parts = [
+        element(
+            "p",
+            "A number alone counts runs in which the property holds. ",
+            element("span", "✗", class_="violated"),
+            " counts runs that violate it, ",
+            element("span", "?", class_="unknown"),
+            " runs that were cut short before it could be decided. "
+            "An empty cell was not checked: the stack does not promise it.",
+            class_="small",
+        ),
+        _counts_table("Runs by stack and property", ["stack"], properties, by_stack),
+    ]
+    if len(by_workload) > len(by_stack):
+        detailed = _counts_table(
+            "Runs by stack, workload and property", ["stack", "workload"], properties, by_workload
+        )
+        parts.append(element("details", element("summary", "By workload"), detailed))
+    return join([*parts, _listed(contents)])
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    known = list(PROPERTIES)
+    return sorted(names, key=lambda n: (known.index(n) if n in known else len(known), n))
+
+
+def _counts_table(
+    caption: str,
+    keys: Sequence[str],
+    properties: Sequence[str],
+    groups: dict[tuple[str, ...], dict[str, Counter[str]]],
+) -> Markup:
+    columns = [*(Column(key, "nowrap") for key in keys), *(Column(p, "number") for p in properties)]
+
+    def worst_first(key: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
+        together = sum(groups[key].values(), Counter[str]())
+        return -together[VIOLATED], -together[UNKNOWN], key
+
+    rows = [
+        [*key, *(_count(groups[key].get(property_)) for property_ in properties)]
+        for key in sorted(groups, key=worst_first)
+    ]
+    return table(caption, columns, rows, headings=len(keys))
+
+
+def _count(outcomes: Counter[str] | None) -> Cell:
+    if not outcomes:
+        return Cell("", -1)
+    runs = sum(outcomes.values())
+    bad, unsure = outcomes[VIOLATED], outcomes[UNKNOWN]
+    if bad:
+        return Cell(f"✗ {bad} of {runs}", 2e9 + bad, VIOLATED)
+    if unsure:
+        return Cell(f"? {unsure} of {runs}", 1e9 + unsure, UNKNOWN)
+    return Cell(f"{runs}", runs, HOLDS)
+
+
+def _listed(contents: Contents) -> Markup:
+    """Every verdict that is not `holds`, worst first."""
+    verdicts = contents.verdicts
+    wrong = verdicts.filter(pc.not_equal(verdicts["outcome"], HOLDS))
+    if wrong.num_rows == 0:
+        return Markup()
+    wrong = wrong.append_column(
+        "rank", pc.if_else(pc.equal(wrong["outcome"], VIOLATED), pa.scalar(0), pa.scalar(1))
+    ).sort_by([("rank", "ascending"), ("run", "ascending"), ("property", "ascending")])
+    rows = wrong.slice(0, MOST_LISTED).to_pylist()
+    more = wrong.num_rows - len(rows)
+    caption = "Verdicts that are violated or unknown"
+    if more:
+        caption += f": the first {len(rows)}, and {more} more in tables/verdicts"
+    columns = [
+        Column("run", "name"),
+        Column("property", "nowrap"),
+        Column("outcome"),
+        Column("violations", "number"),
+    ]
+    body = [
+        [
+            row["run"],
+            row["property"],
+            Cell(row["outcome"], kind=VIOLATED if row["outcome"] == VIOLATED else UNKNOWN),
+            Cell(row["violations"], row["violations"]),
+        ]
+        for row in rows
+    ]
+    summary = f"Verdicts that are violated or unknown: {wrong.num_rows}"
+    return element("details", element("summary", summary), table(caption, columns, body))

@@ -1,0 +1,85 @@
+"""Writing the report of a directory, after computing its tables where there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flexgroup.core.errors import UsageError
+from flexgroup.report.contents import has_tables, read_contents, traces_below
+from flexgroup.report.page import GENERATOR, page
+from flexgroup.report.verdicts import HOLDS, UNKNOWN, VIOLATED, totals
+
+NAME = "report.html"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A page, and what it says in short."""
+
+    path: Path
+    runs: int
+    outcomes: dict[str, int]
+    """How many verdicts hold, are violated, are unknown."""
+
+
+def write_report(directory: Path) -> Path:
+    """Write `report.html` into the directory of an experiment or of a trace set; its path."""
+    return write_page(directory, directory / NAME).path
+
+
+def write_page(
+    directory: Path, target: Path, master: str | None = None, force: bool = False
+) -> Written:
+    """The same, to any file, with Spark on this master if the tables have to be computed."""
+    if not directory.is_dir():
+        raise UsageError(
+            f"'{directory}' is not a directory; give that of an experiment or of a trace set"
+        )
+    _refuse_to_replace(target, force)
+    if not has_tables(directory):
+        _compute(directory, master)
+    contents = read_contents(directory)
+    written = page(contents)
+    draft = target.with_name(f"_{target.name}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(written, encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write '{target}': {error.strerror}; choose another place with --out"
+        ) from None
+    counted = totals(contents)
+    outcomes = {name: counted[name] for name in (HOLDS, VIOLATED, UNKNOWN)}
+    return Written(target, contents.runs.num_rows, outcomes)
+
+
+def _refuse_to_replace(target: Path, force: bool) -> None:
+    """A page of ours is as old as its tables and may go; another file is somebody's work."""
+    if force or not target.exists():
+        return
+    try:
+        with target.open(encoding="utf-8", errors="replace") as file:
+            ours = GENERATOR in file.read(1000)
+    except OSError:
+        ours = False
+    if not ours:
+        raise UsageError(
+            f"'{target}' exists and is not a report; choose another file with --out, "
+            "or replace it with --force"
+        )
+
+
+def _compute(directory: Path, master: str | None) -> None:
+    traces = traces_below(directory)
+    if traces is None:
+        raise UsageError(
+            f"'{directory}' holds neither tables (tables/verdicts) nor traces (runs, events); give "
+            "the directory of an experiment, or record a run with: "
+            f"flexgroup simulate --protocol skeen --out {directory}"
+        )
+    from flexgroup.pipeline.session import start
+    from flexgroup.report.compute import compute_tables
+
+    compute_tables(start(master, "flexgroup report").spark, traces, directory / "tables")

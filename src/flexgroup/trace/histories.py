@@ -1,0 +1,97 @@
+"""Writing a history in memory into a trace set: for runs that were made up or taken apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.trace import schema
+from flexgroup.trace.history import History, Ints, Packets, Views
+from flexgroup.trace.writer import as_json, prepare_trace_set, run_file, write_run
+
+
+def write_history(
+    directory: Path, history: History, stack: str, clients: int = 0, force: bool = False
+) -> None:
+    """Write what a history holds as a run of its own."""
+    prepare_trace_set(directory, history.run, force)
+    multicasts, deliveries = history.multicasts, history.deliveries
+    lists = pa.ListArray.from_arrays(
+        multicasts.offsets.astype(np.int32), multicasts.targets.astype(np.int32)
+    )
+    columns: dict[str, dict[str, Any]] = {
+        schema.MULTICAST: {**_events(multicasts), **_message(multicasts.message)}
+        | {"destinations": lists},
+        schema.DELIVER: {**_events(deliveries), **_message(deliveries.message)},
+        schema.SEND: _packets(history.sends),
+        schema.RECEIVE: _packets(history.receives),
+        schema.CRASH: _events(history.crashes),
+        schema.RECOVER: _events(history.recoveries),
+        schema.VIEW: {**_events(history.views), "detail": _views(history.views)},
+    }
+    for kind, present in columns.items():
+        _write(directory, history.run, kind, present)
+    write_run(
+        directory,
+        history.run,
+        {
+            "world": "made up",
+            "stack": stack,
+            "options": "{}",
+            "processes": history.processes,
+            "clients": clients,
+            "outcome": schema.COMPLETE if history.complete else schema.CUT,
+            "software": "flexgroup",
+        },
+    )
+
+
+def _events(rows: object) -> dict[str, Any]:
+    return {name: getattr(rows, name) for name in ("process", "step", "time")}
+
+
+def _message(message: Ints) -> dict[str, Any]:
+    none = message == NO_MESSAGE
+    return {
+        "origin": pa.array((message & ORIGIN_MASK).astype(np.int32), mask=none),
+        "seq": pa.array(message >> ORIGIN_BITS, mask=none),
+    }
+
+
+def _packets(packets: Packets) -> dict[str, Any]:
+    names = [packets.packet[code] for code in packets.packet_code.tolist()]
+    columns = {**_events(packets), **_message(packets.message)}
+    return {**columns, "peer": packets.peer, "packet": pa.array(names, pa.string())}
+
+
+def _views(views: Views) -> pa.Array:
+    installed = [views.distinct[code] for code in views.view.tolist()]
+    details = [
+        as_json({"number": view.number, "members": list(view.members)}) for view in installed
+    ]
+    return pa.array(details, pa.string())
+
+
+def _write(directory: Path, run: str, kind: str, columns: dict[str, Any]) -> None:
+    count = len(columns["process"])
+    if count == 0:
+        return
+    arrays = []
+    for field in schema.EVENT_COLUMNS:
+        if field.name == "run":
+            arrays.append(pa.array([run] * count))
+        elif field.name in columns:
+            arrays.append(pa.array(columns[field.name]).cast(field.type))
+        else:
+            arrays.append(pa.nulls(count, field.type))
+    folder = directory / "events" / f"event={kind}"
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_arrays(arrays, schema=schema.EVENT_COLUMNS)
+    draft = folder / f"_{run_file(run)}"
+    pq.write_table(table, draft, compression="snappy", store_schema=False)
+    draft.replace(folder / run_file(run))

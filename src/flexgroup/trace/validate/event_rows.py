@@ -1,0 +1,204 @@
+"""Rows of events against what the schema says of them, one batch after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.trace import schema
+from flexgroup.trace.history import Ints
+from flexgroup.trace.validate.integers import Flags, IntegerSet
+from flexgroup.trace.validate.problems import Place, rows
+from flexgroup.trace.validate.run_files import Described
+from flexgroup.trace.views import parse_view
+
+NATURAL = (
+    "process", "step", "origin", "seq", "peer", "depth",
+    "header_bytes", "payload_bytes", "sent", "queued",
+)  # fmt: skip
+"""Columns whose numbers are never negative."""
+
+LARGEST = {"origin": ORIGIN_MASK, "seq": (1 << (63 - ORIGIN_BITS)) - 1}
+"""A message's identity is packed into one integer."""
+
+
+@dataclass
+class RunSeen:
+    """What was seen of one run so far."""
+
+    described: Described | None
+    steps: dict[int, IntegerSet] = field(default_factory=dict)
+    sends: dict[int, IntegerSet] = field(default_factory=dict)
+    multicasts: dict[int, IntegerSet] = field(default_factory=dict)
+    latest: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """By kind and process, the last step and its time."""
+    unread: bool = False
+    """Whether rows could not be read: then what is missing proves nothing."""
+
+
+def check_cells(place: Place, kind: str, batch: pa.RecordBatch) -> Flags:
+    """Each cell on its own; which rows say of which event they tell."""
+    sound = np.ones(batch.num_rows, dtype=np.bool_)
+    for name in schema.required_columns(kind):
+        column = batch.column(name)
+        if column.null_count:
+            place.error(f"column '{name}' is empty in {rows(column.null_count)}")
+            if not schema.EVENT_COLUMNS.field(name).nullable:
+                sound &= column.is_valid().to_numpy(zero_copy_only=False)
+    for name in NATURAL:
+        if name not in batch.schema.names:
+            continue
+        column = batch.column(name)
+        low, high = (value.as_py() for value in pc.min_max(column).values())
+        if low is not None and low < 0:
+            negative = pc.less(column, 0).fill_null(False)
+            number = pc.sum(negative).as_py()
+            place.error(f"column '{name}' is negative in {rows(number)}, the least is {low}")
+            if not schema.EVENT_COLUMNS.field(name).nullable:
+                sound &= ~negative.to_numpy(zero_copy_only=False)
+        if high is not None and high > LARGEST.get(name, high):
+            place.error(f"column '{name}' goes up to {high}, at most {LARGEST[name]} is possible")
+    if kind == schema.MULTICAST:
+        _check_destinations(place, batch.column("destinations"))
+    if kind == schema.VIEW:
+        for text in batch.column("detail").unique().to_pylist():
+            try:
+                parse_view(text)
+            except UsageError as error:
+                place.error(str(error))
+    return sound
+
+
+def _check_destinations(place: Place, lists: pa.Array) -> None:
+    lengths = lists.value_lengths()
+    empty = pc.sum(pc.equal(lengths, 0)).as_py() or 0
+    if empty:
+        place.error(f"{rows(empty)} without a destination")
+    targets = lists.flatten()
+    if targets.null_count:
+        place.error(f"'destinations' has {targets.null_count} empty entries")
+    owner = lists.value_parent_indices().to_numpy(zero_copy_only=False)
+    target = targets.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if len(target) == 0:
+        return
+    if targets.null_count == 0 and target.min() < 0:
+        place.error(f"'destinations' has {np.count_nonzero(target < 0)} negative entries")
+    order = np.lexsort((target, owner))
+    again = (owner[order][1:] == owner[order][:-1]) & (target[order][1:] == target[order][:-1])
+    if again.any():
+        number = len(np.unique(owner[order][1:][again]))
+        place.error(f"{rows(number)} with a destination twice")
+
+
+def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) -> None:
+    """The rows of one run against what was seen of it before."""
+    process, step = _ints(batch, "process"), _ints(batch, "step")
+    if seen.described is not None:
+        _check_numbers(place, kind, seen.described, process, batch)
+    for number, chosen in _by(process):
+        chosen = chosen[np.argsort(step[chosen], kind="stable")]
+        own, time = step[chosen], _ints(batch, "time")[chosen]
+        repeated = seen.steps.setdefault(number, IntegerSet()).add(own)
+        if repeated.any():
+            place.error(
+                f"process {number} has {_times(repeated)} a step that it had before, "
+                f"step {own[repeated][0]} the first"
+            )
+        _check_times(place, seen, (kind, number), own, time)
+        if kind == schema.SEND:
+            seen.sends.setdefault(number, IntegerSet()).add(own)
+    if kind == schema.MULTICAST:
+        _check_multicasts(place, seen, process, batch)
+    if kind == schema.RECEIVE and seen.sends and not seen.unread and "sent" in batch.schema.names:
+        _check_receives(place, seen, batch)
+
+
+def _check_numbers(
+    place: Place, kind: str, run: Described, process: Ints, batch: pa.RecordBatch
+) -> None:
+    known = run.processes + run.clients
+    if process.max() >= known:
+        place.warning(
+            f"process {process.max()}, and `runs` tells of {run.processes} processes and "
+            f"{run.clients} clients, numbered to {known - 1}"
+        )
+    if kind == schema.MULTICAST:
+        largest = pc.max(batch.column("destinations").flatten()).as_py()
+        if largest is not None and largest >= run.processes:
+            place.warning(
+                f"destination {largest}, and processes are numbered to {run.processes - 1}"
+            )
+
+
+def _check_times(
+    place: Place, seen: RunSeen, whose: tuple[str, int], step: Ints, time: Ints
+) -> None:
+    """Only among rows of one kind: the order of steps is what counts, so this is a hint."""
+    before = seen.latest.get(whose)
+    if before is not None and before[0] < step[0]:
+        step, time = np.append(before[0], step), np.append(before[1], time)
+    back = np.flatnonzero(time[1:] < time[:-1])
+    if len(back):
+        place.warning(
+            f"the time of process {whose[1]} goes back {_times(back)}, first between its steps "
+            f"{step[back[0]]} and {step[back[0] + 1]}; orders go by steps"
+        )
+    seen.latest[whose] = (int(step[-1]), int(time[-1]))
+
+
+def _check_multicasts(place: Place, seen: RunSeen, process: Ints, batch: pa.RecordBatch) -> None:
+    origin, seq = _ints(batch, "origin"), _ints(batch, "seq")
+    told = (origin >= 0) & (seq >= 0)
+    process, origin, seq = process[told], origin[told], seq[told]
+    strange = np.flatnonzero(origin != process)
+    if len(strange):
+        place.warning(
+            f"{rows(len(strange))} of a message whose origin is another process: process "
+            f"{process[strange[0]]} multicast {origin[strange[0]]}.{seq[strange[0]]}"
+        )
+    for number, chosen in _by(origin):
+        own = np.sort(seq[chosen])
+        repeated = seen.multicasts.setdefault(number, IntegerSet()).add(own)
+        if repeated.any():
+            place.error(
+                f"{rows(int(np.count_nonzero(repeated)))} of a message that was multicast before, "
+                f"{number}.{own[repeated][0]} the first"
+            )
+
+
+def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
+    told = batch.filter(pc.and_(batch.column("peer").is_valid(), batch.column("sent").is_valid()))
+    peer, sent = _ints(told, "peer"), _ints(told, "sent")
+    nothing = IntegerSet()
+    for number, chosen in _by(peer):
+        wrong = ~seen.sends.get(number, nothing).holds(sent[chosen])
+        if wrong.any():
+            place.error(
+                f"{rows(int(np.count_nonzero(wrong)))} of packets that process {number} did not "
+                f"send: it sent nothing at step {sent[chosen][wrong][0]}"
+            )
+
+
+def _by(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each key, and the rows that have it."""
+    order = np.argsort(keys, kind="stable")
+    if len(order):
+        for part in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+            yield int(keys[part[0]]), part
+
+
+def _times(which: Flags | Ints) -> str:
+    number = int(np.count_nonzero(which)) if which.dtype == np.bool_ else len(which)
+    return "once" if number == 1 else f"{number} times"
+
+
+def _ints(batch: pa.RecordBatch, name: str) -> Ints:
+    column = batch.column(name).fill_null(-1)
+    numbers: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers

@@ -1,0 +1,182 @@
+"""The validator: every file of a trace set, every row group, everything that is wrong.
+
+Files are read batch by batch. Of each run it remembers which steps, sends and multicasts it has
+seen, a bit each. Where every run has files of its own it is forgotten when these are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from flexgroup.core.errors import UsageError
+from flexgroup.trace import schema
+from flexgroup.trace.reader import TEXTS, parquet_files
+from flexgroup.trace.validate.columns import column_problems
+from flexgroup.trace.validate.event_rows import RunSeen, check_cells, check_rows
+from flexgroup.trace.validate.problems import Findings, Place
+from flexgroup.trace.validate.run_files import Described, described_runs
+
+BATCH = 1 << 16
+
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+
+# Sends come first, because receives refer to them.
+ORDER = (schema.SEND, schema.RECEIVE, *schema.KINDS)
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class EventFile:
+    kind: str
+    path: Path
+    name: str
+    """Relative to the trace set."""
+
+    @property
+    def run(self) -> str:
+        return self.path.name.removesuffix(".parquet")
+
+
+def validate(directory: Path, progress: Progress = lambda share: None) -> Findings:
+    """Everything that is wrong with a trace set, and everything that is strange."""
+    if not directory.is_dir():
+        raise UsageError(f"'{directory}' is not a directory; give the directory of a trace set")
+    findings = Findings()
+    described = described_runs(directory, findings)
+    files = list(_event_files(directory, findings))
+    _Validator(findings, described, files).run(progress)
+    return findings
+
+
+def _event_files(directory: Path, findings: Findings) -> Iterator[EventFile]:
+    known = {f"event={kind}": kind for kind in ORDER}
+    folder = directory / "events"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        name = f"events/{path.name}"
+        if path.name in known or path.name[0] in "_.":
+            continue
+        if path.name.startswith("event=") and parquet_files(path):
+            kinds = ", ".join(schema.KINDS)
+            Place(findings, name).error(f"there are no such events; the kinds are: {kinds}")
+        else:
+            Place(findings, name).warning("is not part of a trace set, and nobody reads it")
+    for name, kind in known.items():
+        for path in parquet_files(folder / name):
+            yield EventFile(kind, path, f"events/{name}/{path.name}")
+
+
+class _Validator:
+    """Goes through the files of events, with what it remembers of each run."""
+
+    def __init__(
+        self, findings: Findings, described: dict[str, Described], files: list[EventFile]
+    ) -> None:
+        self.findings = findings
+        self.described = described
+        self.own = {(file.kind, file.run) for file in files if file.run in described}
+        all_own = all(file.run in described for file in files)
+        # One run after the other if each has its own files; else any file may hold any run.
+        self.files = sorted(files, key=lambda file: file.run) if all_own else files
+        self.one_by_one = all_own
+        self.seen: dict[str, RunSeen] = {}
+
+    def run(self, progress: Progress) -> None:
+        for number, file in enumerate(self.files):
+            if self.one_by_one and number and file.run != self.files[number - 1].run:
+                self._finish(self.files[number - 1].run)
+            self.findings.files += 1
+            self._check_file(file)
+            progress((number + 1) / len(self.files))
+        for run in list(self.seen):
+            self._finish(run)
+
+    def _seen_of(self, run: str) -> RunSeen:
+        return self.seen.setdefault(run, RunSeen(self.described.get(run)))
+
+    def _check_file(self, file: EventFile) -> None:
+        place = Place(self.findings, file.name)
+        try:
+            with pq.ParquetFile(
+                file.path,
+                read_dictionary=TEXTS,
+                buffer_size=1 << 16,
+                page_checksum_verification=True,
+            ) as parquet:
+                required = schema.required_columns(file.kind)
+                wrong = column_problems(parquet.schema_arrow, schema.EVENT_COLUMNS, required)
+                for problem in wrong:
+                    place.error(problem.reason)
+                if wrong:
+                    self._seen_of(file.run).unread = True
+                else:
+                    self._check_groups(file, parquet)
+        except UNREADABLE as error:
+            place.error(f"cannot be read as Parquet: {str(error).splitlines()[0]}")
+            self._seen_of(file.run).unread = True
+
+    def _check_groups(self, file: EventFile, parquet: pq.ParquetFile) -> None:
+        present = set(parquet.schema_arrow.names)
+        names = [name for name in schema.EVENT_COLUMNS.names if name in present]
+        runs: set[str] = set()
+        for group in range(parquet.num_row_groups):
+            place = Place(self.findings, file.name, group)
+            try:
+                for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=names):
+                    batch.validate(full=True)
+                    self.findings.rows += batch.num_rows
+                    sound = check_cells(place, file.kind, batch)
+                    for run, rows in _by_run(batch.filter(pa.array(sound))):
+                        if run not in runs:
+                            runs.add(run)
+                            self._check_whose(place, file, run)
+                        check_rows(place, file.kind, self._seen_of(run), rows)
+            except UNREADABLE as error:
+                place.error(f"cannot be read: {str(error).splitlines()[0]}")
+                self._seen_of(file.run).unread = True
+
+    def _check_whose(self, place: Place, file: EventFile, run: str) -> None:
+        if run not in self.described:
+            place.warning(
+                f"has events of run '{run}', which `runs` does not tell of: it is still being "
+                "written, or its writer was killed, and readers leave it out"
+            )
+        if file.run in self.described and file.run != run:
+            place.error(f"has events of run '{run}', and the name of run '{file.run}'")
+        elif file.run != run and (file.kind, run) in self.own:
+            place.error(
+                f"has events of run '{run}', which has a file of its own, '{run}.parquet': "
+                "two runs with the same name are mixed"
+            )
+
+    def _finish(self, run: str) -> None:
+        """All of a run was seen: are steps missing?"""
+        seen = self.seen.pop(run, None)
+        if seen is None or seen.unread or seen.described is None:
+            return
+        gaps = [
+            (process, missing)
+            for process, steps in sorted(seen.steps.items())
+            if (missing := steps.first_missing()) is not None
+        ]
+        if gaps:
+            process, missing = gaps[0]
+            Place(self.findings, f"run '{run}'").warning(
+                f"steps are missing at {len(gaps)} of {len(seen.steps)} processes, first step "
+                f"{missing} of process {process}; checks do without, replay does not"
+            )
+
+
+def _by_run(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    runs = batch.column("run").unique().to_pylist()
+    for run in runs:
+        chosen = batch
+        if len(runs) > 1:
+            chosen = batch.filter(pc.equal(batch.column("run").cast(pa.string()), run))
+        yield run, chosen

@@ -1,0 +1,126 @@
+"""Every small system: all multisets of destination sets, each explored whole."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import Any
+
+from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.outcome import Outcome
+from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.scope import Destinations, Scope, from_clients
+
+LEAST = 2
+"""Destinations of a message: one to a single process orders nothing."""
+
+
+def destination_sets(processes: int) -> list[Destinations]:
+    return [
+        tuple(process for process in range(processes) if mask >> process & 1)
+        for mask in range(1 << processes)
+        if mask.bit_count() >= LEAST
+    ]
+
+
+def systems(processes: int, messages: int, fifo: bool = True) -> Iterator[Scope]:
+    """Each message from a client of its own; which client sends which does not matter."""
+    for chosen in combinations_with_replacement(destination_sets(processes), messages):
+        yield from_clients(processes, *chosen, fifo=fifo)
+
+
+@dataclass
+class Tally:
+    """All systems of one size."""
+
+    stack: str
+    processes: int
+    messages: int
+    systems: int = 0
+    states: int = 0
+    transitions: int = 0
+    most_states: int = 0
+    largest: str = ""
+    violating: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    """For each property, in how many systems some schedule breaks it."""
+    examples: dict[str, Scope] = field(default_factory=dict)
+    """For each such property, the first of these systems."""
+    not_exhausted: int = 0
+    seconds: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.systems += 1
+        self.states += outcome.states
+        self.transitions += outcome.transitions
+        if outcome.states > self.most_states:
+            self.most_states = outcome.states
+            self.largest = outcome.scope.described()
+        self.violating += bool(outcome.violations)
+        self.not_exhausted += not outcome.exhausted
+        for name in sorted(outcome.broken):
+            self.broken[name] += 1
+            self.examples.setdefault(name, outcome.scope)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "stack": self.stack,
+            "processes": self.processes,
+            "messages": self.messages,
+            "systems": self.systems,
+            "states": self.states,
+            "transitions": self.transitions,
+            "most_states": self.most_states,
+            "violating": self.violating,
+            "broken": dict(self.broken),
+            "examples": {
+                name: [cast.destinations for cast in scope.casts]
+                for name, scope in self.examples.items()
+            },
+            "not_exhausted": self.not_exhausted,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def tally(
+    plan: StackPlan,
+    processes: int,
+    messages: int,
+    fifo: bool = True,
+    manner: Manner | None = None,
+    workers: int = 1,
+    report: Callable[[Tally], None] = lambda so_far: None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Tally:
+    """Explore them all; every property that can be broken is found in every system."""
+    began = time.monotonic()
+    result = Tally(plan.name, processes, messages)
+    todo = ((plan, scope, manner or Manner()) for scope in systems(processes, messages, fifo))
+    for outcome in _outcomes(todo, workers):
+        result.add(outcome)
+        result.seconds = time.monotonic() - began
+        report(result)
+        if interrupted():
+            result.not_exhausted += 1
+            break
+    return result
+
+
+def _outcomes(todo: Iterator[tuple[StackPlan, Scope, Manner]], workers: int) -> Iterator[Outcome]:
+    methods = multiprocessing.get_all_start_methods()
+    if workers == 1 or "fork" not in methods:
+        yield from map(_explore, todo)
+        return
+    context: Any = multiprocessing.get_context("fork")
+    with context.Pool(workers) as pool:
+        yield from pool.imap(_explore, todo, chunksize=16)
+
+
+def _explore(system: tuple[StackPlan, Scope, Manner]) -> Outcome:
+    plan, scope, manner = system
+    return explore(plan, scope, manner, keep_going=True)

@@ -1,0 +1,232 @@
+"""Which promises a state breaks.
+
+*Safety* properties are judged wherever something was delivered; none of them can be mended by
+going on, so a violation is still there when the run ends. *Completion* properties are judged
+where nothing can happen any more. The names are those of `flexgroup.properties`, which
+judges recorded runs; here a state is judged by the histories of its few processes, many
+thousands of times a second.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.message import MessageId, origin_of, seq_of
+from flexgroup.worlds.explorer.machine import is_cast, message_in, place_in
+
+INTEGRITY: Final = "integrity"
+CONDUCT: Final = "conduct"
+ACYCLIC: Final = "acyclic order"
+PREFIX: Final = "prefix order"
+FIFO: Final = "fifo order"
+CAUSAL: Final = "causal order"
+VALIDITY: Final = "validity"
+AGREEMENT: Final = "agreement"
+UNIFORM: Final = "uniform agreement"
+
+SAFETY: Final = (ACYCLIC, PREFIX, FIFO, CAUSAL)
+COMPLETION: Final = (VALIDITY, AGREEMENT, UNIFORM)
+ALWAYS: Final = (INTEGRITY, CONDUCT)
+"""Conduct: no process refuses what another sent, and no handler fails."""
+
+Histories = list[tuple[int, ...]]
+Destinations = tuple[int, ...]
+
+
+def acyclic(orders: list[list[MessageId]]) -> bool:
+    """A message that is first wherever it occurs is taken away, until none is left."""
+    holders: dict[MessageId, int] = {}
+    for order in orders:
+        for m in order:
+            holders[m] = holders.get(m, 0) + 1
+    places = [0] * len(orders)
+    left = sum([len(order) for order in orders])
+    while left:
+        heads: dict[MessageId, int] = {}
+        for process, order in enumerate(orders):
+            if places[process] < len(order):
+                m = order[places[process]]
+                heads[m] = heads.get(m, 0) + 1
+        removed = 0
+        for process, order in enumerate(orders):
+            if places[process] < len(order):
+                m = order[places[process]]
+                if heads[m] == holders[m]:
+                    places[process] += 1
+                    removed += 1
+        if not removed:
+            return False
+        left -= removed
+    return True
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Watch:
+    """A property of the caller's own, told the histories of all members of a state.
+
+    It must be stable: once broken, broken in every state that follows.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def broken(self, delivered: list[list[MessageId]]) -> bool:
+        raise NotImplementedError
+
+
+@final
+class Judge:
+    """Judges states by the properties it was given; remembers what it has judged."""
+
+    def __init__(
+        self,
+        properties: list[str],
+        destinations: list[Destinations],
+        known: dict[MessageId, int],
+        watches: list[Watch],
+    ) -> None:
+        for name in properties:
+            if name not in SAFETY and name not in COMPLETION and name not in ALWAYS:
+                names = ", ".join([*ALWAYS, *SAFETY, *COMPLETION])
+                raise UsageError(f"the explorer knows no property '{name}'; it knows: {names}")
+        self.properties = properties
+        self.watches = watches
+        self._destinations = destinations
+        self._known = known
+        """The place, in the scope, of messages that are cast from the start."""
+        self._judged: dict[tuple[int, ...], list[str]] = {}
+
+    def safety(self, key: tuple[int, ...], histories: Histories) -> list[str]:
+        """The safety properties that these histories break; `key` numbers them."""
+        found = self._judged.get(key)
+        if found is None:
+            found = self._judged[key] = self._safety(histories)
+        return found
+
+    def _safety(self, histories: Histories) -> list[str]:
+        broken: list[str] = []
+        delivered = [_delivered(history) for history in histories]
+        for name in self.properties:
+            if name == ACYCLIC:
+                if not acyclic(delivered):
+                    broken.append(name)
+            elif name == PREFIX:
+                if not self._prefix(delivered, self.messages(histories)):
+                    broken.append(name)
+            elif name == FIFO:
+                if not self._ordered(delivered, histories, causal=False):
+                    broken.append(name)
+            elif name == CAUSAL and not self._ordered(delivered, histories, causal=True):
+                broken.append(name)
+        for watch in self.watches:
+            if watch.broken(delivered):
+                broken.append(watch.name)
+        return broken
+
+    def messages(self, histories: Histories) -> dict[MessageId, Destinations]:
+        """Every message that was cast, with its destinations."""
+        found = {m: self._destinations[place] for m, place in self._known.items()}
+        for history in histories:
+            for entry in history:
+                if is_cast(entry):
+                    found[message_in(entry)] = self._destinations[place_in(entry)]
+        return found
+
+    def completion(self, histories: Histories, crashed: list[bool]) -> list[str]:
+        """The completion properties that are broken if nothing happens after this."""
+        messages = self.messages(histories)
+        had: set[tuple[int, MessageId]] = set()
+        at_correct: set[MessageId] = set()
+        anywhere: set[MessageId] = set()
+        for process, history in enumerate(histories):
+            for m in _delivered(history):
+                had.add((process, m))
+                anywhere.add(m)
+                if not crashed[process]:
+                    at_correct.add(m)
+        broken: set[str] = set()
+        for m in sorted(messages):
+            origin = origin_of(m)
+            for process in messages[m]:
+                if crashed[process] or (process, m) in had:
+                    continue
+                if origin >= len(crashed) or not crashed[origin]:
+                    broken.add(VALIDITY)
+                if m in at_correct:
+                    broken.add(AGREEMENT)
+                if m in anywhere:
+                    broken.add(UNIFORM)
+        return [name for name in self.properties if name in broken]
+
+    def _prefix(
+        self, delivered: list[list[MessageId]], messages: dict[MessageId, Destinations]
+    ) -> bool:
+        for p in range(len(delivered)):
+            for q in range(p):
+                one = [m for m in delivered[p] if q in messages.get(m, ())]
+                other = [m for m in delivered[q] if p in messages.get(m, ())]
+                if one[: len(other)] != other[: len(one)]:
+                    return False
+        return True
+
+    def _ordered(
+        self, delivered: list[list[MessageId]], histories: Histories, causal: bool
+    ) -> bool:
+        """Nothing is delivered before something that went before it and is for the same."""
+        messages = self.messages(histories)
+        before = _happened_before(histories, messages) if causal else _sent_before(messages)
+        for process, order in enumerate(delivered):
+            had: set[MessageId] = set()
+            for m in order:
+                for earlier in before.get(m, []):
+                    if process in messages[earlier] and earlier not in had:
+                        return False
+                had.add(m)
+        return True
+
+
+def _delivered(history: tuple[int, ...]) -> list[MessageId]:
+    return [message_in(entry) for entry in history if not is_cast(entry)]
+
+
+def _sent_before(messages: dict[MessageId, Destinations]) -> dict[MessageId, list[MessageId]]:
+    return {
+        m: [
+            other
+            for other in messages
+            if origin_of(other) == origin_of(m) and seq_of(other) < seq_of(m)
+        ]
+        for m in messages
+    }
+
+
+def _happened_before(
+    histories: Histories, messages: dict[MessageId, Destinations]
+) -> dict[MessageId, list[MessageId]]:
+    """What a process had cast or delivered when it cast m, and what went before that."""
+    before: dict[MessageId, set[MessageId]] = {m: set() for m in messages}
+    for history in histories:
+        known: list[MessageId] = []
+        for entry in history:
+            m = message_in(entry)
+            if m not in before:
+                continue
+            if is_cast(entry):
+                before[m].update(known)
+            known.append(m)
+    for m, others in _sent_before(messages).items():
+        before[m].update(others)
+    changed = True
+    while changed:
+        changed = False
+        for earlier in before.values():
+            more: set[MessageId] = set()
+            for m in earlier:
+                more |= before[m]
+            if not more <= earlier:
+                earlier |= more
+                changed = True
+    return {m: sorted(earlier) for m, earlier in before.items()}

@@ -1,0 +1,91 @@
+"""What a search handles besides states: moves, budgets for faults, findings and parcels."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final, final
+
+from librt.vecs import vec
+from mypy_extensions import i32, i64
+
+from flexgroup.worlds.explorer.machine import short
+from flexgroup.worlds.explorer.visited import Visited
+
+# What a move is: an event at a process, or something that the world does to a packet.
+HAPPENS: Final = 0
+IS_LOST: Final = 1
+IS_DOUBLED: Final = 2
+
+# Positions in `Bounds.as_tuple()`.
+CRASHES: Final = 0
+SUSPICIONS: Final = 1
+LOSSES: Final = 2
+DUPLICATES: Final = 3
+TIMERS: Final = 4
+
+
+@final
+class Budgets:
+    """What the world may still do, as numbered values; number 0 is the whole of it."""
+
+    def __init__(self, whole: tuple[int, ...]) -> None:
+        self.left: list[tuple[int, ...]] = []
+        self.fingerprints: list[int] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._of_fingerprint: dict[int, int] = {}
+        self.number(whole)
+
+    def number(self, left: tuple[int, ...]) -> int:
+        found = self._numbers.get(left, -1)
+        if found < 0:
+            found = self._numbers[left] = len(self.left)
+            self.left.append(left)
+            text = ",".join([str(count) for count in left])
+            mark = short(blake2b(text.encode(), person=b"budget").digest())
+            self.fingerprints.append(mark)
+            self._of_fingerprint[mark] = found
+        return found
+
+    def of_fingerprint(self, mark: int) -> int:
+        return self._of_fingerprint[mark]
+
+    def less(self, number: int, what: int) -> int:
+        left = list(self.left[number])
+        left[what] -= 1
+        return self.number(tuple(left))
+
+
+@final
+class Move:
+    """A move out of a state, and the state it leads to."""
+
+    __slots__ = ("actor", "after", "event", "kind")
+
+    def __init__(self, kind: int, actor: int, event: int, after: list[int]) -> None:
+        self.kind = kind
+        self.actor = actor
+        self.event = event
+        self.after = after
+
+
+@final
+class Finding:
+    """A property that does not hold in a state."""
+
+    __slots__ = ("level", "mark", "property")
+
+    def __init__(self, name: str, mark: int, level: int) -> None:
+        self.property = name
+        self.mark = mark
+        self.level = level
+
+
+@final
+class Parcel:
+    """States on their way to the worker that owns them, with their parents' fingerprints."""
+
+    def __init__(self) -> None:
+        self.states = vec[i32]()
+        self.marks = vec[i64]()
+        self.parents = vec[i64]()
+        self.sent = Visited()

@@ -1,0 +1,144 @@
+"""Partial-order reduction: in most states it is enough to let one process move.
+
+Steps of different processes commute. All moves of one process p are a *persistent set* if
+nobody else, moving without p, can bring p a packet that could arrive before those that can
+arrive now; whatever else happens can then as well happen after p's move.
+
+Who can bring whom what is not declared by protocols; it is learnt. Every step that is computed
+adds to a relation between sorts of events (`Machine.leads`), and a search that ends with the
+relation it began with was right to use it: docs/explorer.md has the proof. A search that
+learnt something new is made again.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.vecs import vec
+from mypy_extensions import i32
+
+from flexgroup.worlds.explorer.inboxes import Inboxes
+from flexgroup.worlds.explorer.machine import Machine
+
+ALL: Final = -1
+
+
+@final
+class Reduction:
+    """Chooses the process that moves in a state."""
+
+    def __init__(self, machine: Machine, inboxes: Inboxes, actors: int) -> None:
+        self._machine = machine
+        self._inboxes = inboxes
+        self._actors = actors
+        self._growth = -1
+        self._addressed: list[int] = []
+        """For each process, as bits, the sorts of events that happen there."""
+        self._queued: dict[tuple[int, int], int] = {}
+        """For a channel, the sorts of events that come through it."""
+        self._reach: list[dict[int, int]] = []
+        self._from_inbox: list[dict[int, int]] = []
+        self._from_local: list[dict[int, int]] = []
+        self._behind: dict[int, int] = {}
+
+    def choose(self, now: vec[i32]) -> int:
+        """The process whose moves suffice; ALL if no process's moves do."""
+        machine = self._machine
+        if machine.growth != self._growth:
+            self._learn()
+        best = ALL
+        fewest = 0
+        for p in range(self._actors):
+            local = machine.locals[int(now[2 * p])]
+            moves = len(local.own)
+            if local.offers:
+                return p
+            if not local.idle:
+                moves += len(self._inboxes.heads(int(now[2 * p + 1]))) // 2
+            if moves and (best == ALL or moves < fewest) and self._is_persistent(p, now):
+                best = p
+                fewest = moves
+                if moves == 1:
+                    break
+        return best
+
+    def _is_persistent(self, p: int, now: vec[i32]) -> bool:
+        coming = 0
+        from_inbox = self._from_inbox[p]
+        from_local = self._from_local[p]
+        for q in range(self._actors):
+            if q == p:
+                continue
+            inbox = int(now[2 * q + 1])
+            if inbox:
+                found = from_inbox.get(inbox, -1)
+                coming |= found if found >= 0 else self._learn_inbox(p, inbox)
+            local = int(now[2 * q])
+            found = from_local.get(local, -1)
+            coming |= found if found >= 0 else self._learn_local(p, local)
+        coming &= self._addressed[p]
+        if coming and self._inboxes.fifo:
+            coming &= ~self._behind_first(p, int(now[2 * p + 1]))
+        return coming == 0
+
+    def _learn(self) -> None:
+        machine = self._machine
+        self._growth = machine.growth
+        processes = max([*machine.sort_process, self._actors - 1]) + 1
+        self._addressed = [0] * processes
+        self._queued = {}
+        for sort, process in enumerate(machine.sort_process):
+            self._addressed[process] |= 1 << sort
+            channel = (machine.sort_source[sort], process)
+            self._queued[channel] = self._queued.get(channel, 0) | 1 << sort
+        self._reach = [{} for _ in range(self._actors)]
+        self._from_inbox = [{} for _ in range(self._actors)]
+        self._from_local = [{} for _ in range(self._actors)]
+        self._behind = {}
+
+    def _learn_inbox(self, p: int, inbox: int) -> int:
+        events = self._machine.events
+        mask = 0
+        for event in self._inboxes.contents[inbox]:
+            mask |= self._reachable(p, events[event].sort)
+        self._from_inbox[p][inbox] = mask
+        return mask
+
+    def _learn_local(self, p: int, local: int) -> int:
+        events = self._machine.events
+        mask = 0
+        for event in self._machine.locals[local].own:
+            mask |= self._reachable(p, events[event].sort)
+        self._from_local[p][local] = mask
+        return mask
+
+    def _behind_first(self, p: int, inbox: int) -> int:
+        """The sorts that can only arrive behind a packet that is there already."""
+        mask = self._behind.get(inbox, -1)
+        if mask < 0:
+            mask = 0
+            for event in self._inboxes.contents[inbox]:
+                mask |= self._queued[self._machine.events[event].source, p]
+            self._behind[inbox] = mask
+        return mask
+
+    def _reachable(self, p: int, start: int) -> int:
+        """This sort and all that it can give rise to while p does not move."""
+        known = self._reach[p].get(start, -1)
+        if known >= 0:
+            return known
+        machine = self._machine
+        seen = 1 << start
+        waiting = [start]
+        while waiting:
+            sort = waiting.pop()
+            if machine.sort_process[sort] == p:
+                continue
+            fresh = machine.leads[sort] & ~seen
+            seen |= fresh
+            while fresh:
+                lowest = fresh & -fresh
+                waiting.append(lowest.bit_length() - 1)
+                fresh ^= lowest
+        self._reach[p][start] = seen
+        return seen

@@ -1,0 +1,102 @@
+"""What is explored: a small system, its casts, its channels, and how much may go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee, Guarantees
+
+Destinations = tuple[int, ...]
+
+MOST_PROCESSES = 64
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A member, or a client (any number from the number of processes on), multicasts."""
+
+    origin: int
+    destinations: Destinations
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How often, over a whole run, the world may do what it need not do."""
+
+    crashes: int = 0
+    suspicions: int = 0
+    """Of processes that have not crashed."""
+    losses: int = 0
+    duplicates: int = 0
+    timers: int = 0
+    """How often timers run out."""
+
+    def as_tuple(self) -> tuple[int, ...]:
+        return (self.crashes, self.suspicions, self.losses, self.duplicates, self.timers)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A system small enough that every schedule of it can be tried."""
+
+    processes: int
+    casts: tuple[Cast, ...]
+    fifo: bool = True
+    any_order: bool = False
+    """The casts of one origin may happen in any order, not only as listed."""
+    bounds: Bounds = field(default=Bounds())
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.processes <= MOST_PROCESSES:
+            raise UsageError(
+                f"{self.processes} processes cannot be explored; give 1 to {MOST_PROCESSES}"
+            )
+        if len(self.casts) > len(LETTERS):
+            raise UsageError(
+                f"{len(self.casts)} messages cannot be explored; give at most {len(LETTERS)}"
+            )
+        for cast in self.casts:
+            if not cast.destinations:
+                raise UsageError("a message needs at least one destination, as in --message 0,2")
+            for destination in cast.destinations:
+                if not 0 <= destination < self.processes:
+                    raise UsageError(
+                        f"destination {destination} does not exist; "
+                        f"processes are 0 to {self.processes - 1}"
+                    )
+        clients = {cast.origin for cast in self.casts if cast.origin >= self.processes}
+        if clients != set(range(self.processes, self.processes + len(clients))):
+            raise UsageError(
+                f"clients are numbered from {self.processes} on without gaps, "
+                f"but these multicast: {', '.join(map(str, sorted(clients)))}"
+            )
+        if any(cast.origin < 0 for cast in self.casts):
+            raise UsageError("an origin cannot be negative")
+        if any(bound < 0 for bound in self.bounds.as_tuple()):
+            raise UsageError("a bound on faults or timers cannot be negative; give 0 or more")
+
+    @property
+    def channels(self) -> Guarantees:
+        """What the channels guarantee; faults within bounds are faults all the same."""
+        given = {Guarantee.FIFO} if self.fifo else set()
+        if not self.bounds.losses and not self.bounds.duplicates:
+            given.add(Guarantee.RELIABLE)
+        return frozenset(given)
+
+    @property
+    def clients(self) -> int:
+        return len({cast.origin for cast in self.casts if cast.origin >= self.processes})
+
+    def described(self) -> str:
+        sets = " ".join("{" + ",".join(map(str, c.destinations)) + "}" for c in self.casts)
+        return f"{self.processes} processes, {len(self.casts)} messages to {sets}"
+
+
+def from_clients(processes: int, *messages: Destinations, fifo: bool = True) -> Scope:
+    """Each message is cast by a client of its own, so any may come first."""
+    casts = tuple(
+        Cast(processes + number, destinations) for number, destinations in enumerate(messages)
+    )
+    return Scope(processes, casts, fifo)

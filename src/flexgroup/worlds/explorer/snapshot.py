@@ -1,0 +1,102 @@
+"""A search that was stopped, in a file, to be resumed.
+
+The file begins with one line of JSON that says what was being explored; then come, for each
+worker, a length and what it needs to go on. Everything in it is named by fingerprints, so it
+can be read by another process, in the other form of the package, on another machine.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from flexgroup.core.errors import UsageError
+from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+
+FORMAT = "flexgroup exploration 1"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where a search stands, between two states."""
+
+    stack: str
+    scope: Scope
+    manner: Manner
+    passes: int
+    level: int
+    workers: list[bytes]
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    head = {
+        "format": FORMAT,
+        "stack": snapshot.stack,
+        "scope": asdict(snapshot.scope),
+        "reduce": snapshot.manner.reduce,
+        "symmetry": snapshot.manner.symmetry,
+        "follow_clients": snapshot.manner.follow_clients,
+        "properties": snapshot.manner.properties,
+        "passes": snapshot.passes,
+        "level": snapshot.level,
+    }
+    parts = [json.dumps(head).encode() + b"\n"]
+    for data in snapshot.workers:
+        parts += [len(data).to_bytes(8, "big"), zlib.crc32(data).to_bytes(4, "big"), data]
+    beside = path.with_name(path.name + ".part")
+    try:
+        beside.write_bytes(b"".join(parts))
+        beside.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot save the search as '{path}': {error.strerror or error}; choose another file"
+        ) from None
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror or error}") from None
+    line, _, rest = data.partition(b"\n")
+    try:
+        head: dict[str, Any] = json.loads(line)
+        if head["format"] != FORMAT:
+            raise ValueError
+        workers = []
+        while rest:
+            length = int.from_bytes(rest[:8], "big")
+            part = rest[12 : 12 + length]
+            if len(part) != length or zlib.crc32(part) != int.from_bytes(rest[8:12], "big"):
+                raise ValueError
+            workers.append(part)
+            rest = rest[12 + length :]
+        scope = head["scope"]
+        return Snapshot(
+            head["stack"],
+            Scope(
+                scope["processes"],
+                tuple(Cast(c["origin"], tuple(c["destinations"])) for c in scope["casts"]),
+                scope["fifo"],
+                scope["any_order"],
+                Bounds(**scope["bounds"]),
+            ),
+            Manner(
+                head["reduce"],
+                head["symmetry"],
+                head["follow_clients"],
+                None if head["properties"] is None else tuple(head["properties"]),
+            ),
+            head["passes"],
+            head["level"],
+            workers,
+        )
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"'{path}' is no search that was saved, or it is damaged; "
+            "give a file that --save has written, or begin anew"
+        ) from None

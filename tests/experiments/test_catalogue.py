@@ -1,0 +1,100 @@
+"""Experiments are data: what each runs is possible, and suffices for its figures and claims."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from flexgroup.core.errors import UsageError
+from flexgroup.experiments.catalogue import EXPERIMENTS, find_experiment
+from flexgroup.experiments.dcc import CHAPTER
+from flexgroup.experiments.experiment import PAPER, SCALES, SMALL, Experiment
+from flexgroup.experiments.findings import Findings, Key, Point
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.workloads.catalogue import parse_workload
+from flexgroup.worlds.simulator.networks import parse_network
+
+every_experiment = pytest.mark.parametrize(
+    "experiment", EXPERIMENTS.values(), ids=lambda experiment: experiment.name
+)
+both_scales = pytest.mark.parametrize("scale", SCALES)
+
+
+def invented(experiment: Experiment, scale: str) -> Findings:
+    """A value for everything that the experiment runs at this scale, and for nothing else."""
+    point = Point(**{field.name: 1.0 for field in fields(Point)})
+    points: dict[Key, Point] = {}
+    checked: dict[tuple[str, str], int] = {}
+    for run in experiment.scenarios(scale):
+        points[run.stack, run.workload, run.processes, run.clients, run.network] = point
+        checked[run.stack, "validity"] = checked[run.stack, "acyclic order"] = 1
+    return Findings(points, checked)
+
+
+@every_experiment
+@both_scales
+def test_what_it_runs_can_be_run(experiment: Experiment, scale: str) -> None:
+    scenarios = experiment.scenarios(scale)
+    assert scenarios
+    assert len({scenario.run for scenario in scenarios}) == len(scenarios)
+    for stack in {scenario.stack for scenario in scenarios}:
+        parse_stack(stack)
+    for network in {scenario.network for scenario in scenarios}:
+        parse_network(network)
+    for workload, processes in {(s.workload, s.processes) for s in scenarios}:
+        parse_workload(workload, processes)
+
+
+@every_experiment
+@both_scales
+def test_every_figure_has_the_points_it_shows(experiment: Experiment, scale: str) -> None:
+    findings = invented(experiment, scale)
+    for figure in experiment.figures:
+        assert figure.paper
+        for series in figure.series:
+            assert figure.points_of(series, findings), (figure.id, series)
+
+
+@every_experiment
+@both_scales
+def test_every_claim_is_answered_by_what_is_run(experiment: Experiment, scale: str) -> None:
+    findings = invented(experiment, scale)
+    for claim in experiment.claims_at(scale):
+        _, evidence = claim.judge(findings)
+        assert evidence
+
+
+@every_experiment
+def test_the_scale_of_the_paper_asks_every_claim(experiment: Experiment) -> None:
+    assert experiment.claims_at(PAPER) == list(experiment.claims)
+
+
+def test_every_figure_of_the_dcc_documents_is_there() -> None:
+    assert [figure.id for figure in CHAPTER.figures] == [
+        *("7.1a", "7.1b", "7.1c", "7.1d"),
+        *("7.2a", "7.2b"),
+        *("7.3a", "7.3b", "7.3c", "7.3d", "7.3e", "7.3f"),
+        *("7.4a", "7.4b", "7.5a", "7.5b", "table-7.1"),
+    ]
+
+
+def test_6_1_4_the_scale_of_the_paper_is_16_nodes_1_to_64_clients_and_three_repetitions() -> None:
+    runs = CHAPTER.scenarios(PAPER)
+    curve = [run for run in runs if (run.stack, run.workload, run.processes) == ("df", "tpcc", 16)]
+    assert sorted({run.clients for run in curve}) == [1, 2, 4, 8, 16, 32, 64]
+    assert {run.seed for run in curve} == {1, 2, 3}
+    assert len(curve) == 21
+    assert {run.processes for run in runs if run.workload == "random:8"} == {16}
+
+
+def test_parts_of_the_chapter_share_their_runs() -> None:
+    parts = [EXPERIMENTS[f"dcc-7.{number}"] for number in (1, 2, 3, 4)]
+    together = {run for part in parts for run in part.scenarios(SMALL)}
+    assert set(CHAPTER.scenarios(SMALL)) == together
+    assert len(together) < sum(len(part.scenarios(SMALL)) for part in parts)
+
+
+def test_a_name_that_is_none_is_answered_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"no experiment 'dc'; choose from: demo, dcc-7\.1"):
+        find_experiment("dc")

@@ -1,0 +1,34 @@
+"""Every system of a size: repaired DCC holds, the published one does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.testing import schedules
+from flexgroup.worlds.explorer.destinations import systems, tally
+
+
+@pytest.mark.parametrize(("processes", "messages", "count"), [(3, 4, 35), (4, 2, 66), (4, 4, 1001)])
+def test_all_multisets_of_destination_sets(processes: int, messages: int, count: int) -> None:
+    ours = [tuple(c.destinations for c in s.casts) for s in systems(processes, messages)]
+    assert len(ours) == len(set(ours)) == count
+    assert ours == [s.messages for s in schedules.systems(processes, messages)]
+
+
+@pytest.mark.parametrize(("processes", "messages"), [(3, 4), (4, 2)])
+@pytest.mark.parametrize("stack", ["dcc", "dcc/any", "dcc-published", "dcc-published/any"])
+def test_nothing_small_breaks_dcc(stack: str, processes: int, messages: int) -> None:
+    result = tally(parse_stack(stack), processes, messages)
+    assert result.not_exhausted == 0
+    assert not result.broken
+
+
+@pytest.mark.slow
+def test_four_processes_and_four_messages() -> None:
+    repaired = tally(parse_stack("dcc"), 4, 4, workers=2)
+    published = tally(parse_stack("dcc-published"), 4, 4, workers=2)
+    assert repaired.systems == published.systems == 1001
+    assert repaired.not_exhausted == published.not_exhausted == 0
+    assert not repaired.broken
+    assert published.broken == {"acyclic order": 4}

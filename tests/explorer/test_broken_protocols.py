@@ -1,0 +1,29 @@
+"""Each protocol, with one of its ideas taken out, is caught by exploring a small system."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from flexgroup.protocols.catalogue import PROTOCOLS
+from flexgroup.worlds.explorer.explorer import explore
+
+from .variants import CASES, Case, left_alone, named
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_broken_variant_is_caught_and_the_protocol_left_alone_is_not(case: Case) -> None:
+    outcome = explore(case.variant(), case.scope, keep_going=True)
+    assert case.broken in outcome.broken
+    alone = explore(left_alone(case.module), case.scope)
+    assert alone.exhausted
+    assert not alone.violations
+    assert alone.complete == alone.terminals > 0
+
+
+def test_every_protocol_has_three() -> None:
+    """Those of the table when this test was written, and every one that lands later."""
+    variants = Counter(case.module.replace("_", "-") for case in CASES)
+    without = [name for name in PROTOCOLS if variants[name] < 3]
+    assert not without, "add variants to tests/explorer/variants.py"

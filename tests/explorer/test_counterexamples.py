@@ -1,0 +1,117 @@
+"""A counterexample is short, small, and means the same to all who read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from flexgroup.core.codec import Codec
+from flexgroup.properties.catalogue import check
+from flexgroup.properties.verdict import Outcome as Verdict
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.testing.script import Script, parse, rewrite
+from flexgroup.testing.script import check as check_script
+from flexgroup.trace.reader import load_history, read_run
+from flexgroup.trace.replay import replay
+from flexgroup.worlds.explorer.diagram import diagram
+from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.minimise import minimise, smaller_scopes
+from flexgroup.worlds.explorer.outcome import Violation
+from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.recording import write_trace
+from flexgroup.worlds.explorer.scope import Scope, from_clients
+from flexgroup.worlds.explorer.scripts import script
+from flexgroup.worlds.explorer.staged import Stage
+
+CYCLE = ("dcc-published", from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3)))
+DEADLOCK = ("dcc-published", from_clients(5, (0, 3), (0, 1, 4), (0, 1, 3, 4)))
+CHOICE = (
+    "dcc-published/any",
+    from_clients(4, (0, 2), (0, 2), (1, 3), (0, 1, 2, 3), (0, 1, 2, 3)),
+)
+NO_ORDER = ("best-effort", from_clients(2, (0, 1), (0, 1), fifo=False))
+
+CASES = [
+    pytest.param(*CYCLE, "acyclic order", id="cycle"),
+    pytest.param(*DEADLOCK, "validity", id="deadlock"),
+    pytest.param(*CHOICE, "validity", id="choice"),
+    pytest.param(*NO_ORDER, "acyclic order", id="reordering"),
+]
+
+
+def counterexample(stack: str, scope: Scope, name: str) -> Violation:
+    outcome = explore(parse_stack(stack), scope, Manner(properties=(name,)))
+    (violation,) = outcome.violations
+    return violation
+
+
+@pytest.mark.parametrize(("stack", "scope", "name"), CASES)
+def test_its_script_replays_to_the_same_violation(stack: str, scope: Scope, name: str) -> None:
+    golden = rewrite(script(stack, scope, counterexample(stack, scope, name).run, "found"))
+    assert golden.startswith("# found\nstack ")
+    assert check_script(golden) == []
+    assert f"{name}: violated" in golden.splitlines()[-1]
+    replayed = Script()
+    for block in parse(golden):
+        for command in block.commands:
+            replayed.run(command)
+    assert replayed.violated
+
+
+@pytest.mark.parametrize(("stack", "scope", "name"), CASES)
+def test_its_trace_is_condemned_for_the_same_reason(
+    stack: str, scope: Scope, name: str, tmp_path: Path
+) -> None:
+    plan = parse_stack(stack)
+    write_trace(plan, scope, counterexample(stack, scope, name).run, tmp_path, "found")
+    row = read_run(tmp_path, "found")
+    (verdict,) = check(load_history(tmp_path, row), [name])
+    assert verdict.outcome is Verdict.VIOLATED
+    again = replay(tmp_path, row, lambda p: plan.build(p, scope.processes), Codec(plan.layers))
+    assert again.divergence is None
+    assert again.events > 0
+
+
+@pytest.mark.parametrize(("stack", "scope", "name"), CASES)
+def test_its_diagram_shows_every_delivery(stack: str, scope: Scope, name: str) -> None:
+    plan = parse_stack(stack)
+    run = counterexample(stack, scope, name).run
+    svg = ElementTree.fromstring(diagram(plan, scope, run, f"{name} <violated>"))
+    inside = "{http://www.w3.org/2000/svg}"
+    delivered = Stage(plan, scope).perform(run).delivered
+    assert len(svg.findall(f"{inside}circle")) == sum(map(len, delivered))
+    received = sum(1 for happening in run if happening.kind == "receive")
+    assert len(svg.findall(f"{inside}g")) == received
+
+
+def test_the_full_search_finds_a_shortest_one_and_says_so() -> None:
+    plan = parse_stack(CYCLE[0])
+    full = explore(plan, CYCLE[1], Manner(reduce=False)).violations[0]
+    reduced = explore(plan, CYCLE[1]).violations[0]
+    assert full.shortest
+    assert not reduced.shortest
+    assert full.steps <= reduced.steps
+
+
+def test_minimising_leaves_out_whatever_can_be_left_out() -> None:
+    plan = parse_stack(CYCLE[0])
+    found = explore(plan, CYCLE[1]).violations[0]
+    smallest = minimise(plan, CYCLE[1], found, Manner())
+    assert len(smallest.scope.casts) == 4
+    assert smallest.violation.shortest
+    assert smallest.violation.steps == 11
+    for smaller in smaller_scopes(smallest.scope):
+        assert not explore(plan, smaller, Manner(properties=(found.name,))).violations
+
+
+def test_minimising_takes_away_processes_too() -> None:
+    """Two messages to the same two of five processes: the other three go."""
+    scope = from_clients(5, (1, 3), (1, 3), (0, 4), fifo=False)
+    plan = parse_stack("best-effort")
+    manner = Manner(properties=("acyclic order",))
+    found = explore(plan, scope, manner).violations[0]
+    smallest = minimise(plan, scope, found, manner)
+    assert smallest.scope == from_clients(2, (0, 1), (0, 1), fifo=False)
+    assert smallest.violation.steps == 4

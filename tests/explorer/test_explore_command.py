@@ -1,0 +1,140 @@
+"""The command `flexgroup explore`: exit codes, what it prints and writes, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flexgroup.cli.main import main
+
+CYCLIC = (
+    "--processes 4 --message 0,2 --message 0,2 --message 1,2,3 --message 1,2,3 --message 0,3"
+).split()
+STUCK = (
+    "--processes 4 --message 0,2 --message 0,2 --message 1,3 --message 0,1,2,3 --message 0,1,2,3"
+).split()
+RACE = "--channels reordering --processes 2 --message 0,1 --message 0,1".split()
+
+
+def explore(*arguments: str) -> int:
+    return main(["explore", *arguments])
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> Any:
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
+
+
+def test_the_cycle_of_published_dcc(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert explore("--protocol", "dcc-published", *CYCLIC, "--out", str(tmp_path)) == 1
+    out = capsys.readouterr().out
+    assert "acyclic order: violated" in out
+    assert "in 11 steps and no fewer" in out
+    assert out.splitlines()[-1].startswith("violated: acyclic order; ")
+    script = tmp_path / "dcc-published-acyclic-order.txt"
+    assert script.read_text() in out
+    assert (tmp_path / "dcc-published-acyclic-order.svg").exists()
+    assert main(["replay", str(script)]) == 1
+    assert "acyclic order: violated" in capsys.readouterr().out
+    assert main(["replay", str(tmp_path / "trace")]) == 0
+    assert "agrees" in capsys.readouterr().out
+
+
+def test_repaired_dcc_is_exhausted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explore("--protocol", "dcc", *CYCLIC) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "exhausted: 369 states, depth 17; no property is violated"
+
+
+@pytest.mark.parametrize(
+    ("stack", "code"),
+    [("dcc-published", 0), ("dcc-published/any", 1), ("dcc", 0), ("dcc/any", 0)],
+)
+def test_the_deadlock_of_published_dcc(
+    stack: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explore("--protocol", stack, *STUCK, "--no-minimise") == code
+    assert ("deadlock" in capsys.readouterr().out) is bool(code)
+
+
+def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explore("--protocol", "dcc-published", *CYCLIC, "--json", "--no-minimise") == 1
+    found = document(capsys)
+    (violation,) = found["violations"]
+    assert violation["property"] == "acyclic order"
+    assert violation["script"].startswith("# dcc-published: acyclic order is violated")
+    assert found["states"] > 100
+    assert found["exhausted"]
+
+
+def test_all_destinations(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = "--protocol dcc --beside best-effort --all-destinations 3x2".split()
+    assert explore(*arguments, "--property", "acyclic order", "--json") == 0
+    repaired, beside = document(capsys)["rows"]
+    assert (repaired["systems"], repaired["broken"]) == (10, {})
+    assert beside["broken"] == {"acyclic order": 7}
+    assert explore(*"--protocol dcc --all-destinations 3x2 --all-destinations 3x3".split()) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == "exhausted: every schedule of every system"
+    assert len(out) == 4
+
+
+def test_what_must_sometimes_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    both = ["--sometimes", "a<b", "--sometimes", "b < a"]
+    assert explore("--protocol", "skeen", *RACE, *both) == 0
+    assert "of 2 orders of two messages that meet, 2 were seen" in capsys.readouterr().out
+    one_sender = "--processes 2 --message 0:1 --message 0:1 --sometimes b<a".split()
+    assert explore("--protocol", "fifo", *one_sender) == 1
+    assert "sometimes b < a: never seen" in capsys.readouterr().out
+
+
+def test_stopped_saved_and_resumed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "search"
+    stop = ["--reduction", "none", "--max-states", "300", "--save", str(file)]
+    assert explore("--protocol", "skeen", *RACE, *stop) == 0
+    out = capsys.readouterr().out
+    assert f"go on with: flexgroup explore --resume {file}" in out
+    assert "stopped at --max-states 300" in out.splitlines()[-1]
+    assert explore("--resume", str(file), "--json") == 0
+    resumed = document(capsys)
+    assert explore("--protocol", "skeen", *RACE, "--reduction", "none", "--json") == 0
+    whole = document(capsys)
+    for name in ("states", "transitions", "depth", "ends", "exhausted"):
+        assert resumed[name] == whole[name]
+
+
+def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--walks", "1000", "--pct", "2", "--no-minimise"]
+    assert explore("--protocol", "dcc-published", *CYCLIC, *arguments) == 1
+    assert "PCT walks of depth 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "which protocol?"),
+        (["--protocol", "skeen"], "which system?"),
+        (["--protocol", "nothing", *RACE], "unknown protocol 'nothing'"),
+        (["--protocol", "dcc", *RACE], "missing fifo"),
+        (["--protocol", "skeen", "--processes", "2", "--message", "0,2"], "destination 2"),
+        (["--protocol", "skeen", "--processes", "2", "--message", "x"], "write destinations as"),
+        (["--protocol", "skeen", "--processes", "0", "--message", "0"], "0 processes cannot"),
+        (["--protocol", "skeen", *RACE, "--property", "beauty"], "knows no property 'beauty'"),
+        (["--protocol", "skeen", *RACE, "--sometimes", "a<z"], "the messages are a, b"),
+        (["--protocol", "skeen", *RACE, "--workers", "0"], "0 workers"),
+        (["--protocol", "skeen", *RACE, "--losses", "-1"], "cannot be negative"),
+        (["--protocol", "skeen", *RACE, "--pct", "3"], "--walks N"),
+        (["--protocol", "skeen", "--all-destinations", "3"], "write 4x3"),
+        (["--resume", "nowhere"], "cannot read 'nowhere'"),
+    ],
+)
+def test_bad_input(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explore(*arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("flexgroup: error: ")
+    assert said in err
+    assert err.count("\n") == 1

@@ -1,0 +1,62 @@
+"""Walks through scopes that are too large to search whole."""
+
+from __future__ import annotations
+
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.testing.script import rewrite
+from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.scope import from_clients
+from flexgroup.worlds.explorer.scripts import script
+from flexgroup.worlds.explorer.walks import walk
+
+CYCLIC = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3))
+PUBLISHED = parse_stack("dcc-published")
+
+
+def test_random_walks_find_it_in_the_end() -> None:
+    outcome = walk(PUBLISHED, CYCLIC, 5000)
+    assert outcome.broken == {"acyclic order"}
+    assert "acyclic order: violated" in rewrite(
+        script("dcc-published", CYCLIC, outcome.violations[0].run)
+    )
+
+
+def test_priorities_find_it_sooner() -> None:
+    """A fast message stays behind while others pass: few changes of priority show it."""
+    evenly = sum(walk(PUBLISHED, CYCLIC, 5000, seed).terminals for seed in range(3))
+    by_priority = sum(walk(PUBLISHED, CYCLIC, 5000, seed, depth=3).terminals for seed in range(3))
+    assert by_priority < evenly / 3
+
+
+def test_the_guarantee_is_stated() -> None:
+    outcome = walk(parse_stack("dcc"), CYCLIC, 20, depth=2)
+    assert not outcome.violations
+    assert not outcome.exhausted
+    assert outcome.last_line().startswith("stopped at --walks 20: ")
+    (taken, odds) = outcome.notes
+    assert taken.startswith("20 PCT walks of depth 2 from seed 1")
+    assert odds.startswith("a bug of depth 2 shows in one walk with a chance of at least 1 in ")
+
+
+def test_the_odds_are_kept() -> None:
+    """Two messages race to one process: which is first has depth 1, and two channels."""
+    plan = parse_stack("best-effort")
+    scope = from_clients(1, (0,), (0,))
+    seen: set[tuple[int, int]] = set()
+    for seed in range(20):
+        outcome = walk(plan, scope, 1, seed, depth=1, manner=Manner(properties=("integrity",)))
+        assert "at least 1 in 2 (2 channels, 2 steps)" in outcome.notes[1]
+        seen |= outcome.seen_orders
+    assert len(seen) == 2
+
+
+def test_equal_seeds_walk_alike() -> None:
+    runs = [walk(PUBLISHED, CYCLIC, 5000, 7, depth=3).violations[0].run for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+def test_a_scope_that_cannot_be_searched_whole_here() -> None:
+    scope = from_clients(6, *[(0, 3, 5), (1, 2, 4), (0, 5), (2, 3), (1, 4)] * 4)
+    outcome = walk(parse_stack("dcc"), scope, 20, depth=3)
+    assert not outcome.violations
+    assert outcome.complete == 20

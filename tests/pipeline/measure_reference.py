@@ -1,0 +1,158 @@
+"""The measures of docs/measures.md once more, message by message, as slowly as they are defined."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from flexgroup.protocols.catalogue import LAST, parse_stack
+from flexgroup.trace.history import History
+from flexgroup.trace.reader import Run, load_history, read_events
+from flexgroup.workloads.catalogue import parse_workload
+from flexgroup.workloads.partitioned import Partitioned
+from flexgroup.worlds.simulator.networks import parse_network
+
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Message:
+    time: int
+    destinations: tuple[int, ...]
+
+
+class Reference:
+    """One run of the simulator, measured."""
+
+    def __init__(self, directory: Path, run: Run) -> None:
+        self.run = run
+        self.directory = directory
+        self.history = load_history(directory, run)
+        duration: float = json.loads(run.options)["duration"]
+        self.begin, self.end = duration / 5 * SECOND, duration * SECOND
+        self.messages = messages_of(self.history)
+        self.delivered = delivered_of(self.history)
+
+    def is_measured(self, time: int) -> bool:
+        return self.begin <= time < self.end
+
+    def is_answered(self, message: int) -> bool:
+        crashed = set(self.history.crashes.process.tolist())
+        delivered = set(self.delivered[message])
+        owed = set(self.messages[message].destinations) - crashed
+        return bool(delivered) and owed <= delivered
+
+    def throughput(self) -> float:
+        lasts = [
+            max(self.delivered[message].values())
+            for message in self.messages
+            if self.is_answered(message)
+        ]
+        return sum(map(self.is_measured, lasts)) / (self.end - self.begin) * SECOND
+
+    def latencies_first(self) -> list[int]:
+        return [
+            min(self.delivered[message].values()) - multicast.time
+            for message, multicast in self.messages.items()
+            if self.is_measured(multicast.time) and self.delivered[message]
+        ]
+
+    def latencies_last(self) -> list[int]:
+        return [
+            max(self.delivered[message].values()) - multicast.time
+            for message, multicast in self.messages.items()
+            if self.is_measured(multicast.time) and self.is_answered(message)
+        ]
+
+    def latencies_delivery(self) -> list[int]:
+        return [
+            time - multicast.time
+            for message, multicast in self.messages.items()
+            for time in self.delivered[message].values()
+            if self.is_measured(multicast.time)
+        ]
+
+    def is_local(self, multicast: Message) -> bool:
+        groups = {process // self._group_size() for process in multicast.destinations}
+        return len(groups) == 1
+
+    def _group_size(self) -> int:
+        workload = (self.run.workload or "").partition("@")[0]
+        parsed = parse_workload(workload, self.run.processes)
+        return len(parsed._groups[0]) if isinstance(parsed, Partitioned) else 1
+
+    def local_latencies(self) -> tuple[list[int], list[int]]:
+        """Of deliveries of local messages: those alone, those convoyed."""
+        alone: list[int] = []
+        convoyed: list[int] = []
+        for message, multicast in self.messages.items():
+            if not self.is_local(multicast) or not self.is_measured(multicast.time):
+                continue
+            for process, time in self.delivered[message].items():
+                meets = any(
+                    not self.is_local(other)
+                    and other.time <= multicast.time < self.delivered[name].get(process, 0)
+                    for name, other in self.messages.items()
+                )
+                (convoyed if meets else alone).append(time - multicast.time)
+        return alone, convoyed
+
+    def queued(self) -> list[int]:
+        rows = read_events(self.directory, self.run.run, "receive").to_pylist()
+        return [row["queued"] for row in rows if self.is_measured(row["time"])]
+
+    def busy_shares(self) -> list[float]:
+        history = self.history
+        network = parse_network(self.run.network or "")
+        spent = [0.0] * self.run.processes
+        for packets, cost in (
+            (history.sends, network.send_cost),
+            (history.receives, network.receive_cost),
+        ):
+            rows = (packets.process, packets.peer, packets.header_bytes + packets.payload_bytes)
+            for process, peer, size in zip(*(column.tolist() for column in rows), strict=True):
+                if process < self.run.processes and process != peer:
+                    spent[process] += cost + size * network.byte_cost_ps / 1000
+        if parse_stack(self.run.stack).top.answers == LAST:
+            answers = [multicast.destinations[-1] for multicast in self.messages.values()]
+        else:
+            answers = history.deliveries.process.tolist()
+        for process in answers:
+            spent[process] += network.send_cost
+        latest = max(int(history.receives.time.max(initial=1)), 1)
+        return [time / latest for time in spent]
+
+
+def messages_of(history: History) -> dict[int, Message]:
+    rows = history.multicasts
+    return {
+        int(message): Message(
+            int(rows.time[place]),
+            tuple(rows.targets[rows.offsets[place] : rows.offsets[place + 1]].tolist()),
+        )
+        for place, message in enumerate(rows.message)
+    }
+
+
+def delivered_of(history: History) -> dict[int, dict[int, int]]:
+    """When each process delivered each message."""
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    rows = history.deliveries
+    for message, process, time in zip(rows.message, rows.process, rows.time, strict=True):
+        found[int(message)][int(process)] = int(time)
+    return found
+
+
+def trimmed_mean(values: list[int]) -> float:
+    """Without the twentieth part at either end."""
+    dropped = len(values) // 20
+    kept = sorted(values)[dropped : len(values) - dropped]
+    return sum(kept) / len(kept)
+
+
+def percentile(values: list[int], percent: int) -> int:
+    """By nearest rank."""
+    return sorted(values)[ceil(percent * len(values) / 100) - 1]

@@ -1,0 +1,73 @@
+"""Spark's verdicts are those of the plain-Python properties, word for word, on any trace.
+
+Both ways to check a run are tried: as a whole in one task, and cut into pieces so small that
+every run has many of them.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexgroup.pipeline.read import TraceSet, open_trace_set
+from flexgroup.pipeline.verify import Limits, verify
+from flexgroup.properties.catalogue import PROPERTIES, check
+from flexgroup.trace.history import History
+
+from .made_up_runs import nonsense, write_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RUNS = 100
+
+WAYS = {"whole": Limits(), "in pieces": Limits(whole_deliveries=0, cell_deliveries=2)}
+
+
+@cache
+def histories() -> list[History]:
+    return [nonsense(seed) for seed in range(RUNS)]
+
+
+@cache
+def plain_verdicts() -> dict[tuple[str, str], dict[str, object]]:
+    return {
+        (history.run, verdict.property): verdict.to_json()
+        for history in histories()
+        for verdict in check(history)
+    }
+
+
+@pytest.fixture(scope="module")
+def traces(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TraceSet:
+    directory: Path = write_all(tmp_path_factory.mktemp("nonsense"), histories())
+    return open_trace_set(spark, str(directory))
+
+
+def test_the_runs_break_and_keep_every_property() -> None:
+    """Otherwise the comparison would say little."""
+    for name in PROPERTIES:
+        outcomes = [plain_verdicts()[history.run, name]["outcome"] for history in histories()]
+        assert min(outcomes.count("holds"), outcomes.count("violated")) >= 3, name
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_verdicts_are_those_of_the_plain_properties(traces: TraceSet, way: str) -> None:
+    found = {
+        (row.run, row.property): {
+            "property": row.property,
+            "outcome": row.outcome,
+            "violations": row.violations,
+            "witness": None if row.witness is None else json.loads(row.witness),
+            "explanation": row.explanation,
+        }
+        for row in verify(traces, list(PROPERTIES), WAYS[way]).collect()
+    }
+    expected = plain_verdicts()
+    assert found.keys() == expected.keys()
+    wrong = [key for key in expected if found[key] != expected[key]]
+    assert not wrong, "\n\n".join(f"{key}\n{found[key]}\n{expected[key]}" for key in wrong[:5])

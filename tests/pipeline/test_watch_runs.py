@@ -1,0 +1,110 @@
+"""A watched run: what is asked of it, when it is over, and the set of what was forgotten."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flexgroup.core.message import message_id
+from flexgroup.pipeline.watch.arrival import ARRIVING
+from flexgroup.pipeline.watch.spans import Spans
+from flexgroup.pipeline.watch.watched import Notes, Watched
+
+from ..properties.histories import events_of
+from .watching import rows_of
+
+NOTHING = ARRIVING.empty_table()
+OPPOSITE = rows_of(
+    events_of(
+        """
+        4 multicast 4.0 to 0,1
+        5 multicast 5.0 to 0,1
+        0 deliver 4.0
+        0 deliver 5.0
+        1 deliver 5.0
+        1 deliver 4.0
+        """
+    )
+)
+
+
+def told(stack: str, outcome: str) -> dict[str, object]:
+    return {
+        "stack": stack,
+        "network": "lan",
+        "faults": None,
+        "outcome": outcome,
+        "schema_version": 1,
+    }
+
+
+def names(notes: Notes) -> list[object]:
+    return [row["property"] for row in notes.violations]
+
+
+def test_only_what_the_stack_promises_is_told() -> None:
+    watched = Watched.new("skeen", None)
+    notes = watched.advance(0, OPPOSITE, told("skeen", "running"), None)
+    assert {"acyclic order", "pairwise order"} < set(names(notes))
+    watched = Watched.new("best-effort", None)
+    notes = watched.advance(0, OPPOSITE, told("best-effort", "running"), None)
+    assert names(notes) == []
+
+
+def test_what_is_found_is_told_when_it_is_known_what_was_promised() -> None:
+    watched = Watched.new("late", None)
+    assert watched.advance(0, OPPOSITE, None, None) == Notes()
+    notes = watched.advance(1, NOTHING, None, told("skeen", "complete"))
+    assert "acyclic order" in names(notes)
+    assert watched.advance(2, NOTHING, None, None).violations == []
+
+
+def test_chosen_properties_need_no_promise() -> None:
+    watched = Watched.new("chosen", ["acyclic order"])
+    assert names(watched.advance(0, OPPOSITE, None, None)) == ["acyclic order"]
+
+
+def test_a_run_is_over_one_batch_after_it_was_listed() -> None:
+    """Its last events may be seen after its row in `runs`, in the same batch or the next."""
+    watched = Watched.new("run", ["validity", "causal order"])
+    multicast, delivery = OPPOSITE.slice(0, 1), OPPOSITE.slice(2, 1)
+    assert watched.advance(0, multicast, None, told("skeen", "complete")) == Notes()
+    notes = watched.advance(1, delivery, None, None)
+    assert names(notes) == ["validity"]
+    assert [row["violations"] for row in notes.final] == [1]
+    assert notes.unwatched == ["causal order"]
+    assert watched.life.over
+
+
+def test_a_run_that_is_refused_says_why() -> None:
+    watched = Watched.new("run", None)
+    watched.advance(0, OPPOSITE, None, None)
+    notes = watched.advance(1, OPPOSITE, None, None)
+    assert "came after step" in notes.refused
+
+
+def test_a_run_of_a_newer_version_is_refused() -> None:
+    watched = Watched.new("run", None)
+    newer = told("skeen", "running") | {"schema_version": 99}
+    assert "upgrade flexgroup" in watched.advance(0, NOTHING, newer, None).refused
+
+
+identities = st.builds(message_id, st.integers(0, 3), st.integers(0, 12))
+
+
+@given(added=st.lists(st.sets(identities), max_size=6), asked=st.lists(identities))
+def test_spans_are_sets(added: list[set[int]], asked: list[int]) -> None:
+    spans, expected = Spans(), set[int]()
+    for messages in added:
+        spans.add(np.array(sorted(messages - expected), dtype=np.int64))
+        expected |= messages
+    found = spans.holds(np.array(asked, dtype=np.int64))
+    assert found.tolist() == [message in expected for message in asked]
+
+
+def test_numbers_without_gaps_are_one_span_for_each_origin() -> None:
+    spans = Spans()
+    for seq in np.random.default_rng(1).permutation(1000):
+        spans.add(np.array([message_id(origin, int(seq)) for origin in (0, 7)], dtype=np.int64))
+    assert len(spans) == 2

@@ -1,0 +1,115 @@
+"""A real Chromium without a window, driven through Selenium, for looking at a page.
+
+The driver is the one on the PATH, so nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+DRIVER = "chromedriver"
+
+PHONE = 360
+DESKTOP = 1280
+
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def found_browser() -> str | None:
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def why_not() -> str | None:
+    """Why there can be no browser test here, or None."""
+    if found_browser() is None:
+        return (
+            f"no browser on the PATH ({', '.join(BROWSERS)}); on Debian: apt-get install chromium"
+        )
+    if shutil.which(DRIVER) is None:
+        return f"no {DRIVER} on the PATH; on Debian: apt-get install chromium-driver"
+    return None
+
+
+class Browser:
+    def __init__(self, driver: Chrome) -> None:
+        self.driver = driver
+
+    def open(
+        self, page: Path, width: int = DESKTOP, scheme: str = "light", scripts: bool = True
+    ) -> None:
+        """Load a file as a reader with such a screen and such preferences would see it."""
+        self._tell(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        self._tell(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
+        self._tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self._tell("Network.enable")
+        self._forget()
+        self.driver.get(page.resolve().as_uri())
+
+    def run(self, script: str, *arguments: object) -> Any:
+        """What a script in the page returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def complaints(self) -> list[str]:
+        """What the console of the browser holds: errors, warnings, violations of the policy."""
+        return [str(entry["message"]) for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
+
+    def requests(self) -> list[str]:
+        """The addresses that the page made the browser ask for, itself not among them."""
+        asked = []
+        for entry in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                asked.append(message["params"]["request"]["url"])
+        return [url for url in asked if url != self.driver.current_url]
+
+    def picture(self, target: Path) -> None:
+        """The whole page, however long."""
+        shot = self._tell("Page.captureScreenshot", captureBeyondViewport=True)
+        target.write_bytes(b64decode(shot["data"]))
+
+    def _tell(self, command: str, **parameters: object) -> Any:
+        return self.driver.execute_cdp_cmd(command, parameters)
+
+    def _forget(self) -> None:
+        for log in ("browser", "performance"):
+            self.driver.get_log(log)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def started(profile: Path) -> Iterator[Browser]:
+    options = ChromeOptions()
+    options.binary_location = found_browser() or ""
+    for argument in (*ARGUMENTS, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options=options, service=Service(shutil.which(DRIVER)))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()

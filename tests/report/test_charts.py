@@ -1,0 +1,134 @@
+"""Charts: every point in its place, every interval drawn, nothing outside the picture."""
+
+from __future__ import annotations
+
+import re
+from math import isclose
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flexgroup.report.axes import axis, figure, interval, short, spans_wide
+from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend, marker
+
+from .elements import Element, parsed
+
+SKEEN = Series("Skeen", 0, (Point(1000, 0.2), Point(5000, 0.5, x_half=300, y_half=0.1)))
+DCC = Series("DCC", 1, (Point(2000, 0.4), Point(9000, 0.6)))
+
+
+def picture(markup: str) -> Element:
+    return parsed(markup).children[0]
+
+
+def load(*series: Series, log: bool = False) -> Element:
+    scales = Scale("throughput"), Scale("latency", log)
+    return picture(curves(series, *scales, subject="the subject"))
+
+
+def test_there_is_a_curve_for_each_series_and_a_marker_for_each_point() -> None:
+    found = load(SKEEN, DCC)
+    assert len(found.find("path", "curve")) == 2
+    assert len(found.find("g", "point")) == 4
+
+
+def test_larger_values_are_further_right_and_further_up() -> None:
+    path = load(DCC).find("path", "curve")[0].attributes["d"] or ""
+    (x1, y1), (x2, y2) = [
+        (float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", path)
+    ]  # fmt: skip
+    assert x1 < x2
+    assert y1 > y2
+
+
+def test_confidence_intervals_are_drawn_where_runs_were_repeated() -> None:
+    found = load(SKEEN, DCC).find("path", "interval")
+    assert len(found) == 1
+    assert {"H", "V"} <= set(found[0].attributes["d"] or "")
+
+
+def test_axes_have_names_and_the_picture_says_what_it_shows() -> None:
+    found = load(SKEEN)
+    assert {"throughput", "latency"} <= {label.text for label in found.find("text")}
+    assert found.attributes["aria-label"] == "the subject"
+
+
+def test_bars_are_grouped_and_show_their_values() -> None:
+    skeen, dcc = (Point(0, 41.0), Point(1, 12.0)), (Point(0, 2500.0),)
+    series = [Series("Skeen", 0, skeen), Series("DCC", 1, dcc)]
+    found = picture(bars(["random:2", "random:8"], series, Scale("rate"), "rates"))
+    words = [label.text for label in found.find("text")]
+    assert words[-5:] == ["random:2", "41", "2.5k", "random:8", "12"]
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    series = [Series("Skeen", 0, (Point(0, 50.0),)), Series("DCC", 1, (Point(0, 100.0),))]
+    found = picture(bars(["all"], series, Scale("rate"), "rates"))
+    one, two = (float(bar.attributes["width"] or 0) for bar in found.find("rect", "bar"))
+    assert isclose(2 * one, two, rel_tol=0.01)
+
+
+def test_series_beyond_the_last_colour_have_other_markers() -> None:
+    looks = {(number % 8, marker(0, 0, number)) for number in range(24)}
+    assert len(looks) == 24
+
+
+def test_the_legend_names_every_series() -> None:
+    names = [item.text for item in parsed(legend([("a < b", 0), ("c", 1)])).find("li")]
+    assert names == ["a < b", "c"]
+
+
+@pytest.mark.parametrize("log", [False, True])
+@given(
+    points=st.lists(
+        st.tuples(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 1e6), st.floats(0, 1e6)),
+        max_size=6,
+    )
+)
+def test_whatever_the_values_everything_lies_inside(
+    log: bool, points: list[tuple[float, float, float, float]]
+) -> None:
+    series = Series("any", 0, tuple(Point(x, y, "", a, b) for x, y, a, b in points))
+    for path in load(series, log=log).find("path"):
+        for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path.attributes["d"] or ""):
+            assert -1 <= float(x) <= 401
+            assert -1 <= float(y) <= 301
+
+
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1), st.booleans())
+def test_an_axis_shows_all_values_and_has_a_few_labels(values: list[float], log: bool) -> None:
+    found = axis(values, 0, 100, log)
+    assert found.low <= min(values) * (1 + 1e-6)
+    assert found.high >= max(values) * (1 - 1e-6)
+    assert 1 <= len(found.ticks(6)) <= 12
+
+
+def test_labels_of_an_axis_are_round() -> None:
+    assert [short(tick) for tick in axis([29_000], 0, 100).ticks(6)] == [
+        "0", "5k", "10k", "15k", "20k", "25k", "30k",
+    ]  # fmt: skip
+    assert [short(tick) for tick in axis([1, 64], 0, 100, log=True).ticks(6)] == [
+        "1", "3", "10", "30", "100",
+    ]  # fmt: skip
+
+
+def test_a_logarithmic_axis_is_chosen_only_for_values_far_apart() -> None:
+    assert spans_wide([0.2, 40.0])
+    assert not spans_wide([0.2, 4.0])
+    assert not spans_wide([])
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0, "0"), (0.22851, "0.2285"), (12.5, "12.5"), (63.0, "63"), (29250.4, "29,250"),
+     (0.00001234, "1.23e-05"), (100, "100"), (1200, "1,200"), (float("nan"), "-")],
+)  # fmt: skip
+def test_numbers_in_tables_have_four_digits_that_count(value: float, written: str) -> None:
+    assert figure(value) == written
+
+
+def test_an_interval_is_written_to_the_same_decimal_as_its_middle() -> None:
+    assert interval(2.4214, 0.1296) == "2.421 ± 0.130"
+    assert interval(20500, 2828.4) == "20,500 ± 2,828"
+    assert interval(25.0, 0.0012) == "25.0000 ± 0.0012"
