@@ -48,7 +48,7 @@ def test_protocols_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (dcc["needs"], dcc["gives"], dcc["options"]) == (
         "fifo, reliable",
         "reliable, total",
-        ["rv"],
+        ["rv", "any"],
     )
 
 

@@ -24,6 +24,13 @@ def test_nothing_small_breaks_dcc(stack: str, processes: int, messages: int) -> 
     assert not result.broken
 
 
+def test_two_workers_share_the_systems() -> None:
+    plan = parse_stack("dcc-published")
+    alone, together = (tally(plan, 4, 2, workers=workers) for workers in (1, 2))
+    assert (alone.systems, alone.states) == (together.systems, together.states)
+    assert alone.transitions == together.transitions
+
+
 @pytest.mark.slow
 def test_four_processes_and_four_messages() -> None:
     repaired = tally(parse_stack("dcc"), 4, 4, workers=2)

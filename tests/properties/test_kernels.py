@@ -9,12 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
+from flexgroup.properties.kernels.cuts import NOTHING, close
 from flexgroup.properties.kernels.disagreement import disagreements
 from flexgroup.properties.kernels.graphs import peel, strong_components
 from flexgroup.properties.kernels.head_merge import head_merge, latest_ancestor
+from flexgroup.properties.kernels.knots import knots
 from flexgroup.properties.kernels.paths import QueueSearch, shortest_cycle
 from flexgroup.properties.kernels.prefixes import MISSING, skips
-from flexgroup.properties.kernels.rows import distinct, grouped, largest_before, runs
+from flexgroup.properties.kernels.rows import (
+    by_pairs,
+    distinct,
+    grouped,
+    largest_before,
+    numbered,
+    runs,
+)
 from flexgroup.trace.history import Ints
 
 from .oracle import Relation, closure, shortest_cycle_length
@@ -303,3 +312,49 @@ class TestSkips:
                 assert (q, overtaking) in delivered
                 assert (p, overtaking) not in delivered or skipped < overtaking
             assert pairs == expected
+
+
+class TestKnots:
+    @without_deadline
+    @given(queues)
+    def test_are_the_sets_that_precede_each_other(self, lists: list[list[int]]) -> None:
+        process, message = rows_of(lists)
+        found = knots(process, message, NODES)
+        assert {frozenset(knot.tolist()) for knot in found} == knots_of(order_of(lists))
+        assert [knot.tolist() for knot in found] == sorted(sorted(knot.tolist()) for knot in found)
+
+
+class TestCuts:
+    @without_deadline
+    @given(queues, st.sets(st.integers(0, NODES - 1)))
+    def test_hold_all_that_was_delivered_before_what_they_hold(
+        self, lists: list[list[int]], inside: set[int]
+    ) -> None:
+        process, message = rows_of(lists)
+        flags = np.isin(np.arange(NODES), list(inside))
+        cut, frontier = close(process, message, flags)
+        before = {one for one, other in closure(order_of(lists)) if other in inside}
+        assert set(np.flatnonzero(cut).tolist()) == inside | before
+        for place, last in enumerate(frontier.tolist()):
+            rows = np.flatnonzero((process == place) & cut[message])
+            assert last == (rows[-1] if len(rows) else NOTHING)
+
+
+class TestSorting:
+    @without_deadline
+    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1 << 40)), unique=True))
+    def test_by_pairs_is_by_both_columns(self, pairs: list[tuple[int, int]]) -> None:
+        major, minor = ends(pairs)
+        assert [pairs[row] for row in by_pairs(major, minor).tolist()] == sorted(pairs)
+
+    def test_by_pairs_of_numbers_too_large_for_one_integer(self) -> None:
+        pairs = [(1 << 20, 5), (3, 1 << 62), (3, 7)]
+        assert by_pairs(*ends(pairs)).tolist() == [2, 1, 0]
+
+    @without_deadline
+    @given(st.lists(st.integers(0, 9)))
+    def test_numbered_names_each_row_s_value(self, values: list[int]) -> None:
+        found, rows, number = numbered(ints(values))
+        assert found.tolist() == sorted(set(values))
+        assert [values[row] for row in rows.tolist()] == found.tolist()
+        assert found[number].tolist() == values

@@ -57,14 +57,20 @@ class IndexedHistory:
         self.history = history
 
     @cached_property
-    def identities(self) -> Ints:
-        """The packed identity of each message that was multicast or delivered."""
+    def _numbering(self) -> tuple[Ints, Ints]:
+        """The identities of all messages, and per delivery row the number of its message."""
         multicast = distinct(self.history.multicasts.message)
         delivered = self.history.deliveries.message
-        _, known = lookup(multicast, delivered)
+        place, known = lookup(multicast, delivered)
         if known.all():
-            return multicast
-        return distinct(np.concatenate([multicast, delivered[~known]]))
+            return multicast, place
+        identities = distinct(np.concatenate([multicast, delivered[~known]]))
+        return identities, np.searchsorted(identities, delivered)
+
+    @property
+    def identities(self) -> Ints:
+        """The packed identity of each message that was multicast or delivered."""
+        return self._numbering[0]
 
     @property
     def message_count(self) -> int:
@@ -78,10 +84,10 @@ class IndexedHistory:
         row[np.searchsorted(self.identities, multicast)] = rows
         return row
 
-    @cached_property
+    @property
     def delivered(self) -> Ints:
         """Per delivery row, the number of its message."""
-        return np.searchsorted(self.identities, self.history.deliveries.message)
+        return self._numbering[1]
 
     @cached_property
     def copies(self) -> Copies:

@@ -26,7 +26,7 @@ from flexgroup.pipeline.verify.parcels import (
 )
 from flexgroup.properties import agreement, integrity, uniform_agreement, validity
 from flexgroup.properties.indexed import NONE, IndexedHistory
-from flexgroup.properties.kernels.rows import runs
+from flexgroup.properties.kernels.rows import by_pairs, runs
 from flexgroup.trace.history import Deliveries, Faults, History, Multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
@@ -34,7 +34,8 @@ NEVER = np.iinfo(np.int64).min
 """The time of a multicast that is not in the trace."""
 
 SLICE = "slice"
-"""Process and step of a delivery, the message, its first delivery, the time of its multicast."""
+"""Process and step of a delivery, the message, its first delivery, and for order in real time
+the time of its multicast."""
 
 DESTINATION = "destination"
 """Sender and step of a multicast, the message, step of its delivery or -1, time of that."""
@@ -95,7 +96,7 @@ def by_message(layouts: Mapping[int, Layout]) -> Stage:
 
 def _deliveries(payloads: list[bytes]) -> Deliveries:
     process, step, time, message = unpack(payloads, 4)
-    order = np.lexsort((step, process))
+    order = by_pairs(process, step)
     return Deliveries(process[order], step[order], time[order], message[order])
 
 
@@ -107,7 +108,7 @@ def _multicasts(payloads: list[bytes]) -> Multicasts:
         tails.append(payload[8 + 40 * rows :])
     process, step, time, message, length = unpack(heads, 5)
     (targets,) = unpack(tails, 1)
-    order = np.lexsort((step, process))
+    order = by_pairs(process, step)
     ends = np.cumsum(length)
     chosen, _ = runs((ends - length)[order], ends[order])
     offsets = np.zeros(len(order) + 1, dtype=np.int64)
@@ -184,13 +185,14 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
         for key, chosen in by_key(target[rows]):
             some = rows[chosen]
             message = queues.message[some]
-            columns = (
+            columns = [
                 queues.process[some],
                 deliveries.step[queues.row[some]],
                 run.identities[message],
                 first[message],
-                multicast[message],
-            )
+            ]
+            if layout.in_real_time:
+                columns.append(multicast[message])
             yield layout.first_place + key, layout.number, SLICE, pack(columns)
 
 

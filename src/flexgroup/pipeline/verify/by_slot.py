@@ -16,7 +16,7 @@ from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed import IndexedHistory
 from flexgroup.properties.kernels.cuts import NOTHING, close
 from flexgroup.properties.kernels.knots import knots
-from flexgroup.properties.kernels.rows import largest_before
+from flexgroup.properties.kernels.rows import by_pairs, largest_before, numbered
 from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
 
 NOTES = pa.schema(
@@ -46,23 +46,23 @@ def by_slot(layouts: Mapping[int, Layout]) -> Stage:
         for number, kinds in parcels_by_number(batches).items():
             layout = layouts[number]
             yield _notes([Note(**json.loads(text)) for _, text in kinds.get(NOTE, [])])
-            for place, columns in _by_place(kinds.get(SLICE, [])):
+            for place, columns in _by_place(kinds.get(SLICE, []), 4 + layout.in_real_time):
                 yield _notes(list(_slice(layout, place - layout.first_place, *columns)))
-            for place, columns in _by_place(kinds.get(DESTINATION, [])):
+            for place, columns in _by_place(kinds.get(DESTINATION, []), 5):
                 destination = place - layout.first_place - layout.slices
                 yield _notes(list(_fifo(layout, destination, *columns)))
 
     return stage
 
 
-def _by_place(parcels: list[tuple[int, bytes]]) -> Iterator[tuple[int, list[Ints]]]:
-    """The five columns of each place, sorted by the first two."""
+def _by_place(parcels: list[tuple[int, bytes]], width: int) -> Iterator[tuple[int, list[Ints]]]:
+    """The columns of each place, sorted by the first two."""
     payloads: dict[int, list[bytes]] = {}
     for place, payload in parcels:
         payloads.setdefault(place, []).append(payload)
     for place in sorted(payloads):
-        columns = unpack(payloads.pop(place), 5)
-        order = np.lexsort((columns[1], columns[0]))
+        columns = unpack(payloads.pop(place), width)
+        order = by_pairs(columns[0], columns[1])
         yield place, [column[order] for column in columns]
 
 
@@ -77,10 +77,10 @@ def _slice(
     step: Ints,
     message: Ints,
     first: Ints,
-    multicast: Ints,
+    multicast: Ints | None = None,
 ) -> Iterator[Note]:
     """Knots within the slice, and what tells whether its margins were wide enough."""
-    identities, firsts, number = np.unique(message, return_index=True, return_inverse=True)
+    identities, firsts, number = numbered(message)
     cell = layout.cell(first[firsts])
     begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
     inside = np.ones(len(identities), dtype=np.bool_)
@@ -96,7 +96,7 @@ def _slice(
     for knot in knots(process[chosen], renumbered, len(members)):
         knotted = members[knot].tolist()
         yield Note(layout.number, KNOT, "", 1, knotted[:1], knotted)
-    if real_time_order.NAME in layout.properties:
+    if multicast is not None:
         yield from _real_time(
             layout,
             place,

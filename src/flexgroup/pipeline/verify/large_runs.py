@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from flexgroup.pipeline.read import spark_schema
 from flexgroup.pipeline.verify.by_message import COUNTED, UNDELIVERED, by_message
 from flexgroup.pipeline.verify.by_slot import CLOCK, EDGE, KNOT, NOTES, by_slot
-from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
+from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts, packed_message
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.parcels import PARCELS
 from flexgroup.pipeline.verify.split import split_deliveries, split_multicasts
@@ -174,15 +174,18 @@ def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
     deliveries = sum(layout.deliveries for layout in layouts.values())
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
     places = min(MOST_TASKS, sum(layout.places for layout in layouts.values()))
-    identity = ("process", "step", "time", "origin", "seq")
     large = f.col("number").isin(list(layouts))
-    parcels = spark_schema(PARCELS)
-    split = (
-        traces.events(DELIVER, *identity).where(large).mapInArrow(split_deliveries(parts), parcels)
-    ).unionAll(
+    columns = ("number", "process", "step", "time", packed_message().alias("message"))
+    identity = ("process", "step", "time", "origin", "seq")
+    deliveries_of = traces.events(DELIVER, *identity).where(large).select(*columns)
+    multicasts_of = (
         traces.events(MULTICAST, *identity, "destinations")
         .where(large)
-        .mapInArrow(split_multicasts(parts), parcels)
+        .select(*columns, "destinations")
+    )
+    parcels = spark_schema(PARCELS)
+    split = deliveries_of.mapInArrow(split_deliveries(parts), parcels).unionAll(
+        multicasts_of.mapInArrow(split_multicasts(parts), parcels)
     )
     placed_parcels = split.repartitionById(parts, f.col("place")).mapInArrow(
         by_message(layouts), parcels

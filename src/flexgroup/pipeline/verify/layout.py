@@ -46,6 +46,10 @@ class Layout:
         return not {"fifo order", "causal order"}.isdisjoint(self.properties)
 
     @property
+    def in_real_time(self) -> bool:
+        return "real-time order" in self.properties
+
+    @property
     def places(self) -> int:
         return self.slices + (self.processes if self.by_destination else 0)
 

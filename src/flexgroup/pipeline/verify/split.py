@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.core.message import ORIGIN_BITS
 from flexgroup.pipeline.verify.parcels import (
     Batches,
     Parcel,
@@ -32,11 +31,11 @@ def part_of(message: Ints, parts: int) -> Ints:
 
 
 def split_deliveries(parts: int) -> Stage:
-    """From number, process, step, time, origin, seq to parcels of process, step, time, message."""
+    """From number, process, step, time and message to parcels of the last four."""
 
     def parcels(table: pa.Table) -> list[Parcel]:
-        number, message = _column(table, "number"), _messages(table)
-        columns = [*(_column(table, name) for name in ("process", "step", "time")), message]
+        columns = [_column(table, name) for name in ("process", "step", "time", "message")]
+        number, message = _column(table, "number"), columns[-1]
         key = number * parts + part_of(message, parts)
         return [
             (place % parts, place // parts, DELIVER, pack(column[rows] for column in columns))
@@ -51,7 +50,7 @@ def split_multicasts(parts: int) -> Stage:
     destinations themselves follow."""
 
     def parcels(table: pa.Table) -> list[Parcel]:
-        number, message = _column(table, "number"), _messages(table)
+        number, message = _column(table, "number"), _column(table, "message")
         lists = table.column("destinations").combine_chunks()
         length = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         targets = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -91,7 +90,3 @@ def _in_chunks(parcels: Callable[[pa.Table], list[Parcel]]) -> Stage:
 def _column(table: pa.Table, name: str) -> Ints:
     column: Ints = table.column(name).to_numpy().astype(np.int64)
     return column
-
-
-def _messages(table: pa.Table) -> Ints:
-    return (_column(table, "seq") << ORIGIN_BITS) | _column(table, "origin")

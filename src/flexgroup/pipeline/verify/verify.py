@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
@@ -16,6 +17,7 @@ from flexgroup.pipeline.verify.packets import minimality
 from flexgroup.pipeline.verify.promises import planned
 from flexgroup.pipeline.verify.telling import WHOLE, task_rows, told, with_topic
 from flexgroup.properties.minimality import NAME as MINIMALITY
+from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, VIEW
 
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
     from flexgroup.pipeline.read import TraceSet
 
-SAMPLED = 10_000
-"""About how many deliveries of a run that is just large are looked at to see how large it is."""
+SAMPLE = 200_000
+"""About so many deliveries are looked at to see which runs are large, and where to cut them."""
 
 QUANTILES = 4096
 """At most so many cells a run is cut into."""
@@ -86,19 +88,15 @@ def _large(traces: TraceSet, plan: DataFrame, limits: Limits) -> list[Layout]:
     """The runs that do not fit into one task, and where to cut them, from a sample."""
     from pyspark.sql import functions as f
 
-    share = min(1.0, SAMPLED / max(1, limits.whole_deliveries))
-    sample = traces.recorded(DELIVER).select("run", "time").sample(fraction=share, seed=1)
-    shares = f.array(*(f.lit(number / QUANTILES) for number in range(QUANTILES + 1)))
-    sampled = (
-        sample.groupBy("run")
-        .agg(
-            f.count("*").alias("sampled"),
-            f.percentile_approx("time", shares, 10 * QUANTILES).alias("quantiles"),
-        )
-        .where(f.col("sampled") > limits.whole_deliveries * share)
-    )
-    rows = plan.join(sampled, "run").collect()
+    deliveries = traces.recorded(DELIVER)
+    # Spark counts rows from the footers of files: this reads no data.
+    share = min(1.0, SAMPLE / max(1, deliveries.count()))
+    sample = deliveries.select("run", "time").sample(fraction=share, seed=1).limit(2 * SAMPLE)
+    times: dict[str, Ints] = _by_run(sample.toArrow())
+    large = [run for run in times if len(times[run]) > limits.whole_deliveries * share]
+    rows = plan.where(f.col("run").isin(large)).collect() if large else []
     faulty = crashed(traces, [row.number for row in rows]) if rows else {}
+    shares = np.linspace(0, 1, QUANTILES + 1)
     return [
         Layout(
             row.number,
@@ -106,11 +104,20 @@ def _large(traces: TraceSet, plan: DataFrame, limits: Limits) -> list[Layout]:
             row.processes,
             row.complete,
             tuple(name for name in row.properties if name != MINIMALITY),
-            round(row.sampled / share),
+            round(len(times[row.run]) / share),
             faulty.get(row.number, ()),
             cell_bounds(
-                np.array(row.quantiles), round(row.sampled / share), limits.cell_deliveries
+                np.quantile(times[row.run], shares, method="higher").astype(np.int64),
+                round(len(times[row.run]) / share),
+                limits.cell_deliveries,
             ),
         )
         for row in rows
     ]
+
+
+def _by_run(sample: pa.Table) -> dict[str, Ints]:
+    """The times of each run."""
+    runs = sample.column("run").combine_chunks().dictionary_encode()
+    code, time = runs.indices.to_numpy(), sample.column("time").to_numpy()
+    return {name: time[code == place] for place, name in enumerate(runs.dictionary.to_pylist())}

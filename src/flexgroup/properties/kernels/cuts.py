@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from flexgroup.properties.kernels.rows import grouped, runs
+from flexgroup.properties.kernels.rows import runs
 from flexgroup.trace.history import Ints
 
 NOTHING = -1
@@ -24,24 +24,29 @@ def close(
 
     Rows are deliveries, sorted by process and, within a process, in the order of delivery;
     `inside` has a flag per message. The frontier is, per process, the last row of the cut. Linear
-    in rows, and beyond reading them once only in what the cut adds.
+    in rows, and beyond reading them a few times only in what lies near the cut.
     """
     count = int(process.max(initial=-1)) + 1
     cut = inside.copy()
-    rows = np.flatnonzero(cut[message])
+    row_inside = cut[message]
     frontier = np.full(count, NOTHING, dtype=np.int64)
+    rows = np.flatnonzero(row_inside)
     # Rows ascend, so that the last one of each process stays.
     frontier[process[rows]] = rows
-    below = np.flatnonzero((np.arange(len(process)) <= frontier[process]) & ~cut[message])
+    # The cut can only grow by messages that lie outside, all of them behind a first one.
+    outside = np.flatnonzero(~row_inside)
+    below = outside[outside <= frontier[process[outside]]]
     if len(below) == 0:
         return cut, frontier
-    rows_by_message, starts = grouped(message, len(inside))
+    outside = outside[np.argsort(message[outside], kind="stable")]
     while len(below):
         added = np.unique(message[below])
         cut[added] = True
-        at, _ = runs(starts[added], starts[added + 1])
+        starts = np.searchsorted(message[outside], added)
+        ends = np.searchsorted(message[outside], added, side="right")
+        at, _ = runs(starts, ends)
         reached = frontier.copy()
-        np.maximum.at(reached, process[rows_by_message[at]], rows_by_message[at])
+        np.maximum.at(reached, process[outside[at]], outside[at])
         # A process that the cut reaches for the first time begins at its first row.
         firsts = np.searchsorted(process, np.arange(count))
         begins = np.where(frontier == NOTHING, firsts, frontier + 1)

@@ -15,6 +15,28 @@ def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]:
     return rows, starts
 
 
+def by_pairs(major: Ints, minor: Ints) -> Ints:
+    """Row numbers sorted by two columns of numbers from 0 on, several times as fast as lexsort.
+
+    Rows that are equal in both come in any order.
+    """
+    span = int(minor.max(initial=0)) + 1
+    if len(major) and (int(major.max()) + 1) * span > np.iinfo(np.int64).max:
+        return np.lexsort((minor, major))
+    return np.argsort(major * span + minor)
+
+
+def numbered(values: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct values, sorted; a row that has each; and the number of each row's value."""
+    order = np.argsort(values)
+    ordered = values[order]
+    is_new = np.ones(len(values), dtype=np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    number = np.empty(len(values), dtype=np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], order[is_new], number
+
+
 def distinct(values: Ints) -> Ints:
     """The values, sorted, each once. Several times faster than np.unique on large arrays."""
     ordered = np.sort(values)

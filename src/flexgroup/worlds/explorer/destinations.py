@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -100,8 +101,8 @@ def tally(
     """Explore them all; every property that can be broken is found in every system."""
     began = time.monotonic()
     result = Tally(plan.name, processes, messages)
-    todo = ((plan, scope, manner or Manner()) for scope in systems(processes, messages, fifo))
-    for outcome in _outcomes(todo, workers):
+    todo = systems(processes, messages, fifo)
+    for outcome in _outcomes(plan, manner or Manner(), todo, workers):
         result.add(outcome)
         result.seconds = time.monotonic() - began
         report(result)
@@ -111,16 +112,28 @@ def tally(
     return result
 
 
-def _outcomes(todo: Iterator[tuple[StackPlan, Scope, Manner]], workers: int) -> Iterator[Outcome]:
+def _outcomes(
+    plan: StackPlan, manner: Manner, todo: Iterator[Scope], workers: int
+) -> Iterator[Outcome]:
     methods = multiprocessing.get_all_start_methods()
     if workers == 1 or "fork" not in methods:
-        yield from map(_explore, todo)
+        for scope in todo:
+            yield explore(plan, scope, manner, keep_going=True)
         return
     context: Any = multiprocessing.get_context("fork")
-    with context.Pool(workers) as pool:
+    # A plan holds classes, which may be a test's own: it is inherited, not sent.
+    with context.Pool(workers, initializer=_remember, initargs=(plan, manner)) as pool:
         yield from pool.imap(_explore, todo, chunksize=16)
 
 
-def _explore(system: tuple[StackPlan, Scope, Manner]) -> Outcome:
-    plan, scope, manner = system
+_inherited: list[tuple[StackPlan, Manner]] = []
+
+
+def _remember(plan: StackPlan, manner: Manner) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _inherited.append((plan, manner))
+
+
+def _explore(scope: Scope) -> Outcome:
+    plan, manner = _inherited[-1]
     return explore(plan, scope, manner, keep_going=True)

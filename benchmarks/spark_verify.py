@@ -1,0 +1,231 @@
+"""How fast Spark verifies a large run, against sorting the same rows with Spark.
+
+    python benchmarks/spark_verify.py [--deliveries 10000000] [--in-flight 64] [--rounds 2]
+
+Verifies integrity, agreement and acyclic order of one correct run, and sorts its deliveries by
+(run, process, step), in turns in one session of two cores with Spark's default memory. Prints the
+time of both and the ratio of the fastest rounds, and the most memory that Java and that any Python
+worker held. `--in-flight` is the message rate: how many messages are multicast until the last
+destination of one has delivered it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexgroup.pipeline.read import open_trace_set
+from flexgroup.pipeline.session import start
+from flexgroup.pipeline.verify import verify
+from flexgroup.trace import schema
+from flexgroup.trace.history import Ints
+from flexgroup.trace.writer import write_run
+
+RUN = "correct"
+PROCESSES = 16
+CLIENTS = 64
+DESTINATIONS = 4
+GAP = 1000
+"""Nanoseconds from one multicast to the next."""
+
+MESSAGES_AT_ONCE = 250_000
+
+PROPERTIES = ["integrity", "agreement", "acyclic order"]
+
+
+class Writer:
+    """Events of one kind, written piece by piece."""
+
+    def __init__(self, directory: Path, kind: str) -> None:
+        folder = directory / "events" / f"event={kind}"
+        folder.mkdir(parents=True)
+        self._file = pq.ParquetWriter(
+            folder / f"{RUN}.parquet",
+            schema.EVENT_COLUMNS,
+            use_dictionary=["run"],
+            column_encoding=dict.fromkeys(
+                ("process", "step", "time", "origin", "seq"), "DELTA_BINARY_PACKED"
+            ),
+        )
+
+    def write(self, **columns: object) -> None:
+        count = len(columns["step"])  # type: ignore[arg-type]
+        columns["run"] = [RUN] * count
+        arrays = [
+            pa.array(columns[field.name]).cast(field.type)
+            if field.name in columns
+            else pa.nulls(count, field.type)
+            for field in schema.EVENT_COLUMNS
+        ]
+        self._file.write_table(pa.Table.from_arrays(arrays, schema=schema.EVENT_COLUMNS))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def write_correct_run(directory: Path, deliveries: int, in_flight: int) -> None:
+    """Messages of clients to random sets, delivered in one order with delays that vary."""
+    chance = np.random.default_rng(1)
+    multicasts = Writer(directory, schema.MULTICAST)
+    delivered = Writer(directory, schema.DELIVER)
+    sent = np.zeros(CLIENTS, dtype=np.int64)
+    steps = np.zeros(PROCESSES, dtype=np.int64)
+    latest = np.zeros(PROCESSES, dtype=np.int64)
+    total = deliveries // DESTINATIONS
+    for begin in range(0, total, MESSAGES_AT_ONCE):
+        number = np.arange(begin, min(total, begin + MESSAGES_AT_ONCE))
+        client = chance.integers(0, CLIENTS, len(number))
+        seq = counted(client, sent)
+        drawn = np.argsort(chance.random((len(number), PROCESSES)), axis=1)[:, :DESTINATIONS]
+        process = np.sort(drawn, axis=1).ravel()
+        lists = pa.ListArray.from_arrays(
+            np.arange(0, len(process) + 1, DESTINATIONS, dtype=np.int32), process.astype(np.int32)
+        )
+        origin = client + PROCESSES
+        multicasts.write(
+            process=origin, step=seq, time=number * GAP, origin=origin, seq=seq, destinations=lists
+        )
+        moment = np.repeat(number * GAP, DESTINATIONS) + in_flight * GAP // 2
+        moment += chance.integers(0, max(1, in_flight * GAP // 2), len(moment))
+        for place in range(PROCESSES):
+            rows = np.flatnonzero(process == place)
+            moment[rows] = np.maximum(np.maximum.accumulate(moment[rows]), latest[place])
+            latest[place] = moment[rows[-1]]
+        step = counted(process, steps)
+        order = np.argsort(moment, kind="stable")
+        about = np.repeat(np.arange(len(number)), DESTINATIONS)[order]
+        delivered.write(
+            process=process[order],
+            step=step[order],
+            time=moment[order],
+            origin=origin[about],
+            seq=seq[about],
+        )
+    multicasts.close()
+    delivered.close()
+    (directory / "runs").mkdir()
+    about_run = {"world": "made up", "stack": "skeen", "options": "{}", "software": "benchmark"}
+    sizes = {"processes": PROCESSES, "clients": CLIENTS, "outcome": schema.COMPLETE}
+    write_run(directory, RUN, {**about_run, **sizes})
+
+
+def counted(key: Ints, seen: Ints) -> Ints:
+    """Per row, how many rows of the same key came before; `seen` goes on from call to call."""
+    order = np.argsort(key, kind="stable")
+    place = np.arange(len(key)) - np.searchsorted(key[order], key[order])
+    result = np.empty(len(key), dtype=np.int64)
+    result[order] = seen[key[order]] + place
+    seen += np.bincount(key, minlength=len(seen))
+    return result
+
+
+class MemoryWatch:
+    """The most memory that Java and that any one Python worker of ours held meanwhile."""
+
+    def __init__(self) -> None:
+        self.java = 0
+        self.worker = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.2):
+            for pid in descendants(os.getpid()):
+                name, resident = about_process(pid)
+                if name == "java":
+                    self.java = max(self.java, resident)
+                elif name.startswith("python"):
+                    self.worker = max(self.worker, resident)
+
+
+def descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it has ended
+            children.setdefault(parent, []).append(int(entry.name))
+    found: list[int] = []
+    waiting = list(children.get(root, ()))
+    while waiting:
+        found.append(waiting.pop())
+        waiting += children.get(found[-1], ())
+    return found
+
+
+def about_process(pid: int) -> tuple[str, int]:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return "", 0
+    fields = dict(line.split(":", 1) for line in text.splitlines())
+    return fields["Name"].strip(), int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--deliveries", type=int, default=10_000_000)
+    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        write_correct_run(directory, options.deliveries, options.in_flight)
+        started = start(name="benchmark")
+        traces = open_trace_set(started.spark, folder)
+        rows = traces.recorded(schema.DELIVER).select(
+            "run", "process", "step", "time", "origin", "seq"
+        )
+
+        def sort() -> None:
+            rows.orderBy("run", "process", "step").write.format("noop").mode("overwrite").save()
+
+        def check() -> None:
+            outcomes = {row.outcome for row in verify(traces, PROPERTIES).collect()}
+            assert outcomes == {"holds"}, outcomes
+            # The next round is not to find what this one kept.
+            started.spark.catalog.clearCache()
+
+        sorting, checking = [], []
+        with MemoryWatch() as memory:
+            for number in range(options.rounds):
+                sorting.append(seconds(sort))
+                checking.append(seconds(check))
+                print(f"round {number + 1}: sort {sorting[-1]:.1f} s, verify {checking[-1]:.1f} s")
+        started.spark.stop()
+    ratio = min(checking) / min(sorting)
+    million = options.deliveries / 1e6
+    print(f"{options.deliveries:,} deliveries, {options.in_flight} in flight")
+    print(f"verify / sort: {ratio:.2f}; {min(checking) / million:.2f} s per million deliveries")
+    print(f"most memory: Java {memory.java >> 20} MiB, a Python worker {memory.worker >> 20} MiB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
