@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline: starting it is most of what they cost."""
+"""One Spark session for all tests of a worker: starting it is most of what they cost."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses Spark runs in the one worker that has it."""
+    """Whatever uses Spark runs in one of two workers that have it, for the two cores."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
+            is_verifying = item.path.name.startswith(("test_verify", "test_cluster"))
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("spark-verifying" if is_verifying else "spark"))

@@ -106,7 +106,7 @@ def on(cluster: Cluster, directory: Path, *arguments: str) -> subprocess.Complet
     )  # fmt: skip
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 WHERE_EXECUTORS_FIND_IT = """
 import sys

@@ -224,7 +224,10 @@ def test_what_is_large_is_read_twice_at_most(
 ) -> None:
     from flexgroup.pipeline.measure import measure_runs
 
+    # Or else long paths are cut short in the plan.
+    traces.spark.conf.set("spark.sql.maxMetadataStringLength", 10_000)
     measure_runs(traces).explain()
+    traces.spark.conf.unset("spark.sql.maxMetadataStringLength")
     plan = capsys.readouterr().out
     assert plan.count("event=send]") == plan.count("event=receive]") == 2
     assert plan.count("event=deliver]") == plan.count("event=multicast]") == 3

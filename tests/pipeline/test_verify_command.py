@@ -103,4 +103,4 @@ def test_two_runs_mixed_under_one_name(tmp_path: Path, capsys: pytest.CaptureFix
     pq.write_table(table, once.with_name("more.parquet"))
     once.unlink()
     assert main(["verify", str(tmp_path)]) == 2
-    assert "two runs with the same name were mixed" in capsys.readouterr().err
+    assert "two runs with the same name are mixed" in capsys.readouterr().err

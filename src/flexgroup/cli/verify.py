@@ -93,7 +93,7 @@ def _refuse_mixed_runs(traces: TraceSet) -> None:
     for row in doubles.collect():
         raise UsageError(
             f"in run '{row.run}' process {row.process} has {row.rows} events at step {row.step}: "
-            "two runs with the same name were mixed; keep one of them "
+            "two runs with the same name are mixed; keep one of them "
             "(`flexgroup validate` names the files)"
         )
 

@@ -22,16 +22,17 @@ from flexgroup.trace.schema import RECEIVE, SEND
 
 NAME = "minimality"
 
+NOTHING_SEEN = "the trace has no packets about messages"
+
 
 def check(run: IndexedHistory) -> Verdict:
     sends, receives = run.history.sends, run.history.receives
     passed = sum(int(np.count_nonzero(packets.message >= 0)) for packets in (sends, receives))
     if passed == 0:
-        return Verdict(NAME, Outcome.UNKNOWN, 0, None, "the trace has no packets about messages")
+        return Verdict(NAME, Outcome.UNKNOWN, 0, None, NOTHING_SEEN)
     sent, received = _outsiders(run, sends), _outsiders(run, receives)
     if len(sent) + len(received) == 0:
-        explanation = f"checked {passed} sends and receives of packets about messages"
-        return Verdict(NAME, Outcome.HOLDS, 0, None, explanation)
+        return Verdict(NAME, Outcome.HOLDS, 0, None, checked(passed))
     sent_first = len(received) == 0 or (
         len(sent) > 0 and sends.time[sent].min() <= receives.time[received].min()
     )
@@ -39,6 +40,10 @@ def check(run: IndexedHistory) -> Verdict:
     step, reason = _evidence(*first)
     pairs = _count_pairs(sends, sent, receives, received)
     return violated(NAME, pairs, [step], [_let(run, step), reason])
+
+
+def checked(passed: int) -> str:
+    return f"checked {passed} sends and receives of packets about messages"
 
 
 def _outsiders(run: IndexedHistory, packets: Packets) -> Ints:

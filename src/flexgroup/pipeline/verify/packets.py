@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK
+from flexgroup.pipeline.read import spark_schema
 from flexgroup.pipeline.verify.facts import PACKETS, TOLD_COLUMNS, facts
-from flexgroup.pipeline.verify.tables import VERDICTS
-from flexgroup.pipeline.verify.telling import task_rows, told, with_topic
-from flexgroup.properties.minimality import NAME
+from flexgroup.pipeline.verify.promises import Plan
+from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row
+from flexgroup.pipeline.verify.telling import Task, task_rows, told, with_topic
+from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked
+from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import MULTICAST
 
 if TYPE_CHECKING:
@@ -18,15 +22,16 @@ if TYPE_CHECKING:
     from flexgroup.pipeline.read import TraceSet
 
 
-def minimality(traces: TraceSet, plan: DataFrame) -> DataFrame:
+def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
     """The verdicts on minimality of the runs that are to be checked for it."""
     from pyspark.sql import functions as f
 
-    wanted = plan.where(f.array_contains("properties", NAME))
+    wanted = {plan.number: plan for plan in plans if NAME in plan.properties}
+    numbers = traces.spark.createDataFrame([(number,) for number in wanted], "number int")
     packets = (
         facts(traces, PACKETS, TOLD_COLUMNS)
         .where(f.col("message") != NO_MESSAGE)
-        .join(f.broadcast(wanted.select("number")), "number")
+        .join(f.broadcast(numbers), "number")
     )
     passed = packets.groupBy("number").agg(f.count("*").alias("passed"))
     first = (
@@ -34,8 +39,23 @@ def minimality(traces: TraceSet, plan: DataFrame) -> DataFrame:
         .groupBy("number")
         .agg(f.count("*").alias("pairs"), f.min("earliest").alias("earliest"))
     )
-    judged = wanted.join(passed, "number", "left").join(first, "number", "left").persist()
-    return _not_violated(judged).unionAll(_violated(traces, packets, judged))
+    found = {row.number: row for row in passed.join(first, "number", "left").collect()}
+    verdicts, violated = [], []
+    for number, plan in wanted.items():
+        row = found.get(number)
+        if row is None:
+            verdict = Verdict(NAME, Outcome.UNKNOWN, 0, None, NOTHING_SEEN)
+        elif row.pairs is None:
+            verdict = Verdict(NAME, Outcome.HOLDS, 0, None, checked(row.passed))
+        else:
+            checks = {NAME: {"pairs": row.pairs}}
+            task = Task(plan.run, plan.processes, plan.complete, checks).to_text()
+            violated.append((number, NAME, task, row.earliest.message))
+            continue
+        told_so = verdict_row(plan.run, verdict)
+        verdicts.append(tuple(told_so[column] for column in VERDICTS.names))
+    decided = traces.spark.createDataFrame(verdicts, spark_schema(VERDICTS))
+    return decided.unionAll(_violated(traces, packets, violated)) if violated else decided
 
 
 def _outsiders(traces: TraceSet, packets: DataFrame) -> DataFrame:
@@ -60,46 +80,17 @@ def _outsiders(traces: TraceSet, packets: DataFrame) -> DataFrame:
     )
 
 
-def _not_violated(judged: DataFrame) -> DataFrame:
+def _violated(
+    traces: TraceSet, packets: DataFrame, violated: list[tuple[int, str, str, int]]
+) -> DataFrame:
     from pyspark.sql import functions as f
 
-    nothing = f.col("passed").isNull()
-    told = f.when(nothing, f.lit("the trace has no packets about messages")).otherwise(
-        f.concat(
-            f.lit("checked "),
-            f.col("passed").cast("string"),
-            f.lit(" sends and receives of packets about messages"),
-        )
+    found = traces.spark.createDataFrame(
+        violated, "number int, topic string, task string, message bigint"
     )
-    return (
-        judged.where(f.col("pairs").isNull())
-        .select(
-            "run",
-            f.lit(NAME).alias("property"),
-            f.when(nothing, f.lit("unknown")).otherwise(f.lit("holds")).alias("outcome"),
-            f.lit(0).cast("bigint").alias("violations"),
-            f.lit(None).cast("string").alias("witness"),
-            told.alias("explanation"),
-        )
-        .select(*VERDICTS.names)
-    )
-
-
-def _violated(traces: TraceSet, packets: DataFrame, judged: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    violated = judged.where(f.col("pairs").isNotNull()).select(
-        "number", "run", "processes", "complete", "pairs", "earliest.message"
-    )
-    checks = f.create_map(f.lit(NAME), f.create_map(f.lit("pairs"), f.col("pairs")))
-    tasks = violated.select(
-        "number",
-        f.lit(NAME).alias("topic"),
-        f.to_json(f.struct("run", "processes", "complete", checks.alias("checks"))).alias("task"),
-    )
-    chosen = f.broadcast(violated.select("number", "message", f.lit(NAME).alias("topic")))
+    chosen = f.broadcast(found.select("number", "topic", "message"))
     parts = [
-        task_rows(tasks),
+        task_rows(found),
         with_topic(packets.join(chosen, ["number", "message"])),
         with_topic(facts(traces, (MULTICAST,)).join(chosen, ["number", "message"])),
     ]

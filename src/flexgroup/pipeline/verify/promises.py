@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.core.stack import guarantees_above
@@ -21,7 +20,16 @@ if TYPE_CHECKING:
 
 EVERYTHING = tuple(PROPERTIES)
 
-PLAN = "number int, run string, processes int, complete boolean, properties array<string>"
+
+@dataclass(frozen=True)
+class Plan:
+    """A run, how it ended, and what to check of it."""
+
+    number: int
+    run: str
+    processes: int
+    complete: bool
+    properties: tuple[str, ...]
 
 
 def known(properties: Sequence[str]) -> tuple[str, ...]:
@@ -47,30 +55,17 @@ def promised_by(stack: str, network: str | None, faults: str | None) -> list[str
     return promised
 
 
-def planned(runs: DataFrame, properties: Sequence[str] | None) -> DataFrame:
-    """A row per run: its number and name, its size, how it ended, and what to check of it."""
-    chosen = None if properties is None else list(known(properties))
-
-    def plan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = batch.to_pylist()
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "number": pa.array([row["number"] for row in rows], pa.int32()),
-                    "run": pa.array([row["run"] for row in rows], pa.string()),
-                    "processes": pa.array([row["processes"] for row in rows], pa.int32()),
-                    "complete": pa.array([row["outcome"] == COMPLETE for row in rows], pa.bool_()),
-                    "properties": pa.array(
-                        [
-                            promised_by(row["stack"], row["network"], row["faults"])
-                            if chosen is None
-                            else chosen
-                            for row in rows
-                        ],
-                        pa.list_(pa.string()),
-                    ),
-                }
-            )
-
+def planned(runs: DataFrame, properties: Sequence[str] | None) -> list[Plan]:
+    """What to check of each run. There is a row for each run, so the driver can see them all."""
+    chosen = None if properties is None else known(properties)
     told = runs.select("number", "run", "processes", "outcome", "stack", "network", "faults")
-    return told.mapInArrow(plan, PLAN)
+    return [
+        Plan(
+            row.number,
+            row.run,
+            row.processes,
+            row.outcome == COMPLETE,
+            tuple(promised_by(row.stack, row.network, row.faults)) if chosen is None else chosen,
+        )
+        for row in told.collect()
+    ]

@@ -14,8 +14,8 @@ from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
 from flexgroup.pipeline.verify.packets import minimality
-from flexgroup.pipeline.verify.promises import planned
-from flexgroup.pipeline.verify.telling import WHOLE, task_rows, told, with_topic
+from flexgroup.pipeline.verify.promises import Plan, planned
+from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
 from flexgroup.properties.minimality import NAME as MINIMALITY
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, VIEW
@@ -50,69 +50,76 @@ def verify(
 
     The table has the columns of `tables.VERDICTS`, a row for each run and property.
     """
-    from pyspark.sql import functions as f
-
-    plan = planned(traces.runs, properties).persist()
-    large = _large(traces, plan, limits)
+    plans = planned(traces.runs, properties)
+    large = _large(traces, plans, limits)
+    cut = {layout.number for layout in large}
     # Each part reads the trace, so a part that no run needs is left out.
     verdicts = []
-    if len(large) < plan.count():
-        verdicts.append(_whole_runs(traces, plan, [layout.number for layout in large]))
+    if len(large) < len(plans):
+        verdicts.append(_whole_runs(traces, [plan for plan in plans if plan.number not in cut]))
     if large:
         verdicts.append(large_runs(traces, large))
-    if not plan.where(f.array_contains("properties", MINIMALITY)).isEmpty():
-        verdicts.append(minimality(traces, plan))
+    if any(MINIMALITY in plan.properties for plan in plans):
+        verdicts.append(minimality(traces, plans))
     return reduce(lambda one, other: one.unionAll(other), verdicts)
 
 
-def _whole_runs(traces: TraceSet, plan: DataFrame, without: list[int]) -> DataFrame:
+def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    events, chosen = facts(traces, (*ORDERS, *FAULTS, VIEW), TOLD_COLUMNS), plan
-    if without:
-        events = events.where(~f.col("number").isin(without))
-        chosen = plan.where(~f.col("number").isin(without))
-    checked = f.filter("properties", lambda name: name != MINIMALITY)
-    nothing = f.create_map().cast("map<string,int>")
-    checks = f.map_from_arrays(checked, f.transform(checked, lambda name: nothing))
-    tasks = chosen.where(f.size(checked) > 0).select(
-        "number",
-        f.lit(WHOLE).alias("topic"),
-        f.to_json(f.struct("run", "processes", "complete", checks.alias("checks"))).alias("task"),
+    tasks = [
+        (
+            plan.number,
+            WHOLE,
+            Task(
+                plan.run,
+                plan.processes,
+                plan.complete,
+                {name: {} for name in plan.properties if name != MINIMALITY},
+            ).to_text(),
+        )
+        for plan in plans
+    ]
+    task_frame = traces.spark.createDataFrame(tasks, "number int, topic string, task string")
+    events = facts(traces, (*ORDERS, *FAULTS, VIEW), TOLD_COLUMNS).join(
+        f.broadcast(task_frame.select("number", "topic")), "number"
     )
-    rows = task_rows(tasks).unionAll(with_topic(events.withColumn("topic", f.lit(WHOLE))))
-    return told(rows)
+    return told(task_rows(task_frame).unionAll(with_topic(events)))
 
 
-def _large(traces: TraceSet, plan: DataFrame, limits: Limits) -> list[Layout]:
+def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layout]:
     """The runs that do not fit into one task, and where to cut them, from a sample."""
-    from pyspark.sql import functions as f
-
     deliveries = traces.recorded(DELIVER)
     # Spark counts rows from the footers of files: this reads no data.
-    share = min(1.0, SAMPLE / max(1, deliveries.count()))
+    total = deliveries.count()
+    if total <= limits.whole_deliveries:
+        return []
+    share = min(1.0, SAMPLE / total)
     sample = deliveries.select("run", "time").sample(fraction=share, seed=1).limit(2 * SAMPLE)
-    times: dict[str, Ints] = _by_run(sample.toArrow())
-    large = [run for run in times if len(times[run]) > limits.whole_deliveries * share]
-    rows = plan.where(f.col("run").isin(large)).collect() if large else []
-    faulty = crashed(traces, [row.number for row in rows]) if rows else {}
+    times = _by_run(sample.toArrow())
+    large = [
+        plan
+        for plan in plans
+        if plan.run in times and len(times[plan.run]) > limits.whole_deliveries * share
+    ]
+    faulty = crashed(traces, [plan.number for plan in large]) if large else {}
     shares = np.linspace(0, 1, QUANTILES + 1)
     return [
         Layout(
-            row.number,
-            row.run,
-            row.processes,
-            row.complete,
-            tuple(name for name in row.properties if name != MINIMALITY),
-            round(len(times[row.run]) / share),
-            faulty.get(row.number, ()),
+            plan.number,
+            plan.run,
+            plan.processes,
+            plan.complete,
+            tuple(name for name in plan.properties if name != MINIMALITY),
+            round(len(times[plan.run]) / share),
+            faulty.get(plan.number, ()),
             cell_bounds(
-                np.quantile(times[row.run], shares, method="higher").astype(np.int64),
-                round(len(times[row.run]) / share),
+                np.quantile(times[plan.run], shares, method="higher").astype(np.int64),
+                round(len(times[plan.run]) / share),
                 limits.cell_deliveries,
             ),
         )
-        for row in rows
+        for plan in large
     ]
 
 
