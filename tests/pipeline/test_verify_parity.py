@@ -23,7 +23,7 @@ from .made_up_runs import nonsense, write_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS = 100
+RUNS = 60
 
 WAYS = {"whole": Limits(), "in pieces": Limits(whole_deliveries=0, cell_deliveries=2)}
 

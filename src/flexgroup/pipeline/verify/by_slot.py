@@ -178,7 +178,9 @@ def _fifo(
 ) -> Iterator[Note]:
     """What the destination delivered before something that the same sender multicast before."""
     delivered = step >= 0
-    position = np.where(delivered, step, int(step.max(initial=0)) + 1)
+    # Places instead of steps, which may be as large as integers can be.
+    steps, _, place = numbered(step)
+    position = np.where(delivered, place, len(steps))
     group = np.zeros(len(sender), dtype=np.int64)
     np.cumsum(sender[1:] != sender[:-1], out=group[1:])
     wrong = np.flatnonzero(delivered & (largest_before(group, position) > position))
