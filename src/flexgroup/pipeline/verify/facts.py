@@ -37,6 +37,9 @@ PACKETS = (schema.SEND, schema.RECEIVE)
 
 CODES = {kind: code for code, kind in enumerate(schema.KINDS)}
 
+NOTHING = -1
+"""In place of a null."""
+
 COLUMNS = {
     "number": "int",
     "event": "byte",
@@ -108,7 +111,7 @@ def history_of(table: pa.Table, run: str, processes: int, complete: bool) -> His
 def integers(table: pa.Table, name: str) -> Ints:
     column = table.column(name)
     if column.null_count:
-        column = column.fill_null(-1)
+        column = column.fill_null(NOTHING)
     values: Ints = column.to_numpy().astype(np.int64, copy=False)
     return values
 

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexgroup.pipeline.verify.facts import CODES, NOTHING, integers
 from flexgroup.pipeline.watch.refusal import RefusedError
-from flexgroup.pipeline.watch.rows import CODES, COLUMNS, NOTHING, integers
+from flexgroup.pipeline.watch.rows import COLUMNS
 from flexgroup.properties.kernels.rows import distinct
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK, name_of
+from flexgroup.pipeline.verify.facts import CODES, integers
 from flexgroup.pipeline.watch.arrival import Arrivals
 from flexgroup.pipeline.watch.frozen import Frozen, thawed
 from flexgroup.pipeline.watch.refusal import RefusedError
 from flexgroup.pipeline.watch.residual import Residual, departures
-from flexgroup.pipeline.watch.rows import CODES, COLUMNS, integers
+from flexgroup.pipeline.watch.rows import COLUMNS
 from flexgroup.pipeline.watch.spans import Spans
 from flexgroup.pipeline.watch.tally import (
     ACYCLIC,

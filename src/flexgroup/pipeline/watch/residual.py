@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.watch.rows import history_of, integers
+from flexgroup.pipeline.verify.facts import history_of, integers
 from flexgroup.properties.indexed import NONE, Flags, IndexedHistory, Queues
 from flexgroup.properties.kernels.head_merge import latest_ancestor
 from flexgroup.trace.history import Ints
@@ -29,7 +29,7 @@ class Residual(IndexedHistory):
     """
 
     def __init__(self, rows: pa.Table, run: str, complete: bool, released: Ints) -> None:
-        super().__init__(history_of(rows, run, complete))
+        super().__init__(history_of(rows, run, 0, complete))
         self.rows = rows
         self.released: Flags = np.isin(self.identities, released)
 
@@ -51,7 +51,7 @@ class Residual(IndexedHistory):
         chosen = np.isin(integers(self.rows, "message"), wanted)
         history = self.history
         rows = self.rows.filter(pa.array(chosen))
-        return IndexedHistory(history_of(rows, history.run, history.complete))
+        return IndexedHistory(history_of(rows, history.run, 0, history.complete))
 
 
 @dataclass(frozen=True)

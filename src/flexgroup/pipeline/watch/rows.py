@@ -1,14 +1,8 @@
-"""Rows of events as they are kept, and as the history that they tell."""
+"""Rows of events as they are kept: as verification has them, without what only packets have."""
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-
-from flexgroup.trace import schema
-from flexgroup.trace.history import Deliveries, Faults, History, Ints, Multicasts
-
-CODES = {kind: code for code, kind in enumerate(schema.KINDS)}
 
 COLUMNS = pa.schema(
     [
@@ -21,46 +15,3 @@ COLUMNS = pa.schema(
     ]
 )
 """`event` is the code of a kind, `message` an identity packed in one integer."""
-
-NOTHING = -1
-"""In place of a null."""
-
-
-def integers(rows: pa.Table, name: str) -> Ints:
-    column = rows.column(name)
-    if column.null_count:
-        column = column.fill_null(NOTHING)
-    values: Ints = column.to_numpy().astype(np.int64, copy=False)
-    return values
-
-
-def history_of(rows: pa.Table, run: str, complete: bool) -> History:
-    """The history of a run, or of some of its messages; how many processes is left open."""
-    multicasts, deliveries, crashes = (
-        _sorted(rows, kind) for kind in (schema.MULTICAST, schema.DELIVER, schema.CRASH)
-    )
-    lists = multicasts.column("destinations").combine_chunks()
-    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    targets = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    return History(
-        run,
-        0,
-        complete,
-        Multicasts(*_about_messages(multicasts), offsets, targets),
-        Deliveries(*_about_messages(deliveries)),
-        crashes=Faults(*_about_messages(crashes)[:3]),
-    )
-
-
-def _about_messages(rows: pa.Table) -> tuple[Ints, Ints, Ints, Ints]:
-    process, step = integers(rows, "process"), integers(rows, "step")
-    return process, step, integers(rows, "time"), integers(rows, "message")
-
-
-def _sorted(rows: pa.Table, kind: str) -> pa.Table:
-    """The rows of one kind by (process, step)."""
-    chosen = np.flatnonzero(integers(rows, "event") == CODES[kind])
-    process, step = integers(rows, "process")[chosen], integers(rows, "step")[chosen]
-    return rows.take(pa.array(chosen[np.lexsort((step, process))]))

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.read import FINISHED, spark_schema
-from flexgroup.pipeline.verify.facts import packed_message
+from flexgroup.pipeline.verify.facts import CODES, packed_message
 from flexgroup.pipeline.watch.arrival import ARRIVING, FOLLOWED
-from flexgroup.pipeline.watch.rows import CODES
 from flexgroup.trace import schema
 from flexgroup.trace.writer import STARTED
 
