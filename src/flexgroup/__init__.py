@@ -1,7 +1,59 @@
-"""FlexGroup: ordered messaging between processes, to run, simulate, check and measure."""
+"""FlexGroup: ordered messaging between processes, to run, simulate, check and measure.
+
+What an application needs is here: `connect`, `Link`, `Group`, `Message`, `View`; `blocking`, the
+same without async; `values`, Python values as messages; `errors`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from flexgroup._pure import choose_form
 
 choose_form()
 
+if TYPE_CHECKING:
+    from flexgroup.client import blocking, errors, values
+    from flexgroup.client.group import Group
+    from flexgroup.client.link import Link, connect
+    from flexgroup.client.message import GroupInfo, Message, View
+    from flexgroup.core.errors import FlexGroupError
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "FlexGroupError",
+    "Group",
+    "GroupInfo",
+    "Link",
+    "Message",
+    "View",
+    "blocking",
+    "connect",
+    "errors",
+    "values",
+]
+
+# Found when first asked for, so that commands without a network start without it.
+_HOMES = {
+    "FlexGroupError": "core.errors",
+    "Group": "client.group",
+    "GroupInfo": "client.message",
+    "Link": "client.link",
+    "Message": "client.message",
+    "View": "client.message",
+    "connect": "client.link",
+}
+_MODULES = ("blocking", "errors", "values")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        found: Any = import_module(f"flexgroup.client.{name}")
+    elif name in _HOMES:
+        found = getattr(import_module(f"flexgroup.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'flexgroup' has no attribute '{name}'")
+    globals()[name] = found
+    return found

@@ -32,7 +32,10 @@ def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--protocol", "paxos"], "unknown protocol 'paxos'; choose from: best-effort, fifo, "),
+        (
+            ["--protocol", "paxos"],
+            "unknown protocol 'paxos'; choose from: best-effort, reliable, fifo, ",
+        ),
         (["--protocol", ""], "the stack is empty; name at least one protocol"),
         (["--protocol", "skeen/rv"], "'skeen' has no option 'rv'; it has: none"),
         (["--protocol", "dcc/xx"], "'dcc' has no option 'xx'; it has: rv"),

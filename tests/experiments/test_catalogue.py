@@ -10,7 +10,8 @@ from flexgroup.core.errors import UsageError
 from flexgroup.experiments.catalogue import EXPERIMENTS, find_experiment
 from flexgroup.experiments.dcc import CHAPTER
 from flexgroup.experiments.experiment import PAPER, SCALES, SMALL, Experiment
-from flexgroup.experiments.findings import Findings, Key, Point
+from flexgroup.experiments.findings import Findings, Key, Point, lost_processes
+from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.worlds.simulator.networks import parse_network
@@ -23,12 +24,16 @@ both_scales = pytest.mark.parametrize("scale", SCALES)
 
 def invented(experiment: Experiment, scale: str) -> Findings:
     """A value for everything that the experiment runs at this scale, and for nothing else."""
-    point = Point(**{field.name: 1.0 for field in fields(Point)})
+    measured = {field.name: 1.0 for field in fields(Point) if field.type == "float"}
     points: dict[Key, Point] = {}
-    checked: dict[tuple[str, str], int] = {}
+    checked: dict[tuple[str, str, str, str], int] = {}
     for run in experiment.scenarios(scale):
-        points[run.stack, run.workload, run.processes, run.clients, run.network] = point
-        checked[run.stack, "validity"] = checked[run.stack, "acyclic order"] = 1
+        lost = lost_processes(run.faults.text)
+        key = (run.stack, run.workload, run.processes, run.clients, run.network, lost)
+        crashed = len(run.faults.crashes)
+        points[key] = Point(run.processes, run.clients, crashed, **measured, packets={})
+        for name in PROPERTIES:
+            checked[run.stack, run.network, lost, name] = 1
     return Findings(points, checked)
 
 

@@ -75,7 +75,7 @@ def test_the_tables_are_those_of_an_uninterrupted_run(spark: SparkSession, tmp_p
     assert (whole.found, whole.simulated) == (0, runs)
     assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
     assert set(tables(tmp_path / "whole")) == {
-        "verdicts", "evidence", "measures", "points", "claims"
+        "verdicts", "evidence", "measures", "packets", "points", "claims"
     }  # fmt: skip
     for name in ("figures.md", "figures/t1.svg", "experiment.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -9,7 +9,8 @@ import pytest
 from flexgroup.protocols.catalogue import PROTOCOLS
 from flexgroup.worlds.explorer.explorer import explore
 
-from .variants import CASES, Case, left_alone, named
+from .variant_parts import Case
+from .variants import CASES, left_alone, named
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)

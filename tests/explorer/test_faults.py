@@ -18,7 +18,7 @@ from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
 from flexgroup.worlds.explorer.scripts import script
 
-from .variants import plan_of
+from .variant_parts import plan_of
 
 TWO = from_clients(2, (0, 1))
 

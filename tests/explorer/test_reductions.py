@@ -15,7 +15,8 @@ from flexgroup.worlds.explorer.outcome import Outcome
 from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
 
-from .variants import CASES, Case, named, plan_of
+from .variant_parts import Case, plan_of
+from .variants import CASES, named
 
 FULL = Manner(reduce=False, symmetry=False)
 REDUCED = {

@@ -7,32 +7,15 @@ class itself may be compiled, and then nothing in it can be.)
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import flexgroup
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Packet
-from flexgroup.protocols.catalogue import LAST, Protocol, StackPlan
+from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
 
-
-def loaded_anew(module: str) -> Any:
-    path = Path(flexgroup.__file__).parent / "protocols" / f"{module}.py"
-    spec = spec_from_file_location(f"explored_{module}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    fresh = module_from_spec(spec)
-    spec.loader.exec_module(fresh)
-    return fresh
-
-
-def plan_of(layer: type[Layer], name: str = "variant") -> StackPlan:
-    row = Protocol(name, layer, "", "", faults="none", genuine="no", answers=LAST)
-    return StackPlan(name, (row,), (frozenset(),))
-
+from . import variants_atomic, variants_causal, variants_vcube, variants_xamp
+from .variant_parts import Case, loaded_anew, plan_of
 
 LAYERS = {
     "best_effort": "BestEffort",
@@ -41,6 +24,10 @@ LAYERS = {
     "df": "DelporteFauconnier",
     "dcc": "Dcc",
     "dcc_published": "DccPublished",
+    **variants_atomic.LAYERS,
+    **variants_xamp.LAYERS,
+    **variants_causal.LAYERS,
+    **variants_vcube.LAYERS,
 }
 
 
@@ -331,13 +318,6 @@ def published_that_forwards_at_once() -> StackPlan:
     return plan_of(dcc.DccPublished)
 
 
-class Case(NamedTuple):
-    variant: Callable[[], StackPlan]
-    module: str
-    scope: Scope
-    broken: str
-
-
 PAIRS = from_clients(3, (0, 1), (1, 2), (0, 2), fifo=False)
 ALIKE = from_clients(2, (0, 1), (0, 1), fifo=False)
 ONE = from_clients(3, (0, 2))
@@ -372,6 +352,10 @@ CASES = [
          from_clients(3, (0, 1), (0, 1), (1, 2)), "validity"),
     Case(published_that_forwards_at_once, "dcc_published",
          from_clients(4, (1, 3), (1, 3), (0, 1), (0, 3)), "validity"),
+    *variants_atomic.CASES,
+    *variants_xamp.CASES,
+    *variants_causal.CASES,
+    *variants_vcube.CASES,
 ]  # fmt: skip
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexgroup.core.errors import FlexGroupError
-from flexgroup.pipeline.sweep import MAKING, expected_work, from_json, planned, sweep, to_json
+from flexgroup.pipeline.claims import claimed
+from flexgroup.pipeline.sweep import (
+    MAKING,
+    expected_work,
+    from_json,
+    long_ones_first,
+    sweep,
+    to_json,
+)
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
@@ -69,14 +77,25 @@ def test_finished_runs_are_kept_and_what_a_killed_run_left_is_swept_away(
     assert sweep(spark, SCENARIOS, tmp_path).outcomes == ()
 
 
-def test_each_run_is_a_task_of_its_own_and_long_ones_begin_first(spark: SparkSession) -> None:
-    from pyspark.sql import functions as f
-
-    rows = planned(spark, SCENARIOS).withColumn("task", f.spark_partition_id()).collect()
-    assert sorted(row["task"] for row in rows) == list(range(len(SCENARIOS)))
-    by_task = sorted(rows, key=lambda row: int(row["task"]))
-    work = [expected_work(from_json(row["scenario"])) for row in by_task]
+def test_runs_that_take_long_begin_first() -> None:
+    work = [expected_work(scenario) for scenario in long_ones_first(SCENARIOS)]
     assert work == sorted(work, reverse=True)
+    assert work[0] > work[-1]
+
+
+def test_tasks_share_the_runs_out_among_themselves(tmp_path: Path) -> None:
+    one, other = (claimed(tmp_path, 5, name) for name in ("one", "other"))
+    assert [next(one), next(other), next(other), next(one)] == [0, 1, 2, 3]
+    assert (list(other), list(one)) == ([4], [])
+
+
+def test_a_task_that_is_tried_again_does_again_what_it_had_claimed(tmp_path: Path) -> None:
+    """What it had reported is lost with it."""
+    died, lives = claimed(tmp_path, 6, "died"), claimed(tmp_path, 6, "lives")
+    assert [next(died), next(lives), next(died)] == [0, 1, 2]
+    (tmp_path / "3").touch()  # by one that died before it could write its name
+    assert list(claimed(tmp_path, 6, "died", is_retry=True)) == [0, 2, 3, 4, 5]
+    assert list(lives) == []
 
 
 def test_a_run_that_fails_says_why_in_one_line(spark: SparkSession, tmp_path: Path) -> None:

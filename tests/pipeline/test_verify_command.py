@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.cli.main import main
+from flexgroup.pipeline import session
 
+from ..trace.damages import damage_the_middle
 from ..trace.recorded import SCENARIO, event_file, record
-
-if TYPE_CHECKING:
-    pass
 
 UNORDERED = replace(SCENARIO, stack="best-effort", clients=8, duration=0.005)
 """Promises no order, and keeps none."""
@@ -73,7 +71,17 @@ def test_json_is_one_document(traces: Path, capsys: pytest.CaptureFixture[str]) 
     assert set(document["seconds"]) == {"start", "verify"}
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with the input is said at once, and not after Spark has started."""
+
+    def start(*_: object) -> None:
+        raise AssertionError("Spark was started for bad input")
+
+    monkeypatch.setattr(session, "start", start)
+
+
+@pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -88,10 +96,21 @@ def test_bad_options(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("without_spark")
 def test_an_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(tmp_path)]) == 2
     assert "holds no runs" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+def test_damage_inside_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = event_file(tmp_path, "send", record(tmp_path))
+    damage_the_middle(damaged)
+    assert main(["verify", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert f"cannot read '{damaged}' as Parquet" in told
+    assert "remove it or record the run again" in told
+    assert "Traceback" not in told
 
 
 @pytest.mark.usefixtures("spark")

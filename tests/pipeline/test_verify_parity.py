@@ -1,7 +1,7 @@
 """Spark's verdicts are those of the plain-Python properties, word for word, on any trace.
 
-Both ways to check a run are tried: as a whole in one task, and cut into pieces so small that
-every run has many of them.
+All ways to check a run are tried: in one task that reads its files, in one task to which Spark
+brings its events, and cut into pieces so small that every run has many of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 RUNS = 60
 
-WAYS = {"whole": Limits(), "in pieces": Limits(whole_deliveries=0, cell_deliveries=2)}
+WAYS = {
+    "from files": Limits(),
+    "whole": Limits(events_from_files=0),
+    "in pieces": Limits(events_from_files=0, whole_deliveries=0, cell_deliveries=2),
+}
 
 
 @cache

@@ -33,9 +33,12 @@ ARCHITECTURE = {
     #
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
     "worlds.explorer": ("core protocols workloads trace", NATIVE),
-    "worlds.network": ("core protocols workloads trace", ""),
-    "server": ("core protocols trace worlds.network", ""),
-    "client": ("core protocols worlds.network server", ""),
+    "worlds.network": ("core protocols workloads trace", "msgspec"),
+    "server": (
+        "core protocols trace worlds.network",
+        "cryptography msgspec prometheus_client",
+    ),
+    "client": ("core protocols worlds.network server", "msgspec uvloop"),
     #
     "testing": (
         "core protocols workloads trace properties worlds",
@@ -56,7 +59,7 @@ ARCHITECTURE = {
     "cli": (
         "core protocols workloads trace properties metrics worlds server client testing"
         " pipeline experiments report flexgroup _pure",
-        "rich numpy pyarrow pyspark",
+        "rich numpy pyarrow pyspark uvloop",
     ),
     #
     "worlds": ("", ""),

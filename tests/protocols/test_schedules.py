@@ -39,6 +39,7 @@ FIFO_CHANNELS = {
     "dcc/rv": True,
     "fifo dcc": False,
     "fifo dcc/rv": False,
+    "reliable skeen": False,
 }
 
 every_ordered_stack = pytest.mark.parametrize("name", FIFO_CHANNELS)

@@ -22,10 +22,15 @@ NAMES = [path.stem for path in SCRIPTS]
 VIOLATIONS = {
     "best_effort_cycle": "acyclic order: violated, a < b < c < a",
     "best_effort_unreliable": "validity: violated, a never reaches process 1",
+    "causal_rst_crash": "validity: violated, c never reaches process 1",
     "fifo_no_total_order": "acyclic order: violated, a < b < a",
+    "xamp_best_effort_no_responses": "validity: violated, a never reaches process 2",
+    "xamp_atomic_published_cycle": "acyclic order: violated, a < b < a",
+    "xamp_atomic_crashed_differs": "acyclic order: violated, a < b < a",
     "dcc_published_cycle": "acyclic order: violated, b < c < d < b",
     "dcc_published_false_fast": "acyclic order: violated, a < c < b < a",
     "dcc_published_stuck": "validity: violated, b never reaches process 4",
+    "vcube_atomic_published_order": "acyclic order: violated, a < b < a",
 }
 
 
@@ -129,7 +134,9 @@ print(rewrite(open(sys.argv[1], encoding="utf-8").read()))
 """
 
 
-@pytest.mark.parametrize("name", ["skeen_prevents_cycle", "fifo_dcc_reordering"])
+@pytest.mark.parametrize(
+    "name", ["skeen_prevents_cycle", "fifo_dcc_reordering", "causal_rst_crash"]
+)
 def test_no_answer_depends_on_the_hash_seed(name: str) -> None:
     """Rule 1 of the core: equal state and event give equal effects, in every process."""
     path = SCRIPTS[0].parent / f"{name}.txt"

@@ -25,9 +25,9 @@ SIZES = range(1, 17)
 
 def network(
     fifo: bool,
-) -> tuple[str, list[list[int]], list[int], bool, int, int, int, float, float]:
+) -> tuple[str, list[list[int]], list[int], bool, int, int, int, float, float, bool]:
     """The arguments of a network of one delay everywhere, for subclasses with other delays."""
-    return ("test", [[DELAY]], [], fifo, 0, 0, 0, 0.0, 0.0)
+    return ("test", [[DELAY]], [], fifo, 0, 0, 0, 0.0, 0.0, True)
 
 
 @pytest.mark.parametrize("k", SIZES)

@@ -73,13 +73,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
-    """At the small scale, on this machine, most of the time goes into Spark's own code: quick
-    compiling takes half of that away, and few partitions spare handing over next to nothing."""
-    from flexgroup.pipeline.java import FAST_START
+    """At the small scale, on this machine, most of the time goes into Spark's own code."""
+    from flexgroup.pipeline.session import SMALL_JOB
 
-    if options.master is not None or options.scale != "small":
-        return {}
-    return {"spark.driver.extraJavaOptions": FAST_START, "spark.sql.shuffle.partitions": "4"}
+    return SMALL_JOB if options.master is None and options.scale == "small" else {}
 
 
 def list_experiments(options: argparse.Namespace) -> int:
@@ -149,20 +146,28 @@ def _show(
 
 
 def _show_figures(experiment: Experiment, result: Result) -> None:
-    from flexgroup.experiments.figure import Kind
+    from flexgroup.experiments.figure import CONDITIONS, METRICS, Kind
     from flexgroup.experiments.page import told
 
     for figure in experiment.figures:
         if figure.kind is not Kind.CURVES:
             continue
+        across, up = figure.metrics
+        if across in CONDITIONS and across != "clients":
+            print(f"{figure.id}: {figure.title}; {METRICS[up]}:")
+            for series in figure.series:
+                last = figure.points_of(series, result.findings)[-1]
+                at = f"{last.value(across):,.0f} {METRICS[across]}"
+                print(f"    {series.label:24} {told(last, up):>12} with {at}")
+            continue
         print(f"{figure.id}: {figure.title}; at the highest throughput:")
         for series in figure.series:
-            clients, best = max(
-                figure.points_of(series, result.findings), key=lambda pair: pair[1].throughput
+            best = max(
+                figure.points_of(series, result.findings), key=lambda point: point.throughput
             )
             print(
                 f"    {series.label:24} {told(best, 'throughput'):>8} messages/s at "
-                f"{told(best, 'latency')} ms with {clients} clients"
+                f"{told(best, 'latency')} ms with {best.clients} clients"
             )
 
 

@@ -44,6 +44,8 @@ def add_to(commands: Commands) -> None:
     add("--processes", type=int, metavar="N", help="how many processes")
     add("--message", action="append", default=[], metavar="[ORIGIN:]P,Q",
         help="a multicast to these processes, by a client of its own or by ORIGIN")  # fmt: skip
+    add("--group", action="append", default=[], metavar="P,Q",
+        help="tell the layers that messages stay within this group, or one of several")  # fmt: skip
     add("--any-order", action="store_true",
         help="what one origin multicasts may come in any order, not only as listed")  # fmt: skip
     add("--channels", choices=("fifo", "reordering"), default="fifo", help="(fifo)")
@@ -138,7 +140,12 @@ def _scope(options: argparse.Namespace) -> Scope:
         options.crashes, options.suspicions, options.losses, options.duplicates, options.timers
     )
     fifo = options.channels == "fifo"
-    return Scope(options.processes, tuple(casts), fifo, options.any_order, bounds)
+    groups = []
+    for text in options.group:
+        if not re.fullmatch(r"\d+(,\d+)*", text):
+            raise UsageError(f"--group {text}: write its members as 0,1,2")
+        groups.append(tuple(sorted({int(word) for word in text.split(",")})))
+    return Scope(options.processes, tuple(casts), fifo, options.any_order, bounds, tuple(groups))
 
 
 def _manner(options: argparse.Namespace) -> Manner:

@@ -10,12 +10,17 @@ from typing import NoReturn
 
 from flexgroup import __version__
 from flexgroup.cli import (
+    bench,
+    certificates,
+    cluster,
     experiment,
     explore,
     measure,
+    probe,
     protocols,
     replay,
     report,
+    server,
     simulate,
     validate,
     verify,
@@ -39,6 +44,11 @@ COMMANDS = (
     experiment,
     report,
     watch,
+    server,
+    cluster,
+    bench,
+    probe,
+    certificates,
 )
 
 

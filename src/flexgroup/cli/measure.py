@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Point = Mapping[str, Any]
 
+SMALL = 1_000_000
+"""Up to so many events, Spark takes longer to get warm than to measure them."""
+
 SHOWN = {
     "throughput": ("messages/s", 1.0, ",.0f"),
     "latency_last_trimmed": ("latency ms", 1000.0, ".3f"),
@@ -53,9 +56,13 @@ def run(options: argparse.Namespace) -> int:
     if options.csv and options.out is None:
         raise UsageError("--csv writes files; say where with --out DIR")
 
-    from flexgroup.pipeline.session import start
+    from flexgroup.pipeline.session import SMALL_JOB, start
+    from flexgroup.pipeline.trace_files import look_here
 
-    started = start(options.master, "flexgroup measure")
+    files = look_here(options.traces)
+    is_small = files is not None and files.events <= SMALL
+    settings = SMALL_JOB if options.master is None and is_small else {}
+    started = start(options.master, "flexgroup measure", settings)
     began = time.perf_counter()
     # Only now: without Spark, start has said what to do about it.
     from flexgroup.pipeline.measure import (
@@ -70,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None and not options.force:
         refuse_to_overwrite(options.out)
     with readable(options.traces):
-        traces = open_trace_set(started.spark, options.traces)
+        traces = open_trace_set(started.spark, options.traces, files)
         if options.out is not None:
             found = write_tables(traces, options.out, options.csv)
         else:
@@ -95,8 +102,10 @@ def _show(options: argparse.Namespace, points: Sequence[Point], seconds: Mapping
         out = str(options.out) if options.out else None
         print_json({"points": points, "out": out, "seconds": seconds})
         return
+    from flexgroup.pipeline.session import times_told
+
     _print_table(points)
-    print(f"Spark started in {seconds['start']:.1f} s, measuring took {seconds['measure']:.1f} s")
+    print(times_told(seconds["start"], "measuring", seconds["measure"]))
     if options.out:
         print(f"tables written to {options.out}")
 

@@ -46,6 +46,8 @@ def add_to(commands: Commands) -> None:
     add("--drain", type=float, default=10.0, metavar="S", help="at most this long to finish (10)")
     add("--rate", type=float, default=0.0, metavar="R",
         help="multicasts a second and client, in an open loop; else closed")  # fmt: skip
+    add("--cast", action="append", default=[], metavar="P@T",
+        help="0@5ms, all@0s: let members multicast; --clients 0 for nothing else")  # fmt: skip
     add("--seed", type=int, default=1, help="fixes everything (1)")
     add("--out", type=Path, metavar="DIR", help="write the trace into this trace set")
     add("--force", action="store_true", help="overwrite the same run in the trace set")
@@ -88,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
             tuple(options.suspect),
             options.detection,
         ),
+        " ".join(options.cast),
     )
     with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
         if options.out is not None:

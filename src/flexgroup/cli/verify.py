@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,13 @@ from flexgroup.cli.arguments import declare, print_json
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from flexgroup.cli.arguments import Commands
     from flexgroup.pipeline.read import TraceSet
+
+    Verdict = Mapping[str, Any]
+
+HOLDS, VIOLATED, UNKNOWN = OUTCOMES = ("holds", "violated", "unknown")
+TABLES = ("verdicts", "evidence")
 
 SHOWN = 10
 """Violated verdicts that are printed in full."""
@@ -43,63 +48,55 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.properties.catalogue import PROPERTIES
+    from flexgroup.pipeline.session import SMALL_JOB, start, times_told
+    from flexgroup.pipeline.trace_files import look_here
 
-    if options.properties and options.check == "all":
-        raise UsageError("--property and --check all contradict each other; give one of them")
-    chosen = list(PROPERTIES) if options.check == "all" else options.properties
-
-    from flexgroup.pipeline.session import start
-
-    started = start(options.master, "flexgroup verify")
+    chosen = _chosen(options)
+    if options.out is not None:
+        _refuse_to_overwrite(options.out, options.force)
+    files = look_here(options.traces)
+    is_small = files is not None and len(files.runs_to_read()) == len(files.described)
+    settings = SMALL_JOB if options.master is None and is_small else {}
+    started = start(options.master, "flexgroup verify", settings)
     began = time.perf_counter()
     # Only now: without Spark, start has said what to do about it.
     from flexgroup.pipeline.read import open_trace_set
     from flexgroup.pipeline.spark_errors import readable
     from flexgroup.pipeline.verify import verify
 
-    if options.out is not None:
-        _refuse_to_overwrite(options.out, options.force)
     with readable(options.traces):
-        traces = open_trace_set(started.spark, options.traces)
-        _refuse_mixed_runs(traces)
-        verdicts = verify(traces, chosen).persist()
-        outcomes = _outcomes(verdicts)
+        traces = open_trace_set(started.spark, options.traces, files)
+        # A row for each run and property: the driver can hold them, and every further question
+        # to Spark would take longer than the answer.
+        verdicts = verify(traces, chosen, refuse_mixed=True).toArrow().to_pylist()
+        verdicts.sort(key=lambda row: (row["run"], row["property"]))
         if options.out is not None:
             _write(traces, verdicts, options.out)
-        violated = sum(counts["violated"] for counts in outcomes.values())
-        seconds = {"start": started.seconds}
-        if options.json:
-            rows = [_as_json(row) for row in verdicts.orderBy("run", "property").toLocalIterator()]
-            seconds["verify"] = time.perf_counter() - began
-            out = str(options.out) if options.out else None
-            print_json({"verdicts": rows, "out": out, "seconds": seconds})
-        else:
-            _show(verdicts, outcomes, violated)
-            seconds["verify"] = time.perf_counter() - began
-            print(
-                f"Spark started in {seconds['start']:.1f} s, "
-                f"verifying took {seconds['verify']:.1f} s"
-            )
-            if options.out is not None:
-                print(f"tables written to {options.out}")
-    return 1 if violated else 0
+    seconds = {"start": started.seconds, "verify": time.perf_counter() - began}
+    if options.json:
+        out = str(options.out) if options.out else None
+        rows = [_as_json(verdict) for verdict in verdicts]
+        print_json({"verdicts": rows, "out": out, "seconds": seconds})
+    else:
+        _show(verdicts)
+        print(times_told(seconds["start"], "verifying", seconds["verify"]))
+        if options.out is not None:
+            print(f"tables written to {options.out}")
+    return 1 if any(verdict["outcome"] == VIOLATED for verdict in verdicts) else 0
 
 
-def _refuse_mixed_runs(traces: TraceSet) -> None:
-    from flexgroup.pipeline.read import duplicate_steps
+def _chosen(options: argparse.Namespace) -> Sequence[str] | None:
+    from flexgroup.pipeline.verify.promises import EVERYTHING, known
 
-    doubles = duplicate_steps(traces).join(traces.runs.select("number", "run"), "number").limit(1)
-    for row in doubles.collect():
-        raise UsageError(
-            f"in run '{row.run}' process {row.process} has {row.rows} events at step {row.step}: "
-            "two runs with the same name are mixed; keep one of them "
-            "(`flexgroup validate` names the files)"
-        )
+    if options.properties and options.check == "all":
+        raise UsageError("--property and --check all contradict each other; give one of them")
+    if options.check == "all":
+        return EVERYTHING
+    return known(options.properties) if options.properties else None
 
 
 def _refuse_to_overwrite(out: Path, force: bool) -> None:
-    present = [name for name in ("verdicts", "evidence") if (out / name).exists()]
+    present = [name for name in TABLES if (out / name).exists()]
     if present and not force:
         raise UsageError(
             f"'{out}' already holds {' and '.join(present)}; "
@@ -107,50 +104,63 @@ def _refuse_to_overwrite(out: Path, force: bool) -> None:
         )
 
 
-def _write(traces: TraceSet, verdicts: DataFrame, out: Path) -> None:
-    from flexgroup.pipeline.verify import evidence
+def _write(traces: TraceSet, verdicts: Sequence[Verdict], out: Path) -> None:
+    """The tables, each under a name that readers pass over until both are whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    verdicts.coalesce(1).write.mode("overwrite").parquet(str(out / "verdicts"))
-    evidence(traces, verdicts).coalesce(1).write.mode("overwrite").parquet(str(out / "evidence"))
+    from flexgroup.pipeline.verify import EVIDENCE, VERDICTS, Violated, evidence_of
+
+    violated = [
+        Violated(row["run"], row["property"], row["witness"])
+        for row in verdicts
+        if row["outcome"] == VIOLATED
+    ]
+    tables = {
+        "verdicts": pa.Table.from_pylist(verdicts, VERDICTS),
+        "evidence": evidence_of(traces, violated).toArrow() if violated else EVIDENCE.empty_table(),
+    }
+    try:
+        for name, table in tables.items():
+            (out / f"_{name}").mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, out / f"_{name}" / "part-0.parquet")
+        for name in tables:
+            shutil.rmtree(out / name, ignore_errors=True)
+            (out / f"_{name}").rename(out / name)
+    except OSError as problem:
+        raise UsageError(f"cannot write '{out}': {problem}; choose another --out") from None
 
 
-def _outcomes(verdicts: DataFrame) -> dict[str, dict[str, int]]:
-    """For each property, how many runs have each outcome."""
-    from flexgroup.properties.catalogue import PROPERTIES
-
-    found: dict[str, dict[str, int]] = {}
-    for row in verdicts.groupBy("property", "outcome").count().collect():
-        counts = found.setdefault(row.property, dict.fromkeys(("holds", "violated", "unknown"), 0))
-        counts[row.outcome] = row["count"]
-    return {name: found[name] for name in PROPERTIES if name in found}
+def _as_json(verdict: Verdict) -> dict[str, object]:
+    witness = verdict["witness"]
+    return {**verdict, "witness": None if witness is None else json.loads(witness)}
 
 
-def _as_json(row: Any) -> dict[str, object]:
-    told: dict[str, object] = row.asDict()
-    return told | {"witness": None if row.witness is None else json.loads(row.witness)}
-
-
-def _show(verdicts: DataFrame, outcomes: Mapping[str, Mapping[str, int]], violated: int) -> None:
+def _show(verdicts: Sequence[Verdict]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    from flexgroup.properties.catalogue import PROPERTIES
+
+    counts = Counter((verdict["property"], verdict["outcome"]) for verdict in verdicts)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("runs in which")
-    for outcome in ("holds", "violated", "unknown"):
+    for outcome in OUTCOMES:
         table.add_column(outcome, justify="right")
-    for name, counts in outcomes.items():
-        table.add_row(name, *(str(counts[outcome] or "") for outcome in counts))
+    for name in PROPERTIES:
+        told = [counts[name, outcome] for outcome in OUTCOMES]
+        if any(told):
+            table.add_row(name, *(str(count or "") for count in told))
     Console().print(table)
-    _print_verdicts(verdicts.where("outcome = 'violated'"), violated)
-    unknown = sum(counts["unknown"] for counts in outcomes.values())
-    _print_verdicts(verdicts.where("outcome = 'unknown'"), unknown)
+    for outcome in (VIOLATED, UNKNOWN):
+        _print_verdicts([verdict for verdict in verdicts if verdict["outcome"] == outcome])
 
 
-def _print_verdicts(verdicts: DataFrame, total: int) -> None:
-    rows: Iterable[Any] = verdicts.orderBy("run", "property").limit(SHOWN).collect()
-    for row in rows:
-        lines = [f"{row.property}: {row.outcome}", *row.explanation.splitlines()]
-        print(f"run {row.run}\n  " + "\n    ".join(lines))
-    if total > SHOWN:
-        print(f"and {total - SHOWN} more; --json or --out has them all")
+def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    for verdict in verdicts[:SHOWN]:
+        explanation = verdict["explanation"].splitlines()
+        lines = [f"{verdict['property']}: {verdict['outcome']}", *explanation]
+        print(f"run {verdict['run']}\n  " + "\n    ".join(lines))
+    if len(verdicts) > SHOWN:
+        print(f"and {len(verdicts) - SHOWN} more; --json or --out has them all")

@@ -11,6 +11,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
@@ -112,6 +114,7 @@ class _Reader:
 
 
 @final
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Measure:
     """The size of a packet on the wire, and the message that it is about."""
 
@@ -127,13 +130,16 @@ class Measure:
 class Codec:
     """Encodes, decodes and measures the packets of one stack."""
 
-    __slots__ = ("_kinds", "_tags")
+    __slots__ = ("_kinds", "_measured", "_measured_bytes", "_tags")
 
     def __init__(self, layers: list[type[Layer]]) -> None:
         self._kinds = [layer.PACKETS for layer in layers]
         self._tags: list[dict[type[Packet], int]] = [
             {kind: tag for tag, kind in enumerate(kinds)} for kinds in self._kinds
         ]
+        # One message may go to a thousand destinations, in a hundred thousand packets.
+        self._measured: tuple[int, ...] = ()
+        self._measured_bytes = 1
 
     def encode(self, packet: Packet) -> bytes:
         out = bytearray()
@@ -225,15 +231,22 @@ class Codec:
             return Message(identity, destinations, self._read(reader, level + 1))
         return Message(identity, destinations, reader.bytes())
 
+    def _measure_destinations(self, destinations: tuple[int, ...]) -> None:
+        size = varint_size(len(destinations))
+        for destination in destinations:
+            size += varint_size(destination)
+        self._measured = destinations
+        self._measured_bytes = size
+
     def _measure(self, packet: Packet, measure: Measure) -> None:
         size = 1
         for name, kind in packet.FIELDS:
             if kind == MESSAGE:
                 m: Message = getattr(packet, name)
                 size += varint_size(origin_of(m.id)) + varint_size(seq_of(m.id))
-                size += varint_size(len(m.destinations))
-                for destination in m.destinations:
-                    size += varint_size(destination)
+                if m.destinations is not self._measured:
+                    self._measure_destinations(m.destinations)
+                size += self._measured_bytes
                 payload = m.payload
                 if isinstance(payload, Packet):
                     self._measure(payload, measure)

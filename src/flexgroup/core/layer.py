@@ -46,15 +46,24 @@ class Context:
     delivers.
     """
 
-    __slots__ = ("options", "process", "size")
+    __slots__ = ("groups", "options", "process", "size")
 
-    def __init__(self, process: int, size: int, options: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        process: int,
+        size: int,
+        options: frozenset[str] = frozenset(),
+        groups: tuple[tuple[int, ...], ...] = (),
+    ) -> None:
         self.process = process
         self.size = size
         self.options = options
+        self.groups = groups
+        """The sets of processes that messages go to, their origins included, if they are known
+        at the start; empty: any set may occur, so everyone is everyone's peer."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Effect:
     """Something a layer asked for."""
 
@@ -62,6 +71,7 @@ class Effect:
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Send(Effect):
     """Send a packet to each of these processes, through the layer below."""
 
@@ -181,6 +191,12 @@ class Layer:
 
     PACKETS: ClassVar[tuple[type[Packet], ...]] = ()
     """Every packet type; the position in this tuple is the type's tag on the wire."""
+
+    CLOSED: ClassVar[bool] = False
+    """Only members multicast: what a client wants sent is cast by a member on its behalf."""
+
+    BROADCAST: ClassVar[bool] = False
+    """Every message goes to all members: a message to some is sent to all, and the rest drop it."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     """The options a stack may ask for, written `name/option`."""

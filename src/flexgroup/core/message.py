@@ -73,7 +73,7 @@ MESSAGE: Final = 5
 Fields = tuple[tuple[str, int], ...]
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Packet:
     """What a layer sends to its peers; subclasses carry the paper's message names.
 
@@ -103,6 +103,7 @@ class Packet:
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Message:
     """A message to a set of processes, listed in ascending order without repetition.
 

@@ -18,16 +18,16 @@ VALIDITY = "validity"
 
 
 def breaks(findings: Findings, name: str) -> Verdict:
-    violated = findings.violated.get((PUBLISHED, name), 0)
+    violated = findings.runs_violated(PUBLISHED, name)
     return (
         violated > 0,
-        f"{name} violated in {violated} of {findings.checked[PUBLISHED, name]} runs",
+        f"{name} violated in {violated} of {findings.runs_checked(PUBLISHED, name)} runs",
     )
 
 
 def corrected_keeps(findings: Findings) -> Verdict:
-    runs = sum(findings.checked[stack, ORDER] for stack in CORRECTED)
-    violated = sum(count for (stack, _), count in findings.violated.items() if stack in CORRECTED)
+    runs = sum(findings.runs_checked(stack, ORDER) for stack in CORRECTED)
+    violated = sum(count for (stack, *_), count in findings.violated.items() if stack in CORRECTED)
     return violated == 0, f"{violated} violations of any promise in {runs} runs"
 
 

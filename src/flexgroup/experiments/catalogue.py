@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
-from flexgroup.experiments import dcc
+from flexgroup.experiments import dcc, vcube, vcube_beyond, vcube_detection
 from flexgroup.experiments.broken import BROKEN
 from flexgroup.experiments.demo import DEMO
 from flexgroup.experiments.experiment import Experiment
@@ -22,6 +22,15 @@ EXPERIMENTS = {
         FORMS,
         BROKEN,
         SENSITIVITY,
+        vcube.FAULT_FREE,
+        vcube.SOURCE_FAILS,
+        vcube.BEFORE_DETECTION,
+        vcube.AFTER_DETECTION_EXPERIMENT,
+        vcube_beyond.THROUGHPUT,
+        vcube_beyond.LOSSES,
+        vcube_beyond.JITTER,
+        vcube_detection.DETECTORS,
+        vcube_detection.FALSE_SUSPICIONS,
     )
 }
 

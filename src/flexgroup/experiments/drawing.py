@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.experiments.figure import METRICS, Figure, Kind
+from flexgroup.experiments.figure import CONDITIONS, METRICS, Figure, Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vPX*"
 SHARES = ("genuine", "fast")
+
+LOG_FROM = 40
+"""In growing systems, what grows by this factor is shown on a logarithmic axis."""
 
 
 def draw(figure: Figure, findings: Findings, path: Path) -> None:
@@ -33,7 +36,8 @@ def draw(figure: Figure, findings: Findings, path: Path) -> None:
         _bars(figure, findings, axes)
     axes.set_title(f"{figure.id}: {figure.title}")
     axes.grid(alpha=0.3)
-    axes.set_ylim(bottom=0)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(bottom=0)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawing.savefig(path, metadata={"Date": None})
     pyplot.close(drawing)
@@ -41,20 +45,21 @@ def draw(figure: Figure, findings: Findings, path: Path) -> None:
 
 def _curves(figure: Figure, findings: Findings, axes: Axes) -> None:
     across, up = figure.metrics
+    heights: list[float] = []
     for number, series in enumerate(figure.series):
         curve = figure.points_of(series, findings)
+        heights += [point.value(up) for point in curve]
         axes.plot(
-            [
-                clients if across == "clients" else getattr(point, across)
-                for clients, point in curve
-            ],
-            [getattr(point, up) for _, point in curve],
+            [point.value(across) for point in curve],
+            [point.value(up) for point in curve],
             marker=MARKERS[number % len(MARKERS)],
             label=series.label,
         )
     axes.set_xlabel(METRICS[across])
     axes.set_ylabel(METRICS[up])
-    if across == "clients":
+    if across == "processes" and max(heights) >= LOG_FROM * min(heights) > 0:
+        axes.set_yscale("log")
+    if across in CONDITIONS and across != "crashed":
         axes.set_xscale("log", base=2)
     else:
         axes.set_xlim(left=0)
@@ -70,10 +75,10 @@ def _bars(figure: Figure, findings: Findings, axes: Axes) -> None:
         places, heights = [], []
         for series in figure.series:
             if series.label == label:
-                ((_, point),) = figure.points_of(series, findings)
+                (point,) = figure.points_of(series, findings)
                 shift = (number - (len(labels) - 1) / 2) * width
                 places.append(workloads.index(series.workload) + shift)
-                heights.append(getattr(point, up) * (100 if up in SHARES else 1))
+                heights.append(point.value(up) * (100 if up in SHARES else 1))
         axes.bar(places, heights, width, label=label)
     axes.set_xticks(range(len(workloads)), workloads, rotation=45, ha="right", fontsize="small")
     axes.set_ylabel(f"{METRICS[up]} (%)" if up in SHARES else METRICS[up])

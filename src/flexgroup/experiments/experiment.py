@@ -11,7 +11,10 @@ from itertools import product
 
 from flexgroup.experiments.figure import Figure
 from flexgroup.experiments.findings import NETWORK, Findings
+from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
+
+NO_FAULTS = Faults()
 
 SMALL = "small"
 PAPER = "paper"
@@ -33,12 +36,27 @@ class Grid:
     """Seconds of virtual time."""
     processes: tuple[int, ...] = (16,)
     networks: tuple[str, ...] = ("lan",)
+    faults: Faults = NO_FAULTS
+    casts: str = ""
+    """Planned multicasts by members, as in a Scenario."""
+    drain: float = 10.0
 
     def scenarios(self) -> Iterator[Scenario]:
         for stack, workload, processes, network, clients, seed in product(
             self.stacks, self.workloads, self.processes, self.networks, self.clients, self.seeds
         ):
-            yield Scenario(stack, processes, clients, workload, network, self.duration, seed)
+            yield Scenario(
+                stack,
+                processes,
+                clients,
+                workload,
+                network,
+                self.duration,
+                seed,
+                drain=self.drain,
+                faults=self.faults,
+                casts=self.casts,
+            )
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,8 @@ class Claim:
     words: str
     verdict: Callable[[Findings], Verdict]
     network: str = NETWORK
+    processes: int = 0
+    """The claim is about systems of at least this size."""
 
     def on(self, network: str, name: str) -> Claim:
         """The same claim where the network is another."""
@@ -76,9 +96,15 @@ class Experiment:
         return list(dict.fromkeys(run for grid in self.grids[scale] for run in grid.scenarios()))
 
     def claims_at(self, scale: str) -> list[Claim]:
-        """Those about networks that this scale runs."""
-        networks = {network for grid in self.grids[scale] for network in grid.networks}
-        return [claim for claim in self.claims if claim.network in networks]
+        """Those about networks and sizes that this scale runs."""
+        grids = self.grids[scale]
+        networks = {network for grid in grids for network in grid.networks}
+        largest = max(size for grid in grids for size in grid.processes)
+        return [
+            claim
+            for claim in self.claims
+            if claim.network in networks and claim.processes <= largest
+        ]
 
 
 def together(name: str, title: str, source: str, parts: Sequence[Experiment]) -> Experiment:

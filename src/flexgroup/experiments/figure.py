@@ -15,6 +15,9 @@ NAMES = {
     "dcc": "DCC",
     "dcc/rv": "DCC/RV",
     "dcc-published": "DCC as published",
+    "vcube-atomic": "hierarchical",
+    "vcube-atomic-published": "hierarchical, as published",
+    "all2all-atomic": "All2All",
 }
 """Stacks as the papers call them; others go by their own name."""
 
@@ -22,17 +25,26 @@ METRICS = {
     "throughput": "throughput (messages/s)",
     "latency": "mean latency (ms)",
     "clients": "clients",
+    "processes": "processes",
+    "crashed": "processes that crash",
     "genuine": "genuine messages",
     "fast": "fast messages",
     "steps": "steps",
     "volume": "packets a message",
+    "unanswered": "undelivered messages",
     "header_bytes": "header bytes a packet",
+    "packets_Tree": "TREE messages",
+    "packets_Ack": "ACK messages",
 }
+
+CONDITIONS = ("clients", "processes", "crashed")
+"""Metrics that are chosen, not measured; figures may show others against one of these."""
 
 
 class Kind(Enum):
     CURVES = "curves"
-    """One curve a series, one point a number of clients."""
+    """One curve a series, one point a number of clients or, if that is shown across, of another
+    condition."""
     BARS = "bars"
     """One bar a series at the most clients, grouped by workload."""
     TABLE = "table"
@@ -46,8 +58,11 @@ class Series:
     label: str
     stack: str
     workload: str
-    processes: int = 16
+    processes: int | None = 16
+    """None for all sizes."""
     network: str = "lan"
+    lost: str | None = ""
+    """Which processes crash, as `1,5`; None for any."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +85,16 @@ class Figure:
             return None
         return f"figures/{self.id}.svg"
 
-    def points_of(self, series: Series, findings: Findings) -> list[tuple[int, Point]]:
-        """The points of one series by their number of clients: all, or those at the most."""
-        curve = findings.curve(series.stack, series.workload, series.processes, series.network)
+    @property
+    def varied(self) -> str:
+        """The condition in which the points of a curve differ."""
+        return self.metrics[0] if self.metrics[0] in CONDITIONS else "clients"
+
+    def points_of(self, series: Series, findings: Findings) -> list[Point]:
+        """The points of one series as the condition grows: all, or the last."""
+        curve = findings.curve(
+            series.stack, series.workload, series.processes, series.network, series.lost
+        )
         return curve if self.kind is Kind.CURVES else curve[-1:]
 
 

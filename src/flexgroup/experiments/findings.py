@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,22 +11,31 @@ from typing import Any
 PROCESSES = 16
 NETWORK = "lan"
 
-Key = tuple[str, str, int, int, str]
-"""Stack, workload, processes, clients and network: the columns in KEY."""
+Key = tuple[str, str, int, int, str, str]
+"""Stack, workload, processes, clients, network, and which processes crash, as `1,5`."""
 
 KEY = ("stack", "workload", "processes", "clients", "network")
 VIOLATED = "violated"
 MILLISECONDS = 1000
 
+OF_TYPE = "packets_"
+"""Before the name of a type of packets, as a metric: how many of them processes sent in a run."""
+
+Judged = Mapping[tuple[str, str, str, str], int]
+"""By stack, network, which processes crash, and property."""
+
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a curve: the means over the repetitions."""
+    """One point of a curve: what its runs have in common, and the means over the repetitions."""
 
+    processes: int
+    clients: int
+    crashed: int
     throughput: float
     """Messages per second."""
     latency: float
-    """Milliseconds until the last destination delivers."""
+    """Milliseconds until the last destination delivers; nan if no message was answered."""
     genuine: float
     fast: float
     steps: float
@@ -33,6 +43,16 @@ class Point:
     header_bytes: float
     busy: float
     """The share of the time that the processes work, on average over them."""
+    unanswered: float
+    packets: Mapping[str, float] = field(default_factory=dict)
+    """By type, how many of them processes sent in a run."""
+
+    def value(self, metric: str) -> float:
+        """Of a metric by its name."""
+        if metric.startswith(OF_TYPE):
+            return self.packets.get(metric.removeprefix(OF_TYPE), 0.0)
+        value: float = getattr(self, metric)
+        return value
 
 
 @dataclass(frozen=True)
@@ -40,9 +60,9 @@ class Findings:
     """The points of an experiment, and in how many runs of a stack each property is violated."""
 
     points: Mapping[Key, Point]
-    checked: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By stack and property, how many runs were checked."""
-    violated: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    checked: Judged = field(default_factory=dict)
+    """How many runs were checked."""
+    violated: Judged = field(default_factory=dict)
     network: str = NETWORK
     """The network that is meant where none is named."""
 
@@ -50,51 +70,98 @@ class Findings:
     def of_tables(
         cls, points: Iterable[Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]]
     ) -> Findings:
-        """From the rows of `points`, and of `verdicts` with the stack of each run."""
-        told = [(row["stack"], row["property"], row["outcome"]) for row in verdicts]
+        """From the rows of `points`, and of `verdicts` with the description of each run."""
+        told = [
+            (
+                (row["stack"], row["network"], lost_processes(row["faults"]), row["property"]),
+                row["outcome"],
+            )
+            for row in verdicts
+        ]
         return cls(
             {_key(row): _point(row) for row in points},
-            Counter((stack, name) for stack, name, _ in told),
-            Counter((stack, name) for stack, name, outcome in told if outcome == VIOLATED),
+            Counter(key for key, _ in told),
+            Counter(key for key, outcome in told if outcome == VIOLATED),
         )
 
     def on(self, network: str) -> Findings:
         """The same, asked about another network."""
         return Findings(self.points, self.checked, self.violated, network)
 
-    def at(self, stack: str, workload: str, clients: int, processes: int = PROCESSES) -> Point:
-        return self.points[stack, workload, processes, clients, self.network]
+    def at(
+        self, stack: str, workload: str, clients: int, processes: int = PROCESSES, lost: str = ""
+    ) -> Point:
+        return self.points[stack, workload, processes, clients, self.network, lost]
 
     def curve(
-        self, stack: str, workload: str, processes: int = PROCESSES, network: str | None = None
-    ) -> list[tuple[int, Point]]:
-        """The points under growing load, each with its number of clients."""
-        wanted = (stack, workload, processes, network or self.network)
+        self,
+        stack: str,
+        workload: str,
+        processes: int | None = PROCESSES,
+        network: str | None = None,
+        lost: str | None = "",
+    ) -> list[Point]:
+        """The points of a stack under a workload, as systems and loads and losses grow; None stands
+        for all there are."""
+        wanted = (stack, workload, processes, network or self.network, lost)
         curve = [
-            (clients, point)
-            for (*others, clients, where), point in self.points.items()
-            if (*others, where) == wanted
+            point
+            for (*what, size, _, where, crashed), point in self.points.items()
+            if all(
+                asked is None or asked == given
+                for asked, given in zip(wanted, (*what, size, where, crashed), strict=True)
+            )
         ]
-        return sorted(curve, key=lambda pair: pair[0])
+        return sorted(curve, key=lambda point: (point.processes, point.clients, point.crashed))
 
     def peak(self, stack: str, workload: str) -> float:
         """The highest throughput on the curve."""
-        return max(point.throughput for _, point in self.curve(stack, workload))
+        return max(point.throughput for point in self.curve(stack, workload))
+
+    def runs_checked(self, stack: str, name: str, lost: str | None = "") -> int:
+        """In how many runs of the stack the property was checked."""
+        return self._count(self.checked, stack, name, lost)
+
+    def runs_violated(self, stack: str, name: str, lost: str | None = "") -> int:
+        return self._count(self.violated, stack, name, lost)
+
+    def _count(self, judged: Judged, stack: str, name: str, lost: str | None) -> int:
+        return sum(
+            count
+            for (whose, where, crashed, what), count in judged.items()
+            if (whose, where, what) == (stack, self.network, name) and lost in (None, crashed)
+        )
 
 
 def _key(row: Mapping[str, Any]) -> Key:
     stack, workload, processes, clients, network = (row[name] for name in KEY)
-    return stack, workload, processes, clients, network
+    return stack, workload, processes, clients, network, lost_processes(row["faults"])
+
+
+def lost_processes(faults: str | None) -> str:
+    """Which processes crash in a run, in ascending order, from the column `faults`."""
+    crashes = json.loads(faults or "{}").get("crashes", ())
+    return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
 
 
 def _point(row: Mapping[str, Any]) -> Point:
+    latency = row["latency_last_mean"]
     return Point(
+        row["processes"],
+        row["clients"],
+        int(row["crashed"]),
         row["throughput"],
-        row["latency_last_mean"] * MILLISECONDS,
+        float("nan") if latency is None else latency * MILLISECONDS,
         row["genuine"],
         row["fast"],
         row["steps"],
         row["volume"],
         row["header_bytes"],
         row["busy"],
+        row["unanswered"],
+        {
+            name.removeprefix(OF_TYPE): value
+            for name, value in row.items()
+            if name.startswith(OF_TYPE) and not name.endswith("_ci95")
+        },
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.figure import METRICS, Figure, Kind
+from flexgroup.experiments.figure import CONDITIONS, METRICS, Figure, Kind
 from flexgroup.experiments.findings import Findings, Point
 
 FORMATS = {
@@ -15,8 +15,11 @@ FORMATS = {
     "genuine": "{:.1%}",
     "fast": "{:.1%}",
     "steps": "{:.2f}",
-    "volume": "{:.2f}",
+    "volume": "{:,.2f}",
+    "unanswered": "{:.1f}",
     "header_bytes": "{:.0f}",
+    "packets_Tree": "{:,.0f}",
+    "packets_Ack": "{:,.0f}",
 }
 
 
@@ -54,8 +57,8 @@ def _section(figure: Figure, findings: Findings) -> Iterator[str]:
     match figure.kind:
         case Kind.CURVES:
             across, up = figure.metrics
-            what = METRICS[up] if across == "clients" else f"{METRICS[across]}; {METRICS[up]}"
-            yield f"Here, {what}, by clients:"
+            what = METRICS[up] if across in CONDITIONS else f"{METRICS[across]}; {METRICS[up]}"
+            yield f"Here, {what}, by {METRICS[figure.varied]}:"
             yield ""
             yield from _curves(figure, findings)
         case Kind.BARS:
@@ -70,20 +73,26 @@ def _section(figure: Figure, findings: Findings) -> Iterator[str]:
 
 
 def _curves(figure: Figure, findings: Findings) -> list[str]:
-    curves = [dict(figure.points_of(series, findings)) for series in figure.series]
-    metrics = [metric for metric in figure.metrics if metric != "clients"]
-    rows = [
-        [str(clients), *("; ".join(told(curve[clients], m) for m in metrics) for curve in curves)]
-        for clients in sorted(set().union(*curves))
+    curves = [
+        {int(point.value(figure.varied)): point for point in figure.points_of(series, findings)}
+        for series in figure.series
     ]
-    return _table(["clients", *(series.label for series in figure.series)], rows)
+    metrics = [metric for metric in figure.metrics if metric not in CONDITIONS]
+
+    def cell(curve: dict[int, Point], at: int) -> str:
+        return "; ".join(told(curve[at], metric) for metric in metrics) if at in curve else ""
+
+    rows = [
+        [f"{at:,}", *(cell(curve, at) for curve in curves)] for at in sorted(set().union(*curves))
+    ]
+    return _table([METRICS[figure.varied], *(series.label for series in figure.series)], rows)
 
 
 def _bars(figure: Figure, findings: Findings) -> list[str]:
     labels = list(dict.fromkeys(series.label for series in figure.series))
     values: dict[str, dict[str, str]] = {}
     for series in figure.series:
-        ((_, point),) = figure.points_of(series, findings)
+        (point,) = figure.points_of(series, findings)
         values.setdefault(series.workload, {})[series.label] = told(point, figure.metrics[0])
     rows = [
         [workload, *(row.get(label, "") for label in labels)] for workload, row in values.items()
@@ -94,7 +103,7 @@ def _bars(figure: Figure, findings: Findings) -> list[str]:
 def _rows(figure: Figure, findings: Findings) -> list[str]:
     rows = []
     for series in figure.series:
-        ((_, point),) = figure.points_of(series, findings)
+        (point,) = figure.points_of(series, findings)
         rows.append(
             [series.label, series.workload, *(told(point, metric) for metric in figure.metrics)]
         )
@@ -102,7 +111,7 @@ def _rows(figure: Figure, findings: Findings) -> list[str]:
 
 
 def told(point: Point, metric: str) -> str:
-    return FORMATS[metric].format(getattr(point, metric))
+    return FORMATS[metric].format(point.value(metric))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

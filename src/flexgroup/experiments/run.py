@@ -73,16 +73,29 @@ def _verify(spark: SparkSession, directory: Directory) -> None:
 
 
 def _measure(spark: SparkSession, directory: Directory) -> None:
-    from flexgroup.pipeline.measure import measure_runs, points
+    from flexgroup.pipeline.measure import (
+        METRICS,
+        OF_TYPE,
+        by_packet,
+        measure_runs,
+        points,
+        with_packet_types,
+    )
     from flexgroup.pipeline.read import open_trace_set
 
     traces = open_trace_set(spark, str(directory.traces.absolute()))
+    write_table(by_packet(traces), directory.tables / "packets", ["run", "sender", "packet"])
     write_table(measure_runs(traces), directory.tables / "measures", ["run"])
-    measures = spark.read.parquet(f"file:{(directory.tables / 'measures').absolute()}")
+    packets, measures = (
+        spark.read.parquet(f"file:{(directory.tables / name).absolute()}")
+        for name in ("packets", "measures")
+    )
+    measures = with_packet_types(measures, packets)
+    types = [name for name in measures.columns if name.startswith(OF_TYPE)]
     write_table(
-        points(measures),
+        points(measures, (*METRICS, *types)),
         directory.tables / "points",
-        ["stack", "workload", "network", "processes", "clients"],
+        ["stack", "workload", "network", "processes", "clients", "faults"],
     )
 
 
@@ -93,12 +106,12 @@ def _conclude(
     swept: Swept,
     seconds: dict[str, float],
 ) -> Result:
-    stacks = {
-        row["run"]: row["stack"]
-        for row in read_table(directory.tables / "measures", ["run", "stack"])
+    described = {
+        row["run"]: row
+        for row in read_table(directory.tables / "measures", ["run", "stack", "network", "faults"])
     }
     verdicts = [
-        {**row, "stack": stacks[row["run"]]} for row in read_table(directory.tables / "verdicts")
+        {**described[row["run"]], **row} for row in read_table(directory.tables / "verdicts")
     ]
     points = read_table(directory.tables / "points")
     findings = Findings.of_tables(points, verdicts)

@@ -19,6 +19,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.read import FINISHED, TraceSet, spark_schema
 from flexgroup.pipeline.spark_errors import condition_of, explained, readable
 from flexgroup.trace import schema
+from flexgroup.trace.reader import Run
 from flexgroup.trace.validate.footers import unknown_kind
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def open_elsewhere(spark: SparkSession, path: str) -> TraceSet:
         if kinds:
             _refuse_other_types(spark, f"{location}/events", schema.EVENT_COLUMNS)
         runs = _runs(spark, f"{location}/runs")
-        traces = TraceSet(spark, location, runs, kinds, location)
+        traces = TraceSet(spark, location, tuple(runs), kinds, location)
         _refuse_empty_rows(empty_rows(traces))
     return traces
 
@@ -138,7 +139,7 @@ def _other_type(spark: SparkSession, paths: list[str], wanted: pa.Schema) -> str
     return None
 
 
-def _runs(spark: SparkSession, folder: str) -> DataFrame:
+def _runs(spark: SparkSession, folder: str) -> list[Run]:
     from pyspark.sql import functions as f
 
     files = spark.read.schema(spark_schema(schema.RUN_COLUMNS)).options(**FINISHED).parquet(folder)
@@ -160,6 +161,5 @@ def _runs(spark: SparkSession, folder: str) -> DataFrame:
             )
         again = unquote(row["other"])
         raise UsageError(f"'{again}' describes run '{row['run']}' again; keep one of them")
-    # Kept, because every stage asks for the runs, and they may be many small files.
-    told = files.fillna({**schema.RUN_DEFAULTS}).repartition(1).sortWithinPartitions("run")
-    return told.withColumn("number", f.monotonically_increasing_id().cast("int")).cache()
+    told = files.fillna({**schema.RUN_DEFAULTS}).collect()
+    return sorted((Run(**row.asDict()) for row in told), key=lambda run: run.run)

@@ -30,7 +30,7 @@ NEWEST = 25
 VECTOR_OPTION = "--add-modules=jdk.incubator.vector"
 
 # For tests and small jobs, as spark.driver.extraJavaOptions: less compiling, one collector thread.
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 @dataclass(frozen=True)

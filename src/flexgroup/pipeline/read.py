@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from functools import reduce
-from pathlib import Path
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from flexgroup.pipeline.session import executors_are_here
+from flexgroup.pipeline.trace_files import TraceFiles, look_here
 from flexgroup.trace import schema
-from flexgroup.trace.reader import read_runs
-from flexgroup.trace.validate.footers import checked_kinds
+from flexgroup.trace.reader import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,16 +32,25 @@ _NUMBERED = schema.RUN_COLUMNS.append(pa.field("number", pa.int32(), nullable=Fa
 
 @dataclass(frozen=True)
 class TraceSet:
-    """A directory of runs. `runs` has the columns of the schema, and `number`: 0, 1, ... in the
-    order of the names, which is shorter to shuffle than a name."""
+    """A directory of runs. The number of a run is its place in the order of their names, and
+    shorter to shuffle than the name."""
 
     spark: SparkSession
     path: str
-    runs: DataFrame
+    described: tuple[Run, ...]
+    """By name. There is a row for each run, so the driver can see them all."""
     kinds: frozenset[str]
     """The kinds of events that were recorded."""
     location: str
     """The path as Spark takes it: with a scheme, nothing in it being a pattern."""
+    files: TraceFiles | None = None
+    """What is on this machine, if the executors can open it without Spark."""
+
+    @cached_property
+    def runs(self) -> DataFrame:
+        """The columns of the schema, and `number`."""
+        rows = [{**asdict(run), "number": number} for number, run in enumerate(self.described)]
+        return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=_NUMBERED))
 
     def events(self, kind: str, *columns: str) -> DataFrame:
         """The given columns of the events of one kind, and the `number` of their run."""
@@ -66,30 +74,26 @@ def spark_schema(columns: pa.Schema) -> StructType:
     return from_arrow_schema(columns)
 
 
-def open_trace_set(spark: SparkSession, path: str) -> TraceSet:
+def open_trace_set(spark: SparkSession, path: str, files: TraceFiles | None = None) -> TraceSet:
     """The trace set of this path, which may be any that Spark can read.
 
     A path without a scheme is that of a directory of this machine, if there is one, and otherwise
-    what Spark makes of it.
+    what Spark makes of it. Whoever has had a look at the files already hands them over.
     """
-    directory = _directory_here(path)
-    if directory is None:
+    files = files or look_here(path)
+    if files is None:
         from flexgroup.pipeline.elsewhere import open_elsewhere
 
         return open_elsewhere(spark, path)
-    described = read_runs(directory)
-    kinds = checked_kinds(directory, [run.run for run in described])
-    rows = [{**asdict(run), "number": number} for number, run in enumerate(described)]
-    runs = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_NUMBERED))
-    location = "file:" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(directory.resolve()))
-    return TraceSet(spark, path.rstrip("/"), runs, kinds, location)
-
-
-def _directory_here(path: str) -> Path | None:
-    if Path(path).exists():
-        return Path(path)
-    parts = urlsplit(path)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+    directory = str(files.directory.resolve())
+    return TraceSet(
+        spark,
+        path.rstrip("/"),
+        files.described,
+        files.kinds,
+        "file:" + re.sub(r"([\[\]{}*?\\])", r"\\\1", directory),
+        files if executors_are_here(spark) else None,
+    )
 
 
 def duplicate_steps(traces: TraceSet) -> DataFrame:

@@ -11,6 +11,7 @@ from flexgroup.core.errors import UsageError
 
 _FILE = re.compile(r"while reading file (\S.*?\.parquet)\.")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ?(.*)")
+_OURS = re.compile(r"^flexgroup\.core\.errors\.UsageError: (.+)$", re.MULTILINE)
 _JAVA = re.compile(r"^: ([\w.$]+(?:Exception|Error)(?:: .*)?)", re.MULTILINE)
 
 
@@ -38,6 +39,9 @@ def condition_of(error: Exception) -> str:
 
 def explained(error: Exception, path: str) -> UsageError:
     text, condition = str(error), condition_of(error)
+    told_by_a_task = _OURS.search(text)
+    if told_by_a_task:
+        return UsageError(told_by_a_task[1])
     if condition == "PATH_NOT_FOUND":
         return UsageError(f"'{path}' does not exist; give the directory of a trace set")
     file = _FILE.search(text)

@@ -1,4 +1,5 @@
-"""Sweeps of simulations as Spark jobs: one task a run, its trace written by the executor.
+"""Sweeps of simulations as Spark jobs: a task for each core, which takes one run after the other
+and writes their traces.
 
 A run whose row is in `runs` is finished and not run again: that row is written last. Equal
 scenarios give equal traces, so a sweep that was killed and started again leaves the same trace set
@@ -23,6 +24,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from flexgroup.core.errors import FlexGroupError, UsageError
+from flexgroup.pipeline.claims import claimed
+from flexgroup.pipeline.session import executors_are_here
 from flexgroup.trace.writer import run_file
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Outcome, Scenario, record_scenario
@@ -55,7 +58,7 @@ def sweep(
     directory: Path,
     progress: Progress | None = None,
 ) -> Swept:
-    """Run what is not finished yet, each scenario as a task of its own, into one trace set."""
+    """Run what is not finished yet into one trace set."""
     from pyspark.errors import PySparkException
 
     directory = directory.absolute()
@@ -66,7 +69,7 @@ def sweep(
     shutil.rmtree(directory / MAKING, ignore_errors=True)
     with _watching(directory, scenarios, progress):
         try:
-            rows = simulate(planned(spark, pending), str(directory)).collect()
+            rows = simulate(spark, long_ones_first(pending), str(directory)).collect()
         except PySparkException as problem:
             raise FlexGroupError(f"a run of the sweep failed: {_cause(problem)}") from None
     shutil.rmtree(directory / MAKING, ignore_errors=True)
@@ -92,13 +95,9 @@ def is_finished(directory: Path, scenario: Scenario) -> bool:
     return (directory / "runs" / run_file(scenario.run)).exists()
 
 
-def planned(spark: SparkSession, scenarios: Sequence[Scenario]) -> DataFrame:
-    """The scenarios as JSON, one a partition; long ones first, so that none is left for the end
-    when one core has nothing else to do."""
-    ordered = sorted(scenarios, key=expected_work, reverse=True)
-    rows = [(number, to_json(scenario)) for number, scenario in enumerate(ordered)]
-    frame = spark.createDataFrame(rows, "number int, scenario string")
-    return frame.repartitionById(len(rows), "number")
+def long_ones_first(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """So that none is left for the end, when the other cores have nothing else to do."""
+    return sorted(scenarios, key=expected_work, reverse=True)
 
 
 def expected_work(scenario: Scenario) -> float:
@@ -107,22 +106,38 @@ def expected_work(scenario: Scenario) -> float:
     return scenario.duration * scenario.clients * messages * scenario.processes
 
 
-def simulate(scenarios: DataFrame, directory: str) -> DataFrame:
-    """Run each scenario where its row is; a row for each outcome."""
+def simulate(spark: SparkSession, scenarios: Sequence[Scenario], directory: str) -> DataFrame:
+    """Run the scenarios, begun in this order by whichever task is free; a row for each outcome."""
+    from pyspark import TaskContext
 
-    def run_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    texts = [to_json(scenario) for scenario in scenarios]
+    # Of this sweep alone: what a killed one claimed does not count.
+    claims = f"{directory}/{MAKING}/claims-{uuid4().hex}"
+
+    def run_some(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not gc.get_freeze_count():
             # Spark's workers search all objects for garbage after each task; with ours and its
             # modules loaded that is longer than a small run.
             gc.freeze()
-        for batch in batches:
-            for text in batch.column("scenario").to_pylist():
+        task = TaskContext.get()
+        assert task is not None
+        owner, is_retry = str(task.partitionId()), task.attemptNumber() > 0
+        for _ in batches:
+            for number in claimed(Path(claims), len(texts), owner, is_retry=is_retry):
                 began = time.perf_counter()
-                outcome = record_apart(from_json(text), Path(directory))
+                outcome = record_apart(from_json(texts[number]), Path(directory))
                 row = {**asdict(outcome), "seconds": time.perf_counter() - began}
                 yield pa.RecordBatch.from_pylist([row], schema=_OUTCOMES)
 
-    return scenarios.mapInArrow(run_each, _OUTCOME_COLUMNS)
+    tasks = min(len(texts), tasks_at_once(spark))
+    return spark.range(0, tasks, 1, tasks).mapInArrow(run_some, _OUTCOME_COLUMNS)
+
+
+def tasks_at_once(spark: SparkSession) -> int:
+    """One for each core; on a cluster some more, for executors that come late. A task that finds
+    nothing left to do costs little."""
+    cores = spark.sparkContext.defaultParallelism
+    return cores if executors_are_here(spark) else 4 * cores
 
 
 def record_apart(scenario: Scenario, directory: Path) -> Outcome:

@@ -1,4 +1,4 @@
-"""The written-out table of protocols, and stacks by name.
+"""Stacks by name, and protocols that others add to the table.
 
 A stack is written as the names of its layers, lowest first: `fifo dcc`. An option of a
 layer follows its name after a slash: `dcc/rv`. Names are not case-sensitive.
@@ -11,90 +11,9 @@ from dataclasses import dataclass
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.stack import Stack
-from flexgroup.protocols.best_effort import BestEffort
-from flexgroup.protocols.dcc import Dcc
-from flexgroup.protocols.dcc_published import DccPublished
-from flexgroup.protocols.df import DelporteFauconnier
-from flexgroup.protocols.fifo import Fifo
-from flexgroup.protocols.skeen import Skeen
+from flexgroup.protocols.table import ALL, LAST, PROTOCOLS, Protocol
 
-ALL = "all"
-LAST = "last"
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """A row of the table."""
-
-    name: str
-    layer: type[Layer]
-    summary: str
-    source: str
-    faults: str
-    genuine: str
-    answers: str
-    """Who answers a client that multicast: all destinations, or the last (highest) one."""
-
-
-PROTOCOLS: dict[str, Protocol] = {
-    row.name: row
-    for row in (
-        Protocol(
-            "best-effort",
-            BestEffort,
-            "send to every destination, deliver on arrival; no order",
-            "folklore; Cachin, Guerraoui, Rodrigues 2011",
-            faults="crashes of receivers",
-            genuine="yes",
-            answers=ALL,
-        ),
-        Protocol(
-            "fifo",
-            Fifo,
-            "deliver what each process multicasts in that order",
-            "Hadzilacos and Toueg 1994",
-            faults="none",
-            genuine="yes",
-            answers=ALL,
-        ),
-        Protocol(
-            "skeen",
-            Skeen,
-            "destinations exchange timestamps, deliver by the highest",
-            "Skeen; Birman and Joseph 1987",
-            faults="none",
-            genuine="yes",
-            answers=ALL,
-        ),
-        Protocol(
-            "df",
-            DelporteFauconnier,
-            "walk up the destinations, each waiting for the end",
-            "Delporte-Gallet and Fauconnier 2000",
-            faults="none",
-            genuine="yes",
-            answers=LAST,
-        ),
-        Protocol(
-            "dcc",
-            Dcc,
-            "Daisy Chain Cast, corrected: walk up without waiting, with edge clocks",
-            "after Louzada 2024, chapter 4",
-            faults="none",
-            genuine="partly",
-            answers=LAST,
-        ),
-        Protocol(
-            "dcc-published",
-            DccPublished,
-            "Daisy Chain Cast as published: neither safe nor live",
-            "Louzada 2024, algorithms 4.1 to 4.3",
-            faults="none",
-            genuine="partly",
-            answers=LAST,
-        ),
-    )
-}
+__all__ = ["ALL", "LAST", "PROTOCOLS", "Protocol", "StackPlan", "parse_stack", "register"]
 
 
 def register(protocol: Protocol) -> None:
@@ -120,13 +39,18 @@ class StackPlan:
         return [protocol.layer for protocol in self.protocols]
 
     @property
+    def closed(self) -> bool:
+        """Only members multicast."""
+        return any(layer.CLOSED for layer in self.layers)
+
+    @property
     def top(self) -> Protocol:
         return self.protocols[-1]
 
-    def build(self, process: int, size: int) -> Stack:
+    def build(self, process: int, size: int, groups: tuple[tuple[int, ...], ...] = ()) -> Stack:
         return Stack(
             [
-                protocol.layer(Context(process, size, chosen))
+                protocol.layer(Context(process, size, chosen, groups))
                 for protocol, chosen in zip(self.protocols, self.options, strict=True)
             ]
         )

@@ -8,13 +8,18 @@ from itertools import groupby
 from typing import Any
 
 from flexgroup.core.errors import UsageError
+from flexgroup.experiments.findings import lost_processes
 from flexgroup.report.axes import spans_wide
 from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend
 from flexgroup.report.markup import Markup, element, join
 from flexgroup.report.metrics import Metric, metric
-from flexgroup.report.tables import Cell, Column, table
+from flexgroup.report.tables import Column, table
 
 CURVES, BARS, TABLE = "curves", "bars", "table"
+
+CLIENTS = "clients"
+CONDITIONS = (CLIENTS, "processes", "crashed")
+"""Columns that are chosen, not measured; a curve has a point for each value of one of them."""
 
 Row = Mapping[str, Any]
 
@@ -30,8 +35,12 @@ class Line:
     workload: str | None
     processes: int | None
     network: str | None
+    lost: str | None = None
+    """Which processes crash."""
 
     def describes(self, row: Row) -> bool:
+        if self.lost is not None and self.lost != lost_processes(row.get("faults")):
+            return False
         return all(
             wanted is None or row.get(name) == wanted
             for name, wanted in (
@@ -96,6 +105,7 @@ def _line(told: Row) -> Line:
         told.get("workload"),
         told.get("processes"),
         told.get("network"),
+        told.get("lost"),
     )
 
 
@@ -130,7 +140,11 @@ def styles(figures: Iterable[Figure]) -> dict[str, int]:
 
 
 def figure_markup(figure: Figure, points: Sequence[Row], style: Mapping[str, int]) -> Markup:
-    found = [(line, sorted(filter(line.describes, points), key=_clients)) for line in figure.lines]
+    varied = _varied(figure)
+    found = [
+        (line, sorted(filter(line.describes, points), key=lambda row: row.get(varied) or 0))
+        for line in figure.lines
+    ]
     measured = [(line, rows) for line, rows in found if rows]
     if not measured:
         picture = element("p", "No run of this experiment has data for it.", class_="quiet")
@@ -157,8 +171,10 @@ def _heading(figure: Figure) -> str:
     return f"{figure.id[:1].upper()}{figure.id[1:]}: {figure.title}"
 
 
-def _clients(row: Row) -> int:
-    return row.get("clients") or 0
+def _varied(figure: Figure) -> str:
+    """The condition in which the points of a curve differ."""
+    across = figure.metrics[0].column
+    return across if across in CONDITIONS else CLIENTS
 
 
 def _paper(figure: Figure) -> Markup:
@@ -181,14 +197,15 @@ Measured = Sequence[tuple[Line, Sequence[Row]]]
 
 def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Markup:
     across, up = figure.metrics[:2]
+    condition = metric(_varied(figure))
     drawn = []
     for line, rows in measured:
         points = [
             Point(
                 x,
                 y,
-                f"{line.label}, {_clients(row)} clients: {across.cell(row).shown} "
-                f"{across.heading}, {up.cell(row).shown} {up.heading}",
+                f"{line.label}, {condition.cell(row).shown} {condition.heading}: "
+                f"{across.cell(row).shown} {across.heading}, {up.cell(row).shown} {up.heading}",
                 across.half_width(row),
                 up.half_width(row),
             )
@@ -203,7 +220,7 @@ def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Mar
         [
             curves(
                 drawn,
-                Scale(across.heading, across.column == "clients"),
+                Scale(across.heading, across.column in (CLIENTS, "processes")),
                 Scale(heights, log),
                 subject,
             ),
@@ -246,18 +263,17 @@ def _data(figure: Figure, measured: Measured, at_most_clients: bool) -> Markup:
         )
         if len({getattr(line, name) for line, _ in measured}) > 1
     ]  # fmt: skip
+    shown = list(dict.fromkeys((metric(_varied(figure)), *figure.metrics)))
     columns = [
         Column("", "nowrap"),
         *(Column(heading, "nowrap") for _, heading in varied),
-        Column("clients", "number"),
-        *(Column(each.heading, "number") for each in figure.metrics),
+        *(Column(each.heading, "number") for each in shown),
     ]
     rows = [
         [
             line.label,
             *(getattr(line, name) for name, _ in varied),
-            Cell(_clients(row), _clients(row)),
-            *(each.cell(row) for each in figure.metrics),
+            *(each.cell(row) for each in shown),
         ]
         for line, found in measured
         for row in (found[-1:] if at_most_clients else found)

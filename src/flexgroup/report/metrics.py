@@ -54,11 +54,19 @@ SHOWN = (
 )
 """The measures that the page shows; the tables have more."""
 
+CONDITIONS = (Metric("crashed", "processes that crash"),)
+
 ALSO_KNOWN = {"latency": "latency_last_mean"}
 """Names in figures that are not those of columns."""
 
 
+OF_TYPE = "packets_"
+"""Before the name of a type of packets: how many of them were sent."""
+
+
 def metric(name: str) -> Metric:
     column = ALSO_KNOWN.get(name, name)
-    known = {each.column: each for each in SHOWN}
+    known = {each.column: each for each in (*SHOWN, *CONDITIONS)}
+    if column.startswith(OF_TYPE):
+        return Metric(column, f"{column.removeprefix(OF_TYPE)} packets")
     return known.get(column) or Metric(column, name.replace("_", " "))

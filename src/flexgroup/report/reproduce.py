@@ -49,6 +49,8 @@ def _arguments(run: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--rate", str(options["rate"]))
     if options.get("drain", USUAL_DRAIN) != USUAL_DRAIN:
         yield from ("--drain", str(options["drain"]))
+    for cast in options.get("casts", "").split():
+        yield from ("--cast", cast)
     for name, option in FAULTS.items():
         for fault in faults.get(name) or ():
             yield from (option, str(fault))

@@ -8,7 +8,16 @@ until somebody delivers, drops or duplicates it.
 from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.layer import CancelTimer, Deliver, Offer, Save, Send, SetTimer, Stored
+from flexgroup.core.layer import (
+    CancelTimer,
+    Deliver,
+    Offer,
+    Save,
+    Send,
+    SetTimer,
+    Stored,
+    Suspect,
+)
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of
 from flexgroup.core.stack import Stack
 from flexgroup.protocols.catalogue import StackPlan
@@ -19,11 +28,15 @@ Channel = tuple[int, int]
 class Bench:
     """Processes 0 .. size - 1, and a client of its own for every message cast from outside."""
 
-    def __init__(self, plan: StackPlan, size: int) -> None:
+    def __init__(
+        self, plan: StackPlan, size: int, groups: tuple[tuple[int, ...], ...] = ()
+    ) -> None:
         self.plan = plan
         self.size = size
+        self.groups = groups
+        """What the layers are told of the sets that messages go to."""
         self.stacks: dict[int, Stack] = {
-            process: plan.build(process, size) for process in range(size)
+            process: plan.build(process, size, groups) for process in range(size)
         }
         self.channels: dict[Channel, list[Packet]] = {}
         self.delivered: list[list[Message]] = [[] for _ in range(size)]
@@ -43,8 +56,13 @@ class Bench:
                 raise UsageError(
                     f"destination {destination} does not exist; processes are 0 to {self.size - 1}"
                 )
+        if origin >= self.size and self.plan.closed:
+            raise UsageError(
+                f"only members multicast with '{self.plan.name}': "
+                f"processes 0 to {self.size - 1}, not client {origin}"
+            )
         if origin not in self.stacks:
-            self.stacks[origin] = self.plan.build(origin, self.size)
+            self.stacks[origin] = self.plan.build(origin, self.size, self.groups)
         m = Message(self.next_id(origin), destinations, payload)
         self.messages[m.id] = m
         self.stacks[origin].cast(m)
@@ -89,9 +107,14 @@ class Bench:
         self.crashed.add(process)
         self.timers.pop(process, None)
 
+    def suspect(self, process: int, suspected: int) -> None:
+        """Let the failure detector of a process take another for crashed."""
+        self.stacks[process].notice(Suspect(suspected))
+        self.perform(process)
+
     def recover(self, process: int) -> None:
         self.crashed.discard(process)
-        stack = self.stacks[process] = self.plan.build(process, self.size)
+        stack = self.stacks[process] = self.plan.build(process, self.size, self.groups)
         saved = self.saved.get(process, {})
         stack.restart([saved.get(level) for level in range(len(stack.layers))])
         self.perform(process)

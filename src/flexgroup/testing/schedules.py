@@ -14,7 +14,7 @@ from random import Random
 
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.core.message import Message
-from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.bench import Bench, Channel
 from flexgroup.testing.orders import cycle, undelivered, wrongly_delivered
 
@@ -29,10 +29,16 @@ _NAMES = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class System:
-    """Each message is cast by a client of its own, so any may come first."""
+    """Each message is cast by a client of its own, so any may come first.
+
+    Where only members multicast, they take turns.
+    """
 
     processes: int
     messages: tuple[Destinations, ...]
+
+    def origin(self, number: int, closed: bool) -> int:
+        return number % self.processes if closed else self.processes + number
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,13 @@ class Finding:
     def script(self) -> str:
         """Commands for `flexgroup replay`."""
         channels = "fifo" if self.fifo else "reordering"
+        closed = parse_stack(self.stack).closed
         size = self.system.processes
         lines = [f"stack {self.stack} over {channels} channels, processes {size}"]
         for number, destinations in enumerate(self.system.messages):
             to = ",".join(map(str, destinations))
-            lines.append(f"cast {size + number} {_NAMES[number]} to={to}")
+            origin = self.system.origin(number, closed)
+            lines.append(f"cast {origin} {_NAMES[number]} to={to}")
         for source, target, place in self.arrivals:
             lines.append(f"deliver {source}->{target}" + (f" {place}" if place else ""))
         return "\n".join([*lines, "delivered", "verdict", ""])
@@ -84,7 +92,7 @@ def run_schedule(plan: StackPlan, system: System, random: Random, fifo: bool) ->
     bench = Bench(plan, system.processes)
     messages: list[Message] = []
     for number, destinations in enumerate(system.messages):
-        messages.append(bench.cast(system.processes + number, destinations))
+        messages.append(bench.cast(system.origin(number, plan.closed), destinations))
     arrivals: list[tuple[int, int, int]] = []
     channels = bench.channels
     # Some channels are slow for a whole schedule: overtaking needs that more often than an

@@ -20,7 +20,7 @@ dashes, and the expected answer up to a blank line:
 
 Commands:
 
-    stack NAME over fifo|reordering channels, processes N
+    stack NAME over fifo|reordering channels, processes N[, groups P,Q,... R,S,...]
     cast ORIGIN NAME to=P,Q,...       a process or, from N on, a client multicasts
     deliver P->Q [PLACE]              the packet at that place (0, the oldest, if not given)
     drop P->Q [PLACE]                 it is lost
@@ -28,6 +28,7 @@ Commands:
     timer P NAME                      a timer runs out
     choose P NUMBER                   the world chooses
     crash P, recover P
+    suspect P Q                       the failure detector of P takes Q for crashed
     stabilize                         deliver everything, oldest channel first, until quiet
     in-flight                         what is in the channels
     delivered                         what each process has delivered, in order
@@ -54,6 +55,7 @@ from flexgroup.core.message import (
     Packet,
     clock_of,
     name_of,
+    origin_of,
     process_of,
 )
 from flexgroup.core.stack import guarantees_above
@@ -133,6 +135,7 @@ class Script:
             "choose": self._choose,
             "crash": self._crash,
             "recover": self._recover,
+            "suspect": self._suspect,
             "stabilize": self._stabilize,
             "in-flight": self._in_flight,
             "delivered": self._delivered,
@@ -189,7 +192,9 @@ class Script:
         return self._names.get(identity) or name_of(identity)
 
     def _stack(self, rest: str) -> list[str]:
-        match = re.fullmatch(r"(.+) over (fifo|reordering) channels, processes (\d+)", rest)
+        match = re.fullmatch(
+            r"(.+) over (fifo|reordering) channels, processes (\d+)(?:, groups ([\d, ]+))?", rest
+        )
         if match is None:
             raise UsageError(
                 f"'stack {rest}': write: stack NAME over fifo channels, processes 3 "
@@ -202,7 +207,13 @@ class Script:
             raise UsageError("a script needs at least one process")
         channels = {Guarantee.RELIABLE, Guarantee.FIFO} if self._fifo else {Guarantee.RELIABLE}
         guarantees_above(plan.layers, frozenset(channels))
-        self._bench = Bench(plan, size)
+        groups = [
+            tuple(sorted({_number(member) for member in word.split(",")}))
+            for word in (match[4] or "").split()
+        ]
+        if any(group[-1] >= size for group in groups):
+            raise UsageError(f"groups {match[4]}: processes are 0 to {size - 1}")
+        self._bench = Bench(plan, size, tuple(groups))
         self._names = {}
         return ["ok"]
 
@@ -262,6 +273,14 @@ class Script:
         self.bench.recover(self._process(rest))
         return [f"> {rest} recovers", *self._consequences(before)]
 
+    def _suspect(self, rest: str) -> list[str]:
+        match = re.fullmatch(r"(\d+) (\d+)", rest)
+        if match is None:
+            raise UsageError(f"'suspect {rest}': write: suspect 0 2 (process 0 suspects 2)")
+        before = self._snapshot()
+        self.bench.suspect(self._process(match[1]), self._process(match[2]))
+        return [f"> {match[1]} suspects {match[2]}", *self._consequences(before)]
+
     def _stabilize(self, rest: str) -> list[str]:
         answer: list[str] = []
         for _ in range(STABILIZE_AT_MOST):
@@ -303,8 +322,18 @@ class Script:
     def _missing(self) -> list[tuple[MessageId, int]]:
         bench = self.bench
         messages = list(bench.messages.values())
-        missing = undelivered(bench.delivered, messages)
-        return [pair for pair in missing if pair[1] not in bench.crashed]
+        at_correct = {
+            m.id
+            for process, order in enumerate(bench.delivered)
+            if process not in bench.crashed
+            for m in order
+        }
+        return [
+            (m, process)
+            for m, process in undelivered(bench.delivered, messages)
+            if process not in bench.crashed
+            and (origin_of(m) not in bench.crashed or m in at_correct)
+        ]
 
     def _snapshot(
         self, skip: tuple[int, int, int] | None = None

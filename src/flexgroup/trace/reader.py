@@ -5,7 +5,7 @@ Bad input is the caller's to fix: every error names the file and what is wrong w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -322,7 +322,8 @@ def _views(directory: Path, run: str) -> Views:
     columns = _Columns(directory, run, schema.VIEW, ["time", "detail"])
     texts, codes = columns.texts("detail")
     try:
-        views = [parse_view(text) for text in texts]
+        # The texts may be those of other kinds of events as well.
+        views = {code: parse_view(texts[code]) for code in set(codes.tolist())}
     except UsageError as error:
         raise UsageError(f"'{directory}', run '{run}': {error}") from None
     installed = [views[code] for code in codes.tolist()]
@@ -330,18 +331,25 @@ def _views(directory: Path, run: str) -> Views:
     return views_of(process, columns.step, columns.wide("time"), installed)
 
 
-def load_history(directory: Path, run: Run, packets: bool = True) -> History:
-    """A run in memory; without packets, genuineness and costs cannot be told."""
+def load_history(
+    directory: Path, run: Run, packets: bool = True, kinds: Collection[str] = schema.KINDS
+) -> History:
+    """A run in memory; without packets, genuineness and costs cannot be told.
+
+    Whoever knows that a run has events of some kinds only spares a search for the others.
+    """
     name = run.run
+    read = {*kinds} if packets else {*kinds} - {schema.SEND, schema.RECEIVE}
+    nothing = Packets()
     return History(
         name,
         run.processes,
         run.outcome == schema.COMPLETE,
-        _multicasts(directory, name),
-        _deliveries(directory, name),
-        _packets(directory, name, schema.SEND) if packets else Packets(),
-        _packets(directory, name, schema.RECEIVE) if packets else Packets(),
-        _faults(directory, name, schema.CRASH),
-        _faults(directory, name, schema.RECOVER),
-        _views(directory, name),
+        _multicasts(directory, name) if schema.MULTICAST in read else Multicasts(),
+        _deliveries(directory, name) if schema.DELIVER in read else Deliveries(),
+        _packets(directory, name, schema.SEND) if schema.SEND in read else nothing,
+        _packets(directory, name, schema.RECEIVE) if schema.RECEIVE in read else nothing,
+        _faults(directory, name, schema.CRASH) if schema.CRASH in read else Faults(),
+        _faults(directory, name, schema.RECOVER) if schema.RECOVER in read else Faults(),
+        _views(directory, name) if schema.VIEW in read else Views(),
     )

@@ -40,6 +40,8 @@ class Recorder:
         self.sends = new_event_log(SEND)
         self.receives = new_event_log(RECEIVE)
         self.others = new_event_log()
+        self.has_drained = False
+        """Some rows have gone to the sink."""
         self._sink = sink
         self._block = block
         self._labels: list[tuple[str | None, str | None]] = [(None, None)]
@@ -99,5 +101,6 @@ class Recorder:
     def _drain(self, log: EventLog) -> None:
         if log.count:
             columns = log.drain()
+            self.has_drained = True
             if self._sink is not None:
                 self._sink.take(columns, self._labels, self._sets)

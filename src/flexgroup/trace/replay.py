@@ -44,6 +44,7 @@ _READ = (
     schema.SUSPECT,
     schema.CRASH,
     schema.RECOVER,
+    schema.VIEW,
 )
 
 
@@ -198,6 +199,8 @@ def _tell(
             f"asks for {len(process.asked)} more effects before that"
         )
     stack = process.stack
+    if row.kind == schema.VIEW:
+        return  # the world changed it, between stacks
     if row.kind == schema.RECEIVE:
         stack.receive(row.peer, in_flight[row.peer, row.sent])
     elif row.kind == schema.MULTICAST:

@@ -192,15 +192,38 @@ class TraceWriter(Sink):
 
 
 def write_run(
-    directory: Path, run: str, description: dict[str, object], folder: str = "runs"
+    directory: Path,
+    run: str,
+    description: dict[str, object],
+    folder: str = "runs",
+    writer: str = "",
 ) -> None:
+    """Write the row of a run; several writers of the same one must have different names."""
     row = {name: [description.get(name)] for name in schema.RUN_COLUMNS.names}
     row["run"] = [run]
     row["schema_version"] = [schema.VERSION]
     table = pa.table(row, schema=schema.RUN_COLUMNS)
-    path = directory / folder / f"_{run_file(run)}"
+    path = directory / folder / f"_{writer}{run_file(run)}"
     pq.write_table(table, path, compression="none", store_schema=False)
     path.replace(directory / folder / run_file(run))
+
+
+def write_part(
+    directory: Path,
+    run: str,
+    name: str,
+    columns: list[bytes],
+    labels: Labels,
+    destination_sets: DestinationSets,
+) -> None:
+    """Write rows as files of this name, one for each kind, that can be read at once."""
+    for kind, block in blocks_by_kind(columns):
+        table = event_table(run, kind, block, labels, destination_sets)
+        folder = directory / "events" / f"event={kind}"
+        folder.mkdir(parents=True, exist_ok=True)
+        making = folder / f"_{name}"
+        pq.write_table(table, making, compression="snappy", store_schema=False)
+        making.replace(folder / name)
 
 
 def event_table(

@@ -2,7 +2,9 @@
 
 The measured period ends when the clients stop, and the first fifth before that is warm-up. The
 simulator records how long its clients multicast, from time 0; in other worlds the first and the
-last multicast tell. What a packet costs, only the simulator's networks say.
+last multicast tell. A run without clients, whose members multicast as planned, is measured whole:
+from the first multicast to the last delivery. What a packet costs, only the simulator's networks
+say.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import reduce
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +25,10 @@ from flexgroup.trace import schema
 from flexgroup.worlds.simulator.networks import parse_network
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
     from flexgroup.pipeline.read import TraceSet
+    from flexgroup.trace.reader import Run
 
 SECOND = 1_000_000_000
 WARM_UP = 5
@@ -56,21 +60,22 @@ UNKNOWN = (None, None, None, None)
 
 def run_facts(traces: TraceSet) -> DataFrame:
     """`begin`, `end` and `length` of the measured period, `group_size`, and costs or null."""
-    # As many rows as there are runs, however long these are.
-    runs = traces.runs.select(
-        "number", "processes", "world", "options", "workload", "stack", "network"
-    ).collect()
-    told = {run.number: period for run in runs if (period := _told(run)) is not None}
+    runs = dict(enumerate(traces.described))
+    told = {number: period for number, run in runs.items() if (period := _told(run)) is not None}
     periods = told if len(told) == len(runs) else {**_seen(traces), **told}
+    planned = {n for n, run in runs.items() if run.world == "simulator" and run.clients == 0}
+    if planned:
+        whole = _whole(traces)
+        periods = {**periods, **{number: whole[number] for number in planned & whole.keys()}}
     rows = [
         (
-            run.number,
+            number,
             run.processes,
-            *periods.get(run.number, (0, 0, 0.0)),
+            *periods.get(number, (0, 0, 0.0)),
             _group_size(run.workload),
             *(_costs(run) or UNKNOWN),
         )
-        for run in runs
+        for number, run in runs.items()
     ]
     columns = [list(column) for column in zip(*rows, strict=True)]
     return f.broadcast(traces.spark.createDataFrame(pa.Table.from_arrays(columns, schema=COLUMNS)))
@@ -81,7 +86,7 @@ def within(time: Column) -> Column:
     return (time >= f.col("begin")) & (time < f.col("end"))
 
 
-def _told(run: Row) -> Period | None:
+def _told(run: Run) -> Period | None:
     if run.world != "simulator":
         return None
     try:
@@ -93,18 +98,28 @@ def _told(run: Row) -> Period | None:
 
 
 def _seen(traces: TraceSet) -> Mapping[int, Period]:
-    rows: list[Any] = (
-        traces.events(schema.MULTICAST, "time")
-        .groupBy("number")
-        .agg(f.min("time").alias("first"), f.max("time").alias("last"))
-        .collect()
-    )
     periods = {}
-    for row in rows:
+    for row in _spans(traces, schema.MULTICAST):
         whole = row.last + 1 - row.first
         warm_up = -(-whole // WARM_UP)
         periods[row.number] = (row.first + warm_up, row.last + 1, whole - whole / WARM_UP)
     return periods
+
+
+def _whole(traces: TraceSet) -> Mapping[int, Period]:
+    rows = _spans(traces, schema.MULTICAST, schema.DELIVER)
+    return {row.number: (row.first, row.last + 1, float(row.last + 1 - row.first)) for row in rows}
+
+
+def _spans(traces: TraceSet, *kinds: str) -> list[Any]:
+    """When the first and the last event of these kinds happened in each run: a row a run."""
+    events = (traces.events(kind, "time") for kind in kinds)
+    return (
+        reduce(lambda one, other: one.unionAll(other), events)
+        .groupBy("number")
+        .agg(f.min("time").alias("first"), f.max("time").alias("last"))
+        .collect()
+    )
 
 
 def _group_size(workload: str | None) -> int:
@@ -112,7 +127,7 @@ def _group_size(workload: str | None) -> int:
     return int(groups[1]) if groups else 1
 
 
-def _costs(run: Row) -> Costs | None:
+def _costs(run: Run) -> Costs | None:
     if run.world != "simulator":
         return None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 HALF_WIDTH = "_ci95"
 
 
-def points(measures: DataFrame) -> DataFrame:
+def points(measures: DataFrame, metrics: Sequence[str] = METRICS) -> DataFrame:
     """One row for each point: what its runs have in common, how many there are, how many of them
     were cut, and of each metric the mean and, as `..._ci95`, half the width of the 95% confidence
     interval (null for a single run)."""
@@ -24,7 +25,7 @@ def points(measures: DataFrame) -> DataFrame:
     # take longer to compile than to compute.
     each = [
         f.struct(f.lit(name).alias("metric"), f.col(name).cast("double").alias("value"))
-        for name in METRICS
+        for name in metrics
     ]
     is_cut = (f.col("outcome") == schema.CUT).alias("is_cut")
     summed_up = (
@@ -46,7 +47,7 @@ def points(measures: DataFrame) -> DataFrame:
         )
     )
     columns: list[Column] = []
-    for name in METRICS:
+    for name in metrics:
         interval = f.col("intervals")[name]
         columns += [
             interval["mean"].alias(name),

@@ -11,6 +11,7 @@ from flexgroup.pipeline.measure.durations import STATISTICS, of_kind, statistics
 from flexgroup.pipeline.measure.facts import SECOND, run_facts
 from flexgroup.pipeline.measure.messages import COUNTED, FIRST, LAST, message_latencies
 from flexgroup.pipeline.measure.traffic import traffic
+from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,6 +61,7 @@ def measure_runs(traces: TraceSet) -> DataFrame:
         traces.runs.join(facts.drop("processes"), "number")
         .join(by_run, "number", "left")
         .join(traffic(traces, facts), "number", "left")
+        .join(_crashed(traces), "number", "left")
     )
     return measured.select(
         "run",
@@ -68,6 +70,12 @@ def measure_runs(traces: TraceSet) -> DataFrame:
         "outcome",
         *(metric.alias(name) for name, metric in _metrics().items()),
     )
+
+
+def _crashed(traces: TraceSet) -> DataFrame:
+    """How many processes crash in each run in which any does."""
+    crashes = traces.events(schema.CRASH, "process")
+    return f.broadcast(crashes.groupBy("number").agg(f.count_distinct("process").alias("crashed")))
 
 
 def _metrics() -> dict[str, Column]:
@@ -79,6 +87,7 @@ def _metrics() -> dict[str, Column]:
         "messages": messages,
         "deliveries": f.coalesce("deliveries", f.lit(0)),
         "unanswered": messages - f.coalesce("answered", f.lit(0)),
+        "crashed": f.coalesce("crashed", f.lit(0)),
         "throughput": f.coalesce(
             f.col("answered_in_period") / _some(f.col("length")) * SECOND, f.lit(0.0)
         ),
@@ -111,6 +120,7 @@ METRICS = (
     "messages",
     "deliveries",
     "unanswered",
+    "crashed",
     "throughput",
     *(f"{name}_{statistic}" for name in LATENCIES for statistic in STATISTICS),
     "local_alone",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PROCESS = ("number", "process")
 OF_PACKETS = ("packets", "header_bytes", "payload_bytes", "received", "queue_sum", "queued")
+OF_TYPE = "packets_"
+"""Before the name of a type of packets: a column with how many of them processes sent."""
 OF_WORK = ("rows", "sends", "receives", "wire_bytes", "answers")
 
 
@@ -35,6 +37,16 @@ def by_packet(traces: TraceSet) -> DataFrame:
             f.sum("payload_bytes").alias("payload_bytes"),
         )
     )
+
+
+def with_packet_types(measures: DataFrame, packets: DataFrame) -> DataFrame:
+    """The measures with a column more for each type of packets that processes sent in any run;
+    `packets` is the table of `by_packet`, which has a few rows for each run."""
+    from_processes = packets.where(f.col("sender") == "process")
+    types = sorted(row.packet for row in from_processes.select("packet").distinct().collect())
+    by_type = from_processes.groupBy("run").pivot("packet", types).agg(f.sum("packets"))
+    named = by_type.select("run", *(f.col(f"`{name}`").alias(OF_TYPE + name) for name in types))
+    return measures.join(named, "run", "left").fillna(0, [OF_TYPE + name for name in types])
 
 
 def traffic(traces: TraceSet, facts: DataFrame) -> DataFrame:

@@ -1,12 +1,22 @@
 """Verification on Spark: a verdict for every run and property, whatever the size of the run.
 
 Runs that fit into one task are judged whole, many of them at a time, by the plain-Python
-properties. Larger ones are cut into pieces (see `large_runs`); what is found there is told by the
-same plain-Python properties, from the few messages that matter. Minimality reads the packets,
+properties: from their files, where the task can open them, or else from the events that Spark
+brings together. Larger ones are cut into pieces (see `large_runs`); what is found there is told by
+the same plain-Python properties, from the few messages that matter. Minimality reads the packets,
 which are most of a trace, with column expressions alone.
 """
 
-from flexgroup.pipeline.verify.evidence import evidence
+from flexgroup.pipeline.verify.evidence import EVIDENCE, Violated, evidence, evidence_of
+from flexgroup.pipeline.verify.tables import VERDICTS
 from flexgroup.pipeline.verify.verify import Limits, verify
 
-__all__ = ["Limits", "evidence", "verify"]
+__all__ = [
+    "EVIDENCE",
+    "VERDICTS",
+    "Limits",
+    "Violated",
+    "evidence",
+    "evidence_of",
+    "verify",
+]

@@ -2,47 +2,156 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from flexgroup.core.message import message_id
+from flexgroup.pipeline.each_run import Work, for_each_run
+from flexgroup.pipeline.read import spark_schema
 from flexgroup.trace import schema
+from flexgroup.trace.reader import messages, read_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.trace_files import TraceFiles
 
 SHOWN = 50
-"""Violated properties of a trace set that get their events, those of the first runs by name."""
+"""Violated properties of a trace set that get their events: first one of each property for each
+stack, then others, those of the first runs by name."""
 
 COLUMNS = (
     "process", "step", "time", "origin", "seq", "destinations", "peer", "packet", "depth",
     "sent", "detail",
 )  # fmt: skip
 
+EVIDENCE = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in ("run", "property", "event")),
+        *(schema.EVENT_COLUMNS.field(name).with_nullable(True) for name in COLUMNS),
+    ]
+)
+
+KINDS = (schema.MULTICAST, schema.SEND, schema.RECEIVE, schema.DELIVER)
+
+
+class Violated(NamedTuple):
+    """What of a violated verdict matters here."""
+
+    run: str
+    property: str
+    witness: str
+
+
+class Concerned(NamedTuple):
+    """A message in a witness."""
+
+    run: str
+    property: str
+    origin: int
+    seq: int
+
 
 def evidence(traces: TraceSet, verdicts: DataFrame) -> DataFrame:
     """Run, property, event and COLUMNS of the events about messages in witnesses."""
+    rows = verdicts.where("outcome = 'violated'").select("run", "property", "witness")
+    return evidence_of(traces, [Violated(*row) for row in rows.collect()])
+
+
+def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
+    """The same, for violated verdicts that were seen already."""
+    shown = chosen(violated, {run.run: run.stack for run in traces.described})
+    concerned = sorted({message for verdict in shown for message in _concerned(verdict)})
+    small = traces.files.runs_to_read() if traces.files else {}
+    here = [message for message in concerned if message.run in small]
+    elsewhere = [message for message in concerned if message.run not in small]
+    parts = []
+    if traces.files and here:
+        parts.append(_from_files(traces, traces.files, here))
+    if elsewhere:
+        parts.append(_from_events(traces, elsewhere))
+    if not parts:
+        return traces.spark.createDataFrame(EVIDENCE.empty_table())
+    return reduce(lambda one, other: one.unionAll(other), parts)
+
+
+def chosen(violated: Iterable[Violated], stacks: Mapping[str, str]) -> list[Violated]:
+    """Those that are shown."""
+    ordered = sorted(violated)
+    firsts: dict[tuple[str, str], Violated] = {}
+    for verdict in ordered:
+        firsts.setdefault((stacks[verdict.run], verdict.property), verdict)
+    leading = set(firsts.values())
+    others = [verdict for verdict in ordered if verdict not in leading]
+    return [*firsts.values(), *others][:SHOWN]
+
+
+def _concerned(verdict: Violated) -> Iterable[Concerned]:
+    for step in json.loads(verdict.witness):
+        origin, _, seq = step["message"].partition(".")
+        yield Concerned(verdict.run, verdict.property, int(origin), int(seq))
+
+
+def _from_files(traces: TraceSet, files: TraceFiles, concerned: Sequence[Concerned]) -> DataFrame:
+    directory = str(files.directory.absolute())
+
+    def find(work: Work) -> pa.Table:
+        tables = [EVIDENCE.empty_table()]
+        for kind in work["kinds"]:
+            events = read_events(Path(directory), work["run"], kind)
+            identities = messages(events)
+            for name, wanted in work["messages"].items():
+                rows = np.flatnonzero(np.isin(identities, [message_id(*pair) for pair in wanted]))
+                tables.append(_told(events.take(pa.array(rows)), work["run"], name, kind))
+        return pa.concat_tables(tables)
+
+    by_run: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    for run, name, *message in concerned:
+        by_run.setdefault(run, {}).setdefault(name, []).append((message[0], message[1]))
+    work = [
+        {
+            "run": run,
+            "kinds": [kind for kind in files.kinds_of(run) if kind in KINDS],
+            "messages": wanted,
+            "weight": 1,
+        }
+        for run, wanted in by_run.items()
+    ]
+    return for_each_run(traces, work, find, EVIDENCE)
+
+
+def _told(events: pa.Table, run: str, name: str, kind: str) -> pa.Table:
+    """The columns of EVIDENCE; files may lack some that are empty anyway."""
+    count = events.num_rows
+    same = {"run": run, "property": name, "event": kind}
+    columns = [
+        pa.array([same[field.name]] * count, field.type)
+        if field.name in same
+        else events.column(field.name).cast(field.type)
+        if field.name in events.column_names
+        else pa.nulls(count, field.type)
+        for field in EVIDENCE
+    ]
+    return pa.Table.from_arrays(columns, schema=EVIDENCE)
+
+
+def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    witness = f.from_json("witness", "array<struct<message:string>>")
-    violated = verdicts.where("outcome = 'violated'").orderBy("run", "property").limit(SHOWN)
-    messages = (
-        violated.select("run", "property", f.explode(witness).alias("step"))
-        .select("run", "property", f.split("step.message", "\\.").alias("name"))
-        .select(
-            "run",
-            "property",
-            f.col("name")[0].cast("int").alias("origin"),
-            f.col("name")[1].cast("bigint").alias("seq"),
-        )
-        .distinct()
-    )
-    kinds = (schema.MULTICAST, schema.SEND, schema.RECEIVE, schema.DELIVER)
+    columns = "run string, property string, origin int, seq bigint"
+    wanted = f.broadcast(traces.spark.createDataFrame(concerned, columns))
     parts = [
         traces.events(kind, "run", *COLUMNS)
-        .join(f.broadcast(messages), ["run", "origin", "seq"])
+        .join(wanted, ["run", "origin", "seq"])
         .select("run", "property", f.lit(kind).alias("event"), *COLUMNS)
-        for kind in kinds
+        for kind in KINDS
     ]
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    found = reduce(lambda one, other: one.unionAll(other), parts)
+    return found.to(spark_schema(EVIDENCE))

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.core.stack import guarantees_above
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.promises import promised_properties
 from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.trace.reader import Run
 from flexgroup.trace.schema import COMPLETE
 from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 EVERYTHING = tuple(PROPERTIES)
 
@@ -55,17 +52,16 @@ def promised_by(stack: str, network: str | None, faults: str | None) -> list[str
     return promised
 
 
-def planned(runs: DataFrame, properties: Sequence[str] | None) -> list[Plan]:
-    """What to check of each run. There is a row for each run, so the driver can see them all."""
+def planned(runs: Sequence[Run], properties: Sequence[str] | None) -> list[Plan]:
+    """What to check of each run."""
     chosen = None if properties is None else known(properties)
-    told = runs.select("number", "run", "processes", "outcome", "stack", "network", "faults")
     return [
         Plan(
-            row.number,
-            row.run,
-            row.processes,
-            row.outcome == COMPLETE,
-            tuple(promised_by(row.stack, row.network, row.faults)) if chosen is None else chosen,
+            number,
+            run.run,
+            run.processes,
+            run.outcome == COMPLETE,
+            tuple(promised_by(run.stack, run.network, run.faults)) if chosen is None else chosen,
         )
-        for row in told.collect()
+        for number, run in enumerate(runs)
     ]

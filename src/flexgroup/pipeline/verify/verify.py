@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from flexgroup.pipeline.trace_files import MOST_EVENTS
 from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
+from flexgroup.pipeline.verify.from_files import from_files
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
+from flexgroup.pipeline.verify.mixed import refuse_steps_taken_twice
 from flexgroup.pipeline.verify.packets import minimality
 from flexgroup.pipeline.verify.promises import Plan, planned
 from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
@@ -34,8 +37,9 @@ QUANTILES = 4096
 
 @dataclass(frozen=True)
 class Limits:
-    """When runs are cut into pieces, and how large a piece is."""
+    """When runs are read by one task, when cut into pieces, and how large a piece is."""
 
+    events_from_files: int = MOST_EVENTS
     whole_deliveries: int = 1_000_000
     cell_deliveries: int = CELL_DELIVERIES
 
@@ -44,17 +48,29 @@ DEFAULT_LIMITS = Limits()
 
 
 def verify(
-    traces: TraceSet, properties: Sequence[str] | None = None, limits: Limits = DEFAULT_LIMITS
+    traces: TraceSet,
+    properties: Sequence[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    refuse_mixed: bool = False,
 ) -> DataFrame:
     """Verdicts on these properties, or on what the stacks promise, of every run.
 
-    The table has the columns of `tables.VERDICTS`, a row for each run and property.
+    The table has the columns of `tables.VERDICTS`, a row for each run and property. If asked to,
+    runs mixed under one name are refused: here, or by the task that reads the files of a run.
     """
-    plans = planned(traces.runs, properties)
-    large = _large(traces, plans, limits)
-    cut = {layout.number for layout in large}
-    # Each part reads the trace, so a part that no run needs is left out.
+    all_plans = planned(traces.described, properties)
+    events = _runs_to_read(traces, limits)
     verdicts = []
+    if traces.files and events:
+        some = [plan for plan in all_plans if plan.run in events]
+        verdicts.append(from_files(traces, traces.files, some, events, refuse_mixed))
+    plans = [plan for plan in all_plans if plan.run not in events]
+    if plans and refuse_mixed:
+        refuse_steps_taken_twice(traces)
+    # Each part reads the trace, so a part that no run needs is left out.
+    large = _large(traces, plans, limits) if plans else []
+    cut = {layout.number for layout in large}
     if len(large) < len(plans):
         verdicts.append(_whole_runs(traces, [plan for plan in plans if plan.number not in cut]))
     if large:
@@ -62,6 +78,10 @@ def verify(
     if any(MINIMALITY in plan.properties for plan in plans):
         verdicts.append(minimality(traces, plans))
     return reduce(lambda one, other: one.unionAll(other), verdicts)
+
+
+def _runs_to_read(traces: TraceSet, limits: Limits) -> Mapping[str, int]:
+    return traces.files.runs_to_read(limits.events_from_files) if traces.files else {}
 
 
 def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:

@@ -96,7 +96,8 @@ class Event:
         self.level = level
         self.name = name
         self.number = number
-        """Of a choice the option; of a cast its place in the scope."""
+        """Of a choice the option; of a cast its place in the scope; of a timer, whether it runs
+        out at once."""
         out = bytearray()
         write_canonically(out, (kind, process, source, level, name, number))
         if packet is not None:
@@ -121,7 +122,8 @@ class Local:
         """What it multicast and delivered, in order: see `cast_entry` and `delivery_entry`."""
         self.casts: tuple[int, ...] = ()
         """The places, in the scope, of the casts it has made."""
-        self.timers: tuple[tuple[int, str], ...] = ()
+        self.timers: tuple[tuple[int, str, bool], ...] = ()
+        """Level and name, and whether it runs out at once: see `_own_events`."""
         self.offers: tuple[tuple[int, str, int], ...] = ()
         self.saved: tuple[tuple[int, Stored], ...] = ()
         self.suspects: tuple[int, ...] = ()
@@ -150,6 +152,9 @@ class Local:
 
     def delivered(self) -> list[MessageId]:
         return [message_in(entry) for entry in self.history if not is_cast(entry)]
+
+    def forget_timer(self, level: int, name: str) -> None:
+        self.timers = tuple([t for t in self.timers if t[0] != level or t[1] != name])
 
     def seal(self) -> None:
         out = bytearray(fingerprint(self.stack))
@@ -296,8 +301,15 @@ class Machine:
         if casting is not None:
             for place in casting.possible(local.casts):
                 found.append(self.event(Event(CAST, process, process, None, 0, "", place)))
-        for level, name in local.timers if self.timers_run_out else ():
-            found.append(self.event(Event(TIMER, process, process, None, level, name, 0)))
+        # A timer of no ticks is not a matter of time: it is sure to run out, as soon as the process
+        # has handled what is at hand. So it is always possible and draws on no stock.
+        for level, name, at_once in local.timers:
+            if at_once or self.timers_run_out:
+                found.append(
+                    self.event(
+                        Event(TIMER, process, process, None, level, name, 1 if at_once else 0)
+                    )
+                )
         return found
 
     def _compute(self, number: int, event_number: int) -> Step:
@@ -339,7 +351,7 @@ class Machine:
             local.history = (*local.history, cast_entry(m.id, event.number))
             stack.cast(m)
         elif event.kind == TIMER:
-            local.timers = tuple([t for t in local.timers if t != (event.level, event.name)])
+            local.forget_timer(event.level, event.name)
             stack.timer(event.level, event.name)
         elif event.kind == CHOICE:
             local.offers = local.offers[1:]
@@ -366,11 +378,13 @@ class Machine:
         elif isinstance(effect, Deliver):
             self._deliver(local, effect.message)
         elif isinstance(effect, SetTimer):
-            self.timers_seen = True
-            if (effect.level, effect.name) not in local.timers:
-                local.timers = tuple(sorted([*local.timers, (effect.level, effect.name)]))
+            at_once = effect.ticks == 0
+            if not at_once:
+                self.timers_seen = True
+            local.forget_timer(effect.level, effect.name)
+            local.timers = tuple(sorted([*local.timers, (effect.level, effect.name, at_once)]))
         elif isinstance(effect, CancelTimer):
-            local.timers = tuple([t for t in local.timers if t != (effect.level, effect.name)])
+            local.forget_timer(effect.level, effect.name)
         elif isinstance(effect, Offer):
             local.offers = (*local.offers, (effect.level, effect.name, effect.options))
         elif isinstance(effect, Save):

@@ -89,7 +89,8 @@ def _without_process(scope: Scope, process: int) -> Scope | None:
         if not destinations or cast.origin == process:
             return None
         casts.append(Cast(moved(cast.origin), destinations))
-    return replace(scope, processes=scope.processes - 1, casts=tuple(casts))
+    groups = tuple(tuple(moved(p) for p in group if p != process) for group in scope.groups)
+    return replace(scope, processes=scope.processes - 1, casts=tuple(casts), groups=groups)
 
 
 def _renumbered(scope: Scope, casts: tuple[Cast, ...]) -> Scope:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flexgroup.core.codec import Codec
+from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import MessageId, message_id
@@ -55,6 +56,11 @@ class Manner:
 
 def prepare(plan: StackPlan, scope: Scope, manner: Manner, workers: int = 1, me: int = 0) -> Search:
     """A search at its beginning, every client having multicast what it has to."""
+    if scope.clients and plan.closed:
+        raise UsageError(
+            f"only members multicast with '{plan.name}': "
+            "say who, as in --message 0:1,2, with an origin below the number of processes"
+        )
     names = list(manner.properties or promised(plan, scope))
     if manner.properties is not None:
         guarantees_above(plan.layers, scope.channels)
@@ -97,7 +103,7 @@ def _first_state(
     state = [EMPTY] * (2 * actors + 1)
     outputs: list[int] = []
     for process in range(scope.processes + scope.clients):
-        begun = machine.first(process, plan.build(process, scope.processes))
+        begun = machine.first(process, plan.build(process, scope.processes, scope.groups))
         if process < actors:
             state[2 * process] = begun.after
             if symmetry is not None:

@@ -47,6 +47,8 @@ class Scope:
     any_order: bool = False
     """The casts of one origin may happen in any order, not only as listed."""
     bounds: Bounds = field(default=Bounds())
+    groups: tuple[Destinations, ...] = ()
+    """What the layers are told of the sets that messages go to; nothing, if empty."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.processes <= MOST_PROCESSES:
@@ -66,6 +68,7 @@ class Scope:
                         f"destination {destination} does not exist; "
                         f"processes are 0 to {self.processes - 1}"
                     )
+        self._check_groups()
         clients = {cast.origin for cast in self.casts if cast.origin >= self.processes}
         if clients != set(range(self.processes, self.processes + len(clients))):
             raise UsageError(
@@ -76,6 +79,21 @@ class Scope:
             raise UsageError("an origin cannot be negative")
         if any(bound < 0 for bound in self.bounds.as_tuple()):
             raise UsageError("a bound on faults or timers cannot be negative; give 0 or more")
+
+    def _check_groups(self) -> None:
+        for group in self.groups:
+            if not all(0 <= member < self.processes for member in group):
+                raise UsageError(
+                    f"group {','.join(map(str, group))} has a member that does not exist; "
+                    f"processes are 0 to {self.processes - 1}"
+                )
+        for cast in self.casts if self.groups else ():
+            members = {cast.origin, *cast.destinations}
+            if not any(members <= set(group) for group in self.groups):
+                raise UsageError(
+                    f"no group has all of {','.join(map(str, sorted(members)))}, "
+                    "the origin and the destinations of a message; add one, or give no groups"
+                )
 
     @property
     def channels(self) -> Guarantees:

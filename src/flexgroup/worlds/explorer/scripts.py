@@ -36,7 +36,9 @@ def command(happening: Happening, scope: Scope) -> str:
 def script(stack: str, scope: Scope, run: Sequence[Happening], title: str = "") -> str:
     """The commands in blocks, without answers: `flexgroup.testing.script.rewrite` adds them."""
     channels = "fifo" if scope.fifo else "reordering"
-    head = [f"stack {stack} over {channels} channels, processes {scope.processes}"]
+    groups = " ".join(",".join(map(str, group)) for group in scope.groups)
+    told = f", groups {groups}" if groups else ""
+    head = [f"stack {stack} over {channels} channels, processes {scope.processes}{told}"]
     casts = [h for h in run if h.kind == "cast" and h.process >= scope.processes]
     first = casts if run[: len(casts)] == tuple(casts) else []
     rest = list(run[len(first) :])

@@ -259,6 +259,7 @@ class Search:
                 what = TIMERS if kind == TIMER else CRASHES if kind == CRASH else SUSPICIONS
                 suspect = machine.events[event].source
                 free = kind == SUSPECT and machine.locals[int(now[2 * suspect])].crashed
+                free = free or (kind == TIMER and machine.events[event].number > 0)
                 if not free:
                     if not left[what]:
                         return

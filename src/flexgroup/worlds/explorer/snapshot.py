@@ -84,6 +84,7 @@ def read_snapshot(path: Path) -> Snapshot:
                 scope["fifo"],
                 scope["any_order"],
                 Bounds(**scope["bounds"]),
+                tuple(map(tuple, scope["groups"])),
             ),
             Manner(
                 head["reduce"],

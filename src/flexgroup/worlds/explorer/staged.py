@@ -72,7 +72,9 @@ class Stage:
         self.problem = ""
         self._codec = Codec(plan.layers)
         total = scope.processes + scope.clients
-        self._stacks: list[Stack] = [plan.build(p, scope.processes) for p in range(total)]
+        self._stacks: list[Stack] = [
+            plan.build(p, scope.processes, scope.groups) for p in range(total)
+        ]
         self._channels: dict[tuple[int, int], list[InFlight]] = {}
         self._steps = [0] * total
         self._casts = [0] * total

@@ -3,6 +3,9 @@
 A closed-loop client multicasts, waits for the answer, and multicasts again; an open-loop
 client multicasts at random times at a given rate, answers or not. Clients are numbered
 after the processes. Who answers is the protocol's: all destinations, or the last one.
+
+Members multicast as planned. Nobody sends them answers: what all have delivered is answered.
+Where only members multicast, a client hands its messages to one of them, in no time.
 """
 
 from __future__ import annotations
@@ -17,19 +20,22 @@ from flexgroup.worlds.simulator.engine import Application, Simulation
 
 SECOND: Final = 1_000_000_000
 
+NOBODY: Final = -1
+
 START_SPREAD: Final = 1000
 """Clients start within this many nanoseconds, so that no two move in lockstep by accident."""
 
 
 @final
 class Waiting:
-    """A message that is not fully answered: since when, and how many answers it lacks."""
+    """A message that is not fully answered: since when, how many answers it lacks, and whose."""
 
-    __slots__ = ("lacking", "since")
+    __slots__ = ("client", "lacking", "since")
 
-    def __init__(self, since: int, lacking: int) -> None:
+    def __init__(self, since: int, lacking: int, client: int) -> None:
         self.since = since
         self.lacking = lacking
+        self.client = client
 
 
 class Clients(Application):
@@ -44,6 +50,8 @@ class Clients(Application):
         last_answers: bool,
         rate: float,
         random: Random,
+        planned: list[tuple[int, int]],
+        members_only: bool = False,
     ) -> None:
         self.size = size
         self.clients = clients
@@ -53,13 +61,17 @@ class Clients(Application):
         self.rate = rate
         """Messages per second and client; 0 for closed-loop clients."""
         self.random = random
+        self.planned = planned
+        """Multicasts by members, as (time, process)."""
+        self.members_only = members_only
+        """Client c has its messages multicast by member c modulo their number."""
         self.multicasts = 0
         self.deliveries = 0
         self.answered_count = 0
         self.answered_in_time = 0
         """Not counting what was answered only after the clients had stopped."""
         self.latency_sum = 0
-        self._sent = [0] * clients
+        self._sent = [0] * (size + clients)
         self._waiting: dict[int, Waiting] = {}
         self._payload = bytes(workload.payload_bytes)
 
@@ -69,6 +81,10 @@ class Clients(Application):
             if self.rate > 0:
                 first += self._pause()
             simulation.alarm(first, client)
+        for time, process in self.planned:
+            m = self._next_message(process, self.workload.next(process, self.random))
+            self._waiting[m.id] = Waiting(time, len(m.destinations), NOBODY)
+            simulation.cast_at(time, m)
 
     def alarmed(self, simulation: Simulation, client: int, time: int) -> None:
         self._multicast(simulation, client, time)
@@ -78,10 +94,21 @@ class Clients(Application):
     def delivered(self, simulation: Simulation, process: int, time: int, m: Message) -> None:
         self.deliveries += 1
         client = origin_of(m.id)
-        if client >= self.size and (not self.last_answers or process == m.destinations[-1]):
+        if client < self.size:
+            waiting = self._waiting.get(m.id)
+            if waiting is None:
+                return
+            if waiting.client == NOBODY:
+                self._answer(simulation, m.id, time)
+                return
+            client = self.size + waiting.client
+        if not self.last_answers or process == m.destinations[-1]:
             simulation.answer(process, client, m.id)
 
     def answered(self, simulation: Simulation, client: int, time: int, message: int) -> None:
+        self._answer(simulation, message, time)
+
+    def _answer(self, simulation: Simulation, message: int, time: int) -> None:
         waiting = self._waiting.get(message)
         if waiting is None:
             return
@@ -93,19 +120,23 @@ class Clients(Application):
         if time < self.stop_at:
             self.answered_in_time += 1
         self.latency_sum += time - waiting.since
-        if self.rate == 0:
-            self._multicast(simulation, client - self.size, time)
+        if self.rate == 0 and waiting.client != NOBODY:
+            self._multicast(simulation, waiting.client, time)
 
     def _multicast(self, simulation: Simulation, client: int, time: int) -> None:
         if time >= self.stop_at:
             return
-        process = self.size + client
-        destinations = self.workload.next(client, self.random)
-        m = Message(message_id(process, self._sent[client]), destinations, self._payload)
-        self._sent[client] += 1
-        self.multicasts += 1
-        self._waiting[m.id] = Waiting(time, 1 if self.last_answers else len(destinations))
+        process = client % self.size if self.members_only else self.size + client
+        m = self._next_message(process, self.workload.next(client, self.random))
+        lacking = 1 if self.last_answers else len(m.destinations)
+        self._waiting[m.id] = Waiting(time, lacking, client)
         simulation.cast(process, time, m)
+
+    def _next_message(self, process: int, destinations: tuple[int, ...]) -> Message:
+        m = Message(message_id(process, self._sent[process]), destinations, self._payload)
+        self._sent[process] += 1
+        self.multicasts += 1
+        return m
 
     def _pause(self) -> int:
         return max(1, int(-log(1.0 - self.random.random()) * SECOND / self.rate))

@@ -36,7 +36,6 @@ from flexgroup.worlds.simulator.events import (
     Cause,
     Crash,
     Detection,
-    Event,
     EventQueue,
     NextCast,
     Recovery,
@@ -44,7 +43,7 @@ from flexgroup.worlds.simulator.events import (
     TimerEnd,
 )
 from flexgroup.worlds.simulator.faults import FaultPlan
-from flexgroup.worlds.simulator.hosts import Channel, Host, StackFactory
+from flexgroup.worlds.simulator.hosts import Host, StackFactory
 from flexgroup.worlds.simulator.network import Network
 
 TICK: Final = 1_000_000
@@ -101,6 +100,7 @@ class Simulation:
             for process in range(self._total)
         ]
         self._timer_number = 0
+        self._contention = network.contention
         self._unreliable = network.loss > 0 or network.duplication > 0 or bool(faults.partitions)
         self._plan_faults()
 
@@ -113,39 +113,31 @@ class Simulation:
     def run(self, until: int, at_most: int) -> bool:
         """Handle up to `at_most` events that happen before `until`; False when none is left."""
         queue = self.queue
-        now = self.now
         left = at_most
-        while left:
-            event = queue.pop()
-            if event is None:
-                break
-            if event.time >= until:
-                queue.push(event)
-                break
+        while left and queue.is_before(until):
             left -= 1
-            now = event.time
-            cause = event.cause
+            cause = queue.pop()
             if isinstance(cause, Sending):
-                self._arrive(event, cause)
+                self._arrive(queue.target, queue.source, queue.sent, queue.time, cause)
             else:
-                self._happen(event, cause)
-        self.now = now
+                self._happen(queue.target, queue.time, cause)
+        self.now = queue.time
         self.handled += at_most - left
         self.recorder.flush_if_full()
         return left == 0
 
     def cast_at(self, time: int, m: Message) -> None:
         """Let the origin of m multicast it at this time."""
-        self.queue.push(Event(time, origin_of(m.id), 0, 0, Cast(m)))
+        self.queue.push(time, origin_of(m.id), 0, 0, Cast(m))
 
     def alarm(self, time: int, client: int) -> None:
         """Let the application hear of this client at this time."""
-        self.queue.push(Event(time, client, 0, 0, NextCast()))
+        self.queue.push(time, client, 0, 0, NextCast())
 
     def cast(self, process: int, time: int, m: Message) -> None:
         """Let this process multicast m now, or as soon as it is free."""
         host = self.hosts[process]
-        start = time if time > host.busy_until else host.busy_until
+        start = self._free_at(host, time)
         if not host.up or start > host.crash_at:
             return
         payload = m.payload
@@ -160,15 +152,13 @@ class Simulation:
         host = self.hosts[process]
         host.busy_until += self.network.send_cost
         delay = self.network.delay(process, client, None, self.random)
-        self.queue.push(Event(host.busy_until + delay, client, process, 0, Answer(message)))
+        self.queue.push(host.busy_until + delay, client, process, 0, Answer(message))
 
-    def _arrive(self, event: Event, sending: Sending) -> None:
-        target = event.target
+    def _arrive(self, target: int, source: int, sent: int, time: int, sending: Sending) -> None:
         host = self.hosts[target]
-        time = event.time
-        start = time if time > host.busy_until else host.busy_until
+        start = time if time > host.busy_until or not self._contention else host.busy_until
         finish = start
-        if event.source != target and target < self.size:
+        if source != target and target < self.size:
             finish += sending.receive_cost
         if not host.up or finish > host.crash_at:
             return
@@ -180,27 +170,30 @@ class Simulation:
             step,
             finish,
             sending.message,
-            event.source,
+            source,
             sending.label,
             sending.depth,
             sending.header_bytes,
             sending.payload_bytes,
-            event.sent,
+            sent,
             start - time,
         )
         host.busy_until = finish
         stack = host.stack
-        stack.receive(event.source, sending.packet)
+        stack.receive(source, sending.packet)
         effects = stack.take_effects()
         if effects:
             self._act(host, effects, sending.message, sending.depth)
         else:
             host.remember_depth(sending.message, sending.depth)
 
+    def _free_at(self, host: Host, time: int) -> int:
+        """From when the process can attend to what happens now."""
+        return time if time > host.busy_until or not self._contention else host.busy_until
+
     def _act_after(self, host: Host, time: int, about: int) -> None:
         """Do what the stack asked for after an event other than a packet."""
-        if time > host.busy_until:
-            host.busy_until = time
+        host.busy_until = time
         self._act(host, host.stack.take_effects(), about, 0)
 
     def _act(self, host: Host, effects: list[Effect], about: int, depth: int) -> None:
@@ -264,8 +257,6 @@ class Simulation:
         network = self.network
         queue = self.queue
         sends = self.recorder.sends
-        if not host.channels:
-            host.channels = [Channel() for _ in range(self._total)]
         cost = sending.send_cost if source < self.size else 0
         message = sending.message
         label = sending.label
@@ -301,11 +292,8 @@ class Simulation:
                     continue
                 arrival += network.delay(source, target, sending.packet, self.random)
                 if network.fifo:
-                    channel = host.channels[target]
-                    if arrival < channel.last_arrival:
-                        arrival = channel.last_arrival
-                    channel.last_arrival = arrival
-            queue.push(Event(arrival, target, source, step, sending))
+                    arrival = host.in_order(target, arrival, self._total)
+            queue.push(arrival, target, source, step, sending)
 
     def _send_unreliably(self, host: Host, target: int, step: int, sending: Sending) -> None:
         network = self.network
@@ -328,9 +316,8 @@ class Simulation:
         for _ in range(copies):
             arrival = leaves + network.delay(source, target, sending.packet, self.random)
             if network.fifo:
-                arrival = max(arrival, host.channels[target].last_arrival)
-                host.channels[target].last_arrival = arrival
-            self.queue.push(Event(arrival, target, source, step, sending))
+                arrival = host.in_order(target, arrival, self._total)
+            self.queue.push(arrival, target, source, step, sending)
 
     def _do_other(self, host: Host, effect: Effect) -> None:
         if isinstance(effect, SetTimer):
@@ -338,7 +325,7 @@ class Simulation:
             host.timers[effect.level, effect.name] = self._timer_number
             end = host.busy_until + effect.ticks * TICK
             timer = TimerEnd(effect.level, effect.name, self._timer_number)
-            self.queue.push(Event(end, host.process, 0, 0, timer))
+            self.queue.push(end, host.process, 0, 0, timer)
         elif isinstance(effect, CancelTimer):
             host.timers.pop((effect.level, effect.name), None)
         elif isinstance(effect, Offer):
@@ -349,22 +336,21 @@ class Simulation:
         elif isinstance(effect, Save) and host.busy_until <= host.crash_at:
             host.saved[effect.level] = effect.value
 
-    def _happen(self, event: Event, cause: Cause) -> None:
-        target = event.target
+    def _happen(self, target: int, time: int, cause: Cause) -> None:
         if isinstance(cause, Answer):
-            self.application.answered(self, target, event.time, cause.message)
+            self.application.answered(self, target, time, cause.message)
         elif isinstance(cause, NextCast):
-            self.application.alarmed(self, target, event.time)
+            self.application.alarmed(self, target, time)
         elif isinstance(cause, Cast):
-            self.cast(target, event.time, cause.m)
+            self.cast(target, time, cause.m)
         elif isinstance(cause, TimerEnd):
-            self._end_timer(self.hosts[target], event.time, cause)
+            self._end_timer(self.hosts[target], time, cause)
         elif isinstance(cause, Detection):
-            self._detect(self.hosts[target], event.time, cause.notice)
+            self._detect(self.hosts[target], time, cause.notice)
         elif isinstance(cause, Crash):
-            self._crash(self.hosts[target], event.time)
+            self._crash(self.hosts[target], time)
         elif isinstance(cause, Recovery):
-            self._recover(self.hosts[target], event.time)
+            self._recover(self.hosts[target], time)
 
     def _record(self, host: Host, kind: int, time: int, peer: int, detail: str | None) -> None:
         self.recorder.other(kind, host.process, host.step, time, peer, detail)
@@ -372,7 +358,7 @@ class Simulation:
 
     def _end_timer(self, host: Host, time: int, timer: TimerEnd) -> None:
         key = (timer.level, timer.name)
-        start = max(time, host.busy_until)
+        start = self._free_at(host, time)
         if host.timers.get(key) != timer.number or not host.up or start > host.crash_at:
             return
         del host.timers[key]
@@ -384,9 +370,9 @@ class Simulation:
     def _plan_faults(self) -> None:
         plan = self._faults
         for time, process in plan.crashes:
-            self.queue.push(Event(time, process, 0, 0, Crash()))
+            self.queue.push(time, process, 0, 0, Crash())
         for time, process in plan.recoveries:
-            self.queue.push(Event(time, process, 0, 0, Recovery()))
+            self.queue.push(time, process, 0, 0, Recovery())
         for start, end, suspicious, suspected in plan.suspicions:
             self._plan_detection(start, suspicious, Suspect(suspected))
             self._plan_detection(end, suspicious, Trust(suspected))
@@ -401,10 +387,10 @@ class Simulation:
                     self._plan_detection(time + plan.detection, process, Trust(recovered))
 
     def _plan_detection(self, time: int, process: int, notice: Notice) -> None:
-        self.queue.push(Event(time, process, 0, 0, Detection(notice)))
+        self.queue.push(time, process, 0, 0, Detection(notice))
 
     def _detect(self, host: Host, time: int, notice: Notice) -> None:
-        start = max(time, host.busy_until)
+        start = self._free_at(host, time)
         if not host.up or start > host.crash_at:
             return
         if isinstance(notice, Suspect):

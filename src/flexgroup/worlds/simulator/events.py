@@ -14,7 +14,7 @@ from flexgroup.core.message import Message, Packet
 COMPILED: Final = not __file__.endswith(".py")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Cause:
     """What makes something happen at a process or a client."""
 
@@ -22,23 +22,7 @@ class Cause:
 
 
 @final
-class Event:
-    """At this time, a cause reaches its target; ties are broken by the order of scheduling.
-
-    Where the cause is a packet, `source` sent it at its step `sent`.
-    """
-
-    __slots__ = ("cause", "sent", "source", "target", "time")
-
-    def __init__(self, time: int, target: int, source: int, sent: int, cause: Cause) -> None:
-        self.time = time
-        self.target = target
-        self.source = source
-        self.sent = sent
-        self.cause = cause
-
-
-@final
+@mypyc_attr(acyclic=True)
 class Sending(Cause):
     """A packet as it travels: what all its copies have in common."""
 
@@ -132,50 +116,95 @@ class Detection(Cause):
         self.notice = notice
 
 
+END_BITS: Final = 14
+"""Of the number of a process or client: a scenario has at most 2 x 4096 of them."""
+END_MASK: Final = (1 << END_BITS) - 1
+
+NO_PLACE: Final = -1
+NO_TIME: Final = -1
+RECENT_TIMES: Final = 4093
+"""How many times a queue can find again; a prime, as times are often multiples of a cost."""
+
+
 @final
 class EventQueue:
-    """A binary heap of events.
+    """A binary heap of events: at this time, a cause reaches its target.
 
-    Compiled, the heap holds only numbers (time, order and the place of the event in a
-    table), which are compared and moved without touching an object; in plain Python the
-    standard library's heap of tuples is faster.
+    Ties are broken by the order of scheduling. Where the cause is a packet, `source` sent it at its
+    step `sent`. What is known of the event popped last are attributes, so that none is an object.
+
+    Compiled, the heap holds only numbers (time, order and the place of the event in tables), which
+    are compared and moved without touching an object; in plain Python the standard library's heap
+    of tuples is faster. Where delays are exact, a million events happen at a few thousand times:
+    those of one time form a chain in which each names the next, and only its head is in the heap.
     """
 
     def __init__(self) -> None:
-        self._tuples: list[tuple[int, int, Event]] = []
+        self.time = 0
+        self.target = 0
+        self.source = 0
+        self.sent = 0
+        self._tuples: list[tuple[int, int, int, int, int, Cause]] = []
         self._scheduled = 0
         self._times = vec[i64]()
         self._orders = vec[i64]()
         self._places = vec[i64]()
-        self._events: list[Event | None] = []
+        self._causes: list[Cause | None] = []
+        self._ends = vec[i64]()
+        """Of the event at each place: sent, source and target, in one integer."""
+        self._nexts = vec[i64]()
+        """The place of the event that follows in the same chain, or NO_PLACE."""
         self._free = vec[i64]()
-        """Places in the table that hold no event."""
+        """Places in the tables that hold no event."""
+        self._recent_times = vec[i64]([NO_TIME] * RECENT_TIMES)
+        """At time modulo RECENT_TIMES: a time that has a chain which can go on."""
+        self._recent_ends = vec[i64]([NO_PLACE] * RECENT_TIMES)
+        """The last event in the chain of that time."""
 
     def __len__(self) -> int:
-        return len(self._times) if COMPILED else len(self._tuples)
+        return len(self._causes) - len(self._free) if COMPILED else len(self._tuples)
 
-    def push(self, event: Event) -> None:
+    def is_before(self, time: int) -> bool:
+        """Whether an event happens before this time."""
+        if not COMPILED:
+            return len(self._tuples) > 0 and self._tuples[0][0] < time
+        return len(self._times) > 0 and self._times[0] < i64(time)
+
+    def push(self, time: int, target: int, source: int, sent: int, cause: Cause) -> None:
         scheduled = self._scheduled
         self._scheduled = scheduled + 1
         if not COMPILED:
-            heappush(self._tuples, (event.time, scheduled, event))
+            heappush(self._tuples, (time, scheduled, target, source, sent, cause))
             return
-        self._push(i64(event.time), i64(scheduled), event)
+        ends: i64 = (((i64(sent) << END_BITS) | i64(source)) << END_BITS) | i64(target)
+        self._push(i64(time), i64(scheduled), ends, cause)
 
-    def pop(self) -> Event | None:
-        """The next event, or None if there is none."""
+    def pop(self) -> Cause:
+        """The cause of the next event; there must be one."""
         if not COMPILED:
-            return heappop(self._tuples)[2] if self._tuples else None
+            self.time, _, self.target, self.source, self.sent, cause = heappop(self._tuples)
+            return cause
         return self._pop()
 
-    def _push(self, time: i64, order: i64, event: Event) -> None:
+    def _push(self, time: i64, order: i64, ends: i64, cause: Cause) -> None:
         place: i64
         if len(self._free) > 0:
             self._free, place = pop(self._free)
-            self._events[place] = event
+            self._causes[place] = cause
+            self._ends[place] = ends
+            self._nexts[place] = NO_PLACE
         else:
-            place = len(self._events)
-            self._events.append(event)
+            place = len(self._causes)
+            self._causes.append(cause)
+            self._ends = append(self._ends, ends)
+            self._nexts = append(self._nexts, i64(NO_PLACE))
+        recent: i64 = time % RECENT_TIMES
+        if self._recent_times[recent] == time:
+            self._nexts[self._recent_ends[recent]] = place
+            self._recent_ends[recent] = place
+            return
+        self._recent_times[recent] = time
+        self._recent_ends[recent] = place
         times = append(self._times, time)
         orders = append(self._orders, order)
         places = append(self._places, place)
@@ -196,16 +225,35 @@ class EventQueue:
         self._orders = orders
         self._places = places
 
-    def _pop(self) -> Event | None:
-        if len(self._times) == 0:
-            return None
+    def _pop(self) -> Cause:
+        first: i64 = self._places[0]
+        self.time = int(self._times[0])
+        following: i64 = self._nexts[first]
+        if following != NO_PLACE:
+            self._places[0] = following
+        else:
+            recent: i64 = self._times[0] % RECENT_TIMES
+            if self._recent_ends[recent] == first:
+                self._recent_times[recent] = NO_TIME
+                self._recent_ends[recent] = NO_PLACE
+            self._drop_first()
+        ends: i64 = self._ends[first]
+        self.target = int(ends & END_MASK)
+        self.source = int((ends >> END_BITS) & END_MASK)
+        self.sent = int(ends >> (2 * END_BITS))
+        cause = self._causes[first]
+        assert cause is not None
+        self._causes[first] = None
+        self._free = append(self._free, first)
+        return cause
+
+    def _drop_first(self) -> None:
+        """Take the chain with the earliest time, of which nothing is left, out of the heap."""
         times, time = pop(self._times)
         orders, order = pop(self._orders)
         places, place = pop(self._places)
         size: i64 = len(times)
-        first: i64 = place
         if size > 0:
-            first = places[0]
             # The hole at the top sinks to a leaf, and what was last rises from there: it was
             # a leaf, so it seldom rises far.
             position: i64 = 0
@@ -236,7 +284,3 @@ class EventQueue:
         self._times = times
         self._orders = orders
         self._places = places
-        event = self._events[first]
-        self._events[first] = None
-        self._free = append(self._free, first)
-        return event

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -25,6 +26,11 @@ class Faults:
     partitions: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()
     detection: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As recorded with the run: JSON; equal faults give equal text."""
+        return json.dumps(self.__dict__, sort_keys=True, separators=(",", ":"))
 
     @property
     def drops(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
+from librt.vecs import vec
+from mypy_extensions import i64, mypyc_attr
 
 from flexgroup.core.layer import Stored
 from flexgroup.core.message import NO_MESSAGE
@@ -23,24 +24,14 @@ class StackFactory:
 
 
 @final
-class Channel:
-    """From one process to another; what is kept of it is what FIFO order needs."""
-
-    __slots__ = ("last_arrival",)
-
-    def __init__(self) -> None:
-        self.last_arrival = 0
-
-
-@final
 class Host:
     """A process of the simulation."""
 
     __slots__ = (
         "busy_until",
-        "channels",
         "crash_at",
         "depths",
+        "last_arrivals",
         "process",
         "saved",
         "stack",
@@ -56,13 +47,23 @@ class Host:
         self.step = 0
         """How many events of its history have been recorded."""
         self.busy_until = 0
-        self.channels: list[Channel] = []
-        """To every process and client; empty until the first packet is sent."""
+        self.last_arrivals = vec[i64]()
+        """At every process and client, of packets from here; empty until one is sent in order."""
         self.crash_at = crash_at
         self.saved: list[Stored] = [None] * len(stack.layers)
         self.timers: dict[tuple[int, str], int] = {}
         self.depths: dict[int, int] = {}
         """Communication steps since its multicast, for messages heard of and kept waiting."""
+
+    def in_order(self, target: int, arrival: int, total: int) -> int:
+        """When a packet arrives that would take until `arrival` and must not overtake others."""
+        if len(self.last_arrivals) == 0:
+            self.last_arrivals = vec[i64]([0] * total)
+        last = int(self.last_arrivals[i64(target)])
+        if arrival < last:
+            return last
+        self.last_arrivals[i64(target)] = i64(arrival)
+        return arrival
 
     def remember_depth(self, message: int, depth: int) -> None:
         depths = self.depths

@@ -2,8 +2,9 @@
 
 Times are integers, in nanoseconds. Every process is one server: it handles one packet at
 a time, in order of arrival, and spends a cost per packet and per byte on receiving and on
-sending, so queues build up and saturation shows. A packet to oneself costs and takes
-nothing. Clients are outside the system and cost nothing.
+sending, so queues build up and saturation shows; without contention, each packet is
+handled as if it were alone. A packet to oneself costs and takes nothing. Clients are
+outside the system and cost nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Network:
         byte_cost_ps: int,
         loss: float,
         duplication: float,
+        contention: bool,
     ) -> None:
         self.name = name
         self.regions = len(region_delays)
@@ -48,6 +50,8 @@ class Network:
         """Picoseconds for each byte, on sending and again on receiving."""
         self.loss = loss
         self.duplication = duplication
+        self.contention = contention
+        """Whether what a process does waits for what it did before."""
         self._only_delay = region_delays[0][0]
         self._digits = 0
         """Random numbers below JITTER_VALUES, in base JITTER_VALUES, above a leading 1."""

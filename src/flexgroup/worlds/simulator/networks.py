@@ -31,6 +31,7 @@ class NetworkOptions:
     fifo: bool = True
     loss: float = 0.0
     duplication: float = 0.0
+    contention: bool = True
 
 
 DESCRIPTIONS = {
@@ -79,6 +80,7 @@ def parse_network(spec: str) -> Network:
         options.byte,
         options.loss,
         options.duplication,
+        options.contention,
     )
 
 
@@ -101,9 +103,9 @@ def parse_time(text: str) -> int:
 
 
 def _value(spec: str, key: str, value: str) -> int | bool | float:
-    if key == "fifo":
+    if key in ("fifo", "contention"):
         if value not in ("yes", "no"):
-            raise UsageError(f"network '{spec}': fifo is yes or no, not '{value}'")
+            raise UsageError(f"network '{spec}': {key} is yes or no, not '{value}'")
         return value == "yes"
     if key in ("loss", "duplication"):
         try:

@@ -16,6 +16,7 @@ from flexgroup.core.stack import Stack, guarantees_above
 from flexgroup.protocols.catalogue import LAST, StackPlan, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
+from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
@@ -49,11 +50,13 @@ class Scenario:
     drain: float = 10.0
     """Seconds of virtual time, after `duration`, to finish what is under way."""
     faults: Faults = field(default_factory=Faults)
+    casts: str = field(default="", repr=False)
+    """Multicasts by members at planned times, as `0@0s all@10ms`."""
 
     @property
     def run(self) -> str:
         """A name that tells people the run and differs when anything differs."""
-        digest = blake2b(repr(self).encode(), digest_size=4).hexdigest()
+        digest = blake2b(f"{self!r}{self.casts}".encode(), digest_size=4).hexdigest()
         words = f"{self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
         readable = "".join(c if c.isalnum() or c in "-." else "-" for c in words)
         return f"{readable}-{digest}"
@@ -110,6 +113,8 @@ def run_scenario(
         plan.top.answers == LAST,
         scenario.rate,
         random,
+        parse_casts(scenario.casts, scenario.processes),
+        plan.closed,
     )
     recorder = Recorder(sink, block)
     simulation = Simulation(
@@ -172,6 +177,7 @@ def record_scenario(
     from flexgroup.trace.writer import TraceWriter, as_json
 
     _check(scenario)
+    planned = {"casts": scenario.casts} if scenario.casts else {}
     description: dict[str, object] = {
         "world": "simulator",
         "stack": scenario.stack,
@@ -180,13 +186,14 @@ def record_scenario(
                 "duration": scenario.duration,
                 "drain": scenario.drain,
                 "rate": scenario.rate,
+                **planned,
             }
         ),
         "processes": scenario.processes,
         "clients": scenario.clients,
         "workload": scenario.workload,
         "network": scenario.network,
-        "faults": as_json(scenario.faults.__dict__),
+        "faults": scenario.faults.text,
         "seed": scenario.seed,
         "software": software(),
     }
@@ -212,10 +219,11 @@ def _check(scenario: Scenario) -> None:
             f"{scenario.processes} processes cannot be simulated; "
             f"give a number from 1 to {MOST_PROCESSES}"
         )
-    if not 1 <= scenario.clients <= MOST_PROCESSES:
+    fewest = 0 if scenario.casts else 1
+    if not fewest <= scenario.clients <= MOST_PROCESSES:
         raise UsageError(
             f"{scenario.clients} clients cannot be simulated; "
-            f"give a number from 1 to {MOST_PROCESSES}"
+            f"give a number from {fewest} to {MOST_PROCESSES}"
         )
     if not 0 < scenario.duration < 1e6:
         raise UsageError(

@@ -1,0 +1,326 @@
+"""How fast the real network is, beside other systems, on the loopback of this machine.
+
+    python benchmarks/network_speed.py [--systems relay,pysyncobj] [--json]
+
+Three servers and one member process at each; the clients are closed loops, spread over the
+members: each sends a message to all, and sends the next when its own message has come back.
+Every member gets every message. A cell is the best of several rounds, by throughput; the rounds
+go through all systems in turn, so that a noisy moment meets all of them alike.
+
+relay       processes that pass messages on, without order: the floor for Python. `batched` joins
+            what it writes in one turn of its loop; `confirmed` also waits until all have it.
+pysyncobj   a replicated log (Raft) in Python; installed from the package index into build/peers.
+            The loops run inside its nodes, so it has no hop from a client to its server.
+corosync    closed process groups (Totem) in C; Debian's packages, unpacked into build/peers; needs
+            root for network namespaces.
+flexgroup   `flexgroup bench`, with the stack RELIABLE ATOMIC.
+
+`CPU us` is the processor time of all processes for one message: it says least about how busy the
+machine was otherwise. What cannot be had on this machine is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from peers.corosync_cluster import CannotRunError, Corosync, entering
+
+from flexgroup.client.load import Load, cpu_seconds, share_of
+from flexgroup.client.load_processes import LoadProcess, ProcessFailedError, measure, started
+
+HERE = Path(__file__).resolve().parent
+INSTALLED = HERE.parent / "build" / "peers"
+PATHS = os.pathsep.join([str(HERE), str(INSTALLED / "python")])
+STACK = "RELIABLE ATOMIC"
+
+SERVERS = 3
+
+
+@dataclass(frozen=True)
+class Workload:
+    clients: int
+    payload: int
+    seconds: float
+
+    def loops(self, member: int) -> list[str]:
+        """The options that tell a member process its part."""
+        loops = share_of(self.clients, SERVERS, member)
+        return ["--loops", str(loops), "--payload", str(self.payload)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of peers: they use little of flexgroup, and need not hear that it could be compiled again."""
+    return {**os.environ, **more, "FLEXGROUP_PURE": "1", "PYTHONPATH": PATHS}
+
+
+def measured(members: list[LoadProcess], servers: list[int], seconds: float) -> Load:
+    load, _ = measure(members, seconds, lambda: cpu_seconds(servers))
+    # Where nothing holds senders back, a member may lag behind on a busy machine.
+    if load.delivered < 0.6 * SERVERS * load.completed:
+        raise CannotRunError("not every member got every message")
+    return load
+
+
+def free_ports() -> str:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(SERVERS)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return ",".join(str(each.getsockname()[1]) for each in sockets)
+
+
+def program(name: str) -> list[str]:
+    return [sys.executable, "-m", f"peers.{name}"]
+
+
+class Relay:
+    def __init__(self, manner: str) -> None:
+        self.name = f"relay, {manner}"
+        self._manner = manner
+
+    def install(self) -> None:
+        pass
+
+    def run(self, workload: Workload) -> Load:
+        shared = ["--ports", free_ports(), "--manner", self._manner]
+        peer = program("relay")
+        relays = [[*peer, "relay", "--number", str(n), *shared] for n in range(SERVERS)]
+        members = [
+            [*peer, "member", "--number", str(n), *shared, *workload.loops(n)]
+            for n in range(SERVERS)
+        ]
+        with started(relays, environment()) as running, started(members, environment()) as loaded:
+            return measured(loaded, [relay.process.pid for relay in running], workload.seconds)
+
+
+class PySyncObj:
+    def __init__(self, batch: str) -> None:
+        self.name = f"PySyncObj, batching {batch}"
+        self._batch = batch
+
+    def install(self) -> None:
+        target = INSTALLED / "python"
+        if (target / "pysyncobj").is_dir():
+            return
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        done = subprocess.run(
+            [*pip, "--target", target, "pysyncobj==0.3.17"], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise CannotRunError(f"pip cannot install it: {done.stderr.strip().splitlines()[-1]}")
+
+    def run(self, workload: Workload) -> Load:
+        peer = program("pysyncobj_node")
+        shared = ["--ports", free_ports(), "--batch", self._batch]
+        nodes = [[*peer, "--number", str(n), *shared, *workload.loops(n)] for n in range(SERVERS)]
+        with started(nodes, environment()) as loaded:
+            return measured(loaded, [], workload.seconds)
+
+
+class CorosyncGroup:
+    name = "Corosync"
+
+    def __init__(self) -> None:
+        self._corosync = Corosync(INSTALLED / "corosync")
+
+    def install(self) -> None:
+        self._corosync.install()
+
+    def run(self, workload: Workload) -> Load:
+        peer = program("corosync_member")
+        shared = ["--nodes", str(SERVERS), "--library", self._corosync.library]
+        with self._corosync.cluster(SERVERS) as nodes:
+            members = [
+                [*entering(pid), *peer, "--number", str(n), *shared, *workload.loops(n)]
+                for n, pid in enumerate(nodes)
+            ]
+            with started(members, environment(**self._corosync.environment)) as loaded:
+                return measured(loaded, nodes, workload.seconds)
+
+
+class FlexGroup:
+    name = f"flexgroup, {STACK}"
+
+    def install(self) -> None:
+        pass
+
+    def run(self, workload: Workload) -> Load:
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "flexgroup.cli.main", "bench", "--json", "--stack", STACK,
+                "--servers", str(SERVERS), "--clients", str(workload.clients),
+                "--payload", str(workload.payload), "--duration", str(workload.seconds),
+            ],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            raise CannotRunError("flexgroup bench fails; the reason stands above")
+        return Load.from_json(json.loads(done.stdout)["load"])
+
+
+System = Relay | PySyncObj | CorosyncGroup | FlexGroup
+SYSTEMS: dict[str, list[System]] = {
+    "relay": [Relay("unbatched"), Relay("batched"), Relay("confirmed")],
+    "pysyncobj": [PySyncObj("off"), PySyncObj("on")],
+    "corosync": [CorosyncGroup()],
+    "flexgroup": [FlexGroup()],
+}
+
+Cell = tuple[str, int, int]
+"""A system's name, the number of clients, the bytes of a payload."""
+
+
+def available(names: list[str], left_out: dict[str, str]) -> list[System]:
+    usable: list[System] = []
+    for name in names:
+        for system in SYSTEMS[name]:
+            try:
+                system.install()
+                usable.append(system)
+            except CannotRunError as problem:
+                left_out[system.name] = str(problem)
+    return usable
+
+
+def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell, Load]:
+    systems = available(options.systems, left_out)
+    best: dict[Cell, Load] = {}
+    for _ in range(options.rounds):
+        for payload in options.payloads:
+            for clients in options.clients:
+                for system in systems:
+                    if system.name in left_out:
+                        continue
+                    try:
+                        load = system.run(Workload(clients, payload, options.duration))
+                    except (CannotRunError, ProcessFailedError) as problem:
+                        left_out[system.name] = str(problem)
+                        continue
+                    cell = (system.name, clients, payload)
+                    if cell not in best or load.throughput > best[cell].throughput:
+                        best[cell] = load
+                    print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return best
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """To another system."""
+
+    claim: str
+    ratio: float
+    holds: bool | None
+    """None: nothing is wanted of it."""
+
+    def __str__(self) -> str:
+        word = {True: ": reached", False: ": NOT reached", None: ""}[self.holds]
+        return f"{self.claim}: {self.ratio:.2f}{word}"
+
+
+def ratios(best: dict[Cell, Load]) -> list[Ratio]:
+    ours, busy, single = FlexGroup.name, (64, 64), (1, 64)
+    found: list[Ratio] = []
+
+    def throughput(others: list[str], name: str, least: float) -> None:
+        loads = [best[other, *busy] for other in others if (other, *busy) in best]
+        if loads and (ours, *busy) in best:
+            ratio = best[ours, *busy].throughput / max(load.throughput for load in loads)
+            claim = f"throughput, 64 clients, 64 B: at least {least:g} x {name}"
+            found.append(Ratio(claim, ratio, ratio >= least))
+
+    def latency(other: str, most: float | None) -> None:
+        if (ours, *single) in best and (other, *single) in best:
+            ratio = best[ours, *single].percentile(0.5) / best[other, *single].percentile(0.5)
+            word = f"at most {most:g} x" if most is not None else "ratio to"
+            holds = ratio <= most if most is not None else None
+            found.append(Ratio(f"p50, 1 client, 64 B: {word} {other}", ratio, holds))
+
+    throughput([system.name for system in SYSTEMS["pysyncobj"]], "PySyncObj's better setting", 10)
+    throughput(["relay, batched"], "relay, batched", 0.25)
+    latency("relay, unbatched", 2)
+    latency("relay, confirmed", None)
+    return found
+
+
+def show(best: dict[Cell, Load], left_out: dict[str, str]) -> None:
+    heads = f"{'messages/s':>12}{'p50 ms':>10}{'p99 ms':>10}{'CPU us':>10}"
+    print(f"{'system':32}{'payload':>8}{'clients':>8}{heads}")
+    for (name, clients, payload), load in sorted(best.items(), key=order):
+        print(
+            f"{name:32}{payload:>8}{clients:>8}{load.throughput:>12,.0f}"
+            f"{load.percentile(0.5):>10.3f}{load.percentile(0.99):>10.3f}"
+            f"{cost(load):>10.1f}"
+        )
+    for name, reason in left_out.items():
+        print(f"left out: {name}: {reason}")
+    for ratio in ratios(best):
+        print(ratio)
+
+
+def cost(load: Load) -> float:
+    """Microseconds of processor time a message, of all processes."""
+    return load.cpu / load.completed * 1e6 if load.completed else 0.0
+
+
+def order(item: tuple[Cell, Load]) -> tuple[int, int, str]:
+    (name, clients, payload), _ = item
+    return payload, clients, name
+
+
+def document(best: dict[Cell, Load], left_out: dict[str, str]) -> object:
+    return {
+        "measured": [
+            {
+                "system": name,
+                "clients": clients,
+                "payload": payload,
+                "throughput": load.throughput,
+                "p50_ms": load.percentile(0.5),
+                "p99_ms": load.percentile(0.99),
+                "cpu_us": cost(load),
+            }
+            for (name, clients, payload), load in sorted(best.items(), key=order)
+        ],
+        "left_out": left_out,
+        "ratios": [vars(ratio) for ratio in ratios(best)],
+    }
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--systems", type=lambda text: text.split(","), default=list(SYSTEMS))
+    add("--clients", type=numbers, default=[1, 8, 64])
+    add("--payloads", type=numbers, default=[64, 1024])
+    add("--duration", type=float, default=3.0, help="measured seconds of a cell and round (3)")
+    add("--rounds", type=int, default=2, help="the best of so many counts (2)")
+    add("--json", action="store_true")
+    options = parser.parse_args()
+    if unknown := set(options.systems) - set(SYSTEMS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from: {', '.join(SYSTEMS)}")
+    left_out: dict[str, str] = {}
+    best = run_all(options, left_out)
+    if options.json:
+        print(json.dumps(document(best, left_out), indent=2))
+    else:
+        show(best, left_out)
+    return 1 if any(ratio.holds is False for ratio in ratios(best)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

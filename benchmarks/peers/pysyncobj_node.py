@@ -1,0 +1,66 @@
+"""A node of PySyncObj, a replicated state machine (Raft) in Python, loaded by closed loops.
+
+    python -m peers.pysyncobj_node --number 0 --ports 7001,7002,7003 --loops 21 --batch off
+
+The member is in the node's own process, as users of PySyncObj have it: it has no hop between a
+client and its server, which the others in this comparison have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from typing import ClassVar
+
+from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated
+
+from flexgroup.client.load import ClosedLoops
+from flexgroup.client.load_processes import report, wait_for_the_word
+
+
+class Everyone(SyncObj):  # type: ignore[misc]
+    """Tells the loops of this process every message, in the order of the replicated log."""
+
+    # Of the class, because PySyncObj saves what instances hold when it compacts its log.
+    loops: ClassVar[ClosedLoops]
+
+    @replicated  # type: ignore[untyped-decorator]
+    def cast(self, body: bytes) -> bytes | None:
+        return self.loops.delivered(body)
+
+    def send(self, body: bytes) -> None:
+        def applied_here(following: bytes | None, error: int) -> None:
+            if error != FAIL_REASON.SUCCESS:
+                self.send(body)
+            elif following is not None:
+                self.send(following)
+
+        self.cast(body, callback=applied_here)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--number", type=int, required=True)
+    parser.add_argument("--ports", required=True)
+    parser.add_argument("--loops", type=int, default=0)
+    parser.add_argument("--payload", type=int, default=64)
+    parser.add_argument("--batch", choices=("on", "off"), default="off")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # it warns of every repeated entry, which is slow as well
+    addresses = [f"127.0.0.1:{port}" for port in options.ports.split(",")]
+    here = addresses.pop(options.number)
+    loops = ClosedLoops(options.number, options.loops, options.payload)
+    Everyone.loops = loops
+    node = Everyone(here, addresses, SyncObjConf(appendEntriesUseBatch=options.batch == "on"))
+    while not node.isReady():
+        time.sleep(0.01)
+    first, end = wait_for_the_word(loops)
+    for body in first:
+        node.send(body)
+    time.sleep(end - time.monotonic())
+    report(loops)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The simulator's speed with a thousand processes, beside that of benchmarks/simulator_speed.py.
+
+One atomic broadcast among n processes, each of its packets sent and received once, with and
+without writing the trace; and, for comparison, what the simulator itself can do at either size: the
+16 processes of the other benchmark, and as many as here in a best-effort broadcast by all, which
+has the same number of packets under way and next to no protocol.
+
+Figures are packets that arrived per second of CPU time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from simulator_speed import ours_in_a_process
+
+from flexgroup._pure import compiled
+from flexgroup.worlds.simulator.scenario import Scenario, record_scenario, run_scenario
+
+NETWORK = "neko:contention=no"
+CASTS = {"best-effort": "all@0s", "all2all-atomic": "0@0s", "vcube-atomic": "0@0s"}
+
+
+def packets_a_second(stack: str, processes: int, writing: bool) -> float:
+    scenario = Scenario(stack, processes, 0, "broadcast", NETWORK, casts=CASTS[stack])
+    with tempfile.TemporaryDirectory() as directory:
+        start = time.process_time()
+        written = Path(directory)
+        outcome = record_scenario(scenario, written) if writing else run_scenario(scenario)
+        return outcome.events / (time.process_time() - start)
+
+
+def in_a_process(stack: str, processes: int, writing: bool) -> float:
+    """In a process of its own, so that no run finds memory that another left in pieces."""
+    arguments = ["--one", stack, "--processes", str(processes), *(["--write"] if writing else [])]
+    command = [sys.executable, __file__, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return float(json.loads(done.stdout))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--processes", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=3, help="the best of so many rounds counts")
+    parser.add_argument("--one", choices=tuple(CASTS), help=argparse.SUPPRESS)
+    parser.add_argument("--write", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    size = options.processes
+    if options.one:
+        print(json.dumps(packets_a_second(options.one, size, options.write)))
+        return
+    print(f"{'compiled' if compiled() else 'pure Python'}, the best of {options.rounds} rounds")
+    few: list[float] = []
+    many: dict[tuple[str, bool], list[float]] = {}
+    # Interleaved, so that a noisy moment of the machine meets all of them alike.
+    for _ in range(options.rounds):
+        few.append(ours_in_a_process(120_000, pure=not compiled())["rate"])
+        for stack in CASTS:
+            for writing in (False, True):
+                found = many.setdefault((stack, writing), [])
+                found.append(in_a_process(stack, size, writing))
+    best = max(few)
+    print(f"{'skeen, 16 processes, trace written':52}{best:12,.0f} packets/s")
+    for (stack, writing), rates in many.items():
+        name = f"{stack}, {size} processes, trace {'written' if writing else 'not written'}"
+        print(f"{name:52}{max(rates):12,.0f} packets/s = {max(rates) / best:.2f} of that")
+
+
+if __name__ == "__main__":
+    main()

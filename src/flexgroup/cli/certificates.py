@@ -1,0 +1,46 @@
+"""`flexgroup certificates`: an authority and certificates for mutual TLS, for development."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import declare, print_json
+
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "certificates",
+        run,
+        "certificates for servers and clients, for development",
+        "flexgroup certificates certificates --client alice --client bob --host 10.0.0.5",
+    )
+    parser.description = (
+        "Make a certificate authority in a folder, unless there is one, a certificate for servers"
+        " and certificates for named clients. Then: flexgroup server --tls DIR."
+    )
+    add = parser.add_argument
+    add("directory", type=Path, metavar="DIR", help="the folder; it may be new")
+    add("--client", action="append", default=[], metavar="NAME",
+        help="a client's certificate; with TLS, a client may use no other name")  # fmt: skip
+    add("--host", action="append", default=[], metavar="HOST",
+        help="where servers run, besides this machine: a name or an address")  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.server.certificates import VALID_DAYS, make_certificates
+
+    made = make_certificates(options.directory, options.client, options.host)
+    if options.json:
+        print_json({"made": [str(path) for path in made], "valid_days": VALID_DAYS})
+        return 0
+    for path in made:
+        print(f"made {path}, valid for {VALID_DAYS} days")
+    if not made:
+        print(f"{options.directory} has an authority and a certificate for servers already")
+    return 0

@@ -1,0 +1,223 @@
+"""`flexgroup cluster`: a cluster of real servers on this machine, to try things with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flexgroup.cli.arguments import declare
+from flexgroup.core.errors import FlexGroupError, UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from flexgroup.cli.arguments import Commands
+    from flexgroup.client.link import Link
+    from flexgroup.server.local_cluster import LocalCluster, LocalServer
+
+INTERVAL = 1.0
+PATIENCE = 2.0
+GROUP = "demo"
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "cluster",
+        run,
+        "a cluster of servers on this machine, to try things with",
+        "flexgroup cluster --size 3",
+    )
+    parser.description = (
+        "Start servers on free ports of this machine, and show how they are until stopped (Ctrl-C"
+        " or SIGTERM). Others connect to the addresses that are shown. With --json, one JSON"
+        " object a line: first the addresses, then how each server is, once a second."
+    )
+    add = parser.add_argument
+    add("--size", type=int, default=3, metavar="N", help="how many servers (3)")
+    add("--stack", metavar="S", help=f"create a group '{GROUP}' with this stack, open to senders")
+    add("--dir", type=Path, metavar="DIR", help="where the servers' logs go")
+    add("--port", type=int, metavar="P", help="the first server's, and upwards (any that are free)")
+    add("--tls", type=Path, metavar="DIR", help="certificates: see flexgroup certificates")
+    add("--trace", type=Path, metavar="DIR", help="record a trace there")
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a server is."""
+
+    server: str
+    address: str
+    state: str
+    configuration: int = 0
+    groups: int = 0
+    members: int = 0
+    """Of all groups, at all servers."""
+    clients: int = 0
+    queued: int = 0
+    deliveries: float = 0.0
+    """A second, at this server."""
+
+    def news(self) -> tuple[object, ...]:
+        """What is worth a line when it changes."""
+        return self.state, self.configuration, self.groups, self.members, self.clients
+
+    def __str__(self) -> str:
+        return (
+            f"{self.server} {self.address} {self.state}: configuration {self.configuration},"
+            f" groups {self.groups}, members {self.members}, clients {self.clients}"
+        )
+
+
+class Observer:
+    """Asks one server how it is, again and again."""
+
+    def __init__(self, server: LocalServer, tls: Path | None) -> None:
+        self._server = server
+        self._tls = tls
+        self._link: Link | None = None
+        self._delivered = 0.0
+        self._at = 0.0
+
+    async def link(self) -> Link:
+        from flexgroup.client.link import connect
+        from flexgroup.server.certificates import SERVER, client_context
+
+        if self._link is None:
+            context = client_context(self._tls, SERVER) if self._tls is not None else None
+            name = SERVER if self._tls is not None else "cluster"
+            self._link = await connect(
+                self._server.address, name=name, tls=context, timeout=PATIENCE
+            )
+        return self._link
+
+    async def row(self) -> Row:
+        name, address = self._server.name, self._server.address
+        if not self._server.is_running:
+            return Row(name, address, f"ended with code {self._server.process.returncode}")
+        try:
+            report = await (await self.link()).inspect()
+        except FlexGroupError:
+            self._link = None
+            return Row(name, address, "does not answer")
+        return self._row_of(report)
+
+    def _row_of(self, report: dict[str, Any]) -> Row:
+        now = time.monotonic()
+        delivered = float(report["totals"]["deliveries"])
+        since = now - self._at
+        rate = (delivered - self._delivered) / since if self._at else 0.0
+        self._delivered, self._at = delivered, now
+        return Row(
+            self._server.name,
+            self._server.address,
+            "changing" if report["changing"] else "running",
+            report["configuration"] or 0,
+            len(report["groups"]),
+            sum(len(group["members"]) for group in report["groups"]),
+            len(report["clients"]) - 1,  # without this command
+            sum(seat["queued"] for client in report["clients"] for seat in client["groups"]),
+            rate,
+        )
+
+    async def close(self) -> None:
+        if self._link is not None:
+            with suppress(FlexGroupError):
+                await self._link.close()
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from flexgroup.protocols.catalogue import parse_stack
+    from flexgroup.server.local_cluster import LocalCluster
+
+    if options.stack is not None:
+        parse_stack(options.stack)
+    arguments = ["--log", "json"]
+    for option, value in (("--tls", options.tls), ("--trace", options.trace)):
+        arguments += [] if value is None else [option, str(value)]
+    with ExitStack() as stack:
+        folder = options.dir or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = LocalCluster(options.size, folder, arguments, options.port)
+        stack.enter_context(cluster)
+        asyncio.run(show_until_stopped(cluster, options))
+    return 0
+
+
+async def show_until_stopped(cluster: LocalCluster, options: argparse.Namespace) -> None:
+    import asyncio
+
+    from flexgroup.client.group import Group
+
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    observers = [Observer(server, options.tls) for server in cluster.servers]
+    try:
+        if options.stack is not None:
+            await Group(await observers[0].link(), GROUP).create(options.stack, open=True)
+        with ExitStack() as stack:
+            show = display(options.json, cluster, stack)
+            while not stopping.is_set():
+                show([await observer.row() for observer in observers])
+                if not any(server.is_running for server in cluster.servers):
+                    raise UsageError(f"all servers have ended: {cluster.servers[0].last_words()}")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stopping.wait(), INTERVAL)
+        for observer in observers:
+            await observer.close()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[[list[Row]], None]:
+    """A function that shows how the servers are, in the way that suits the output."""
+    if as_json:
+        ready = [{"server": server.name, "address": server.address} for server in cluster.servers]
+        print(json.dumps({"ready": ready}), flush=True)
+        return lambda rows: print(json.dumps({"servers": list(map(asdict, rows))}), flush=True)
+    if sys.stdout.isatty():
+        from rich.live import Live
+
+        live = stack.enter_context(Live(auto_refresh=False))
+        return lambda rows: live.update(table(rows), refresh=True)
+    shown: dict[str, tuple[object, ...]] = {}
+
+    def lines(rows: list[Row]) -> None:
+        for row in rows:
+            if shown.get(row.server) != row.news():
+                shown[row.server] = row.news()
+                print(row, flush=True)
+
+    return lines
+
+
+def table(rows: list[Row]) -> Table:
+    from rich.table import Table
+
+    shown = Table(caption="flexgroup.connect(ADDRESS); Ctrl-C stops all")
+    for column in ("server", "address", "state"):
+        shown.add_column(column)
+    for column in ("configuration", "groups", "members", "clients", "queued", "deliveries/s"):
+        shown.add_column(column, justify="right")
+    for row in rows:
+        shown.add_row(
+            row.server,
+            row.address,
+            row.state,
+            *map(str, (row.configuration, row.groups, row.members, row.clients, row.queued)),
+            f"{row.deliveries:,.0f}",
+        )
+    return shown

@@ -1,0 +1,167 @@
+"""`flexgroup probe`: what a running server is doing."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flexgroup.cli.arguments import declare, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from flexgroup.cli.arguments import Commands
+
+WIDE = 160
+
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
+        "probe",
+        run,
+        "look into a running server: groups, stacks, queues, counters of layers",
+        "flexgroup probe localhost:7400",
+    )
+    add = parser.add_argument
+    add("address", metavar="ADDRESS", help="host:port or unix:PATH of a server")
+    add("--tls", type=Path, metavar="DIR", help="a folder of certificates, one of them NAME's")
+    add("--name", default="probe", help="the name of this client; with TLS, of its certificate")
+
+
+def run(options: argparse.Namespace) -> int:
+    from flexgroup.client import blocking
+    from flexgroup.server.certificates import client_context
+
+    tls = client_context(options.tls, options.name) if options.tls is not None else None
+    with blocking.connect(options.address, name=options.name, tls=tls) as link:
+        report = link.inspect()
+    if options.json:
+        print_json(report)
+        return 0
+    import sys
+
+    from rich.console import Console
+
+    # Elsewhere than on a terminal there is no reason to make tables narrow.
+    show(report, Console(width=None if sys.stdout.isatty() else WIDE))
+    return 0
+
+
+def show(report: dict[str, Any], console: Console) -> None:
+    names = {server["number"]: server["name"] for server in report["servers"]}
+    changing = ", changing" if report["changing"] else ""
+    totals = report["totals"]
+    console.print(
+        f"{report['server']} at {report['address']}, cluster {report['cluster']},"
+        f" configuration {report['configuration']}{changing}",
+        f"since it began: {totals['multicasts']:,.0f} messages multicast,"
+        f" {totals['deliveries']:,.0f} delivered, {totals['bytes_sent']:,.0f} bytes sent,"
+        f" {totals['cpu_seconds']:,.1f} s of processor time",
+        sep="\n",
+        markup=False,
+        highlight=False,
+    )
+    print_table(
+        console,
+        "servers",
+        ("number", "name", "address", "link"),
+        [
+            (server["number"], server["name"], server["address"], link_to(server, report))
+            for server in report["servers"]
+        ],
+    )
+    print_table(
+        console,
+        "groups",
+        ("name", "stack", "view", "owner", "senders", "members"),
+        [
+            (
+                group["name"],
+                group["stack"],
+                group["view"],
+                group["owner"] or "-",
+                "anyone" if group["open"] else "members",
+                ", ".join(
+                    f"{member['process']}@{names.get(member['server'], member['server'])}"
+                    for member in group["members"]
+                ),
+            )
+            for group in report["groups"]
+        ],
+    )
+    print_table(
+        console,
+        "stacks, in this configuration",
+        (
+            "stack",
+            "multicast",
+            "delivered",
+            "packets out",
+            "packets in",
+            "under way",
+            "by layer",
+        ),
+        [
+            (
+                stack["stack"],
+                stack["multicast"],
+                stack["delivered"],
+                stack["packets_sent"],
+                stack["packets_received"],
+                stack["under_way"],
+                ", ".join(f"{layer['layer']} {layer['sent']}" for layer in stack["layers"]),
+            )
+            for stack in report["stacks"]
+        ],
+    )
+    print_table(
+        console,
+        "clients",
+        ("client", "from", "sent", "group", "as", "delivered", "queued", "credit"),
+        [
+            (client["name"], client["from"], client["sent"], *seat)
+            for client in report["clients"]
+            for seat in seats_of(client) or [("-",) * 5]
+        ],
+    )
+    print_table(console, "refused", ("what", "times"), list(report["refused"].items()))
+
+
+def link_to(server: dict[str, Any], report: dict[str, Any]) -> str:
+    if server["address"] == report["address"]:
+        return "this one"
+    return "linked" if server["linked"] else "no link"
+
+
+def seats_of(client: dict[str, Any]) -> list[tuple[object, ...]]:
+    return [
+        (
+            seat["group"],
+            seat["process"] if seat["member"] else "sender",
+            seat["delivered"],
+            seat["queued"],
+            seat["credit"],
+        )
+        for seat in client["groups"]
+    ]
+
+
+def print_table(
+    console: Console, title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]
+) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for place, column in enumerate(columns):
+        numeric = all(isinstance(row[place], int | float) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        # Names come from other people: as they are, never as markup.
+        table.add_row(*(Text(str(value)) for value in row))
+    console.print(table)

@@ -1,0 +1,184 @@
+"""`flexgroup server`: the group server of a machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flexgroup.core.errors import UsageError
+
+EXAMPLE = """\
+example:
+  flexgroup server --listen 127.0.0.1:7400                            # the first
+  flexgroup server --listen 127.0.0.1:7401 --join 127.0.0.1:7400      # joins it
+"""
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "server",
+        help="a group server; processes on its machine connect to it",
+        description="Serve groups until stopped (Ctrl-C or SIGTERM: in good order).",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--name", help="the name of this server; default: host name and port")
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:7400",
+        metavar="HOST:PORT",
+        help="where clients and other servers connect; port 0 takes any (default: %(default)s)",
+    )
+    parser.add_argument("--unix", type=Path, metavar="PATH", help="a local socket for clients, too")
+    parser.add_argument(
+        "--join", metavar="HOST:PORT", help="a running server; without it, this is the first"
+    )
+    parser.add_argument(
+        "--tls", type=Path, metavar="DIR", help="mutual TLS, with certificates from this folder"
+    )
+    parser.add_argument("--trace", type=Path, metavar="DIR", help="record a trace there")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="how long another server may be silent before it is suspected (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--no-rejoin",
+        action="store_true",
+        help="end when the others exclude this server, instead of joining them again",
+    )
+    parser.add_argument(
+        "--protocols",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module, which registers protocols; every server needs the same",
+    )
+    parser.add_argument(
+        "--until-input-ends",
+        action="store_true",
+        help="stop when standard input ends, so that it never outlives what started it",
+    )
+    parser.add_argument("--log", choices=("text", "json", "none"), default="text")
+    parser.add_argument("--json", action="store_true", help="say where it listens as JSON")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--largest-message", type=int, metavar="BYTES")
+    limits.add_argument(
+        "--pack", type=int, metavar="MESSAGES",
+        help="how many messages of clients may share a multicast; 1: every one gets its own",
+    )  # fmt: skip
+    limits.add_argument("--queue", type=int, metavar="MESSAGES")
+    limits.add_argument("--slow-seconds", type=float, metavar="SECONDS")
+    trials = parser.add_argument_group("faults below the stacks, for trials")
+    trials.add_argument("--loss", type=float, default=0.0, metavar="SHARE")
+    trials.add_argument("--duplication", type=float, default=0.0, metavar="SHARE")
+    trials.add_argument("--reordering", type=float, default=0.0, metavar="SHARE")
+    trials.add_argument("--seed", type=int, default=1)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+    import signal
+
+    from flexgroup.server.log import set_up_logging
+    from flexgroup.server.server import GroupServer
+
+    set_up_logging(options.log)
+    settings = settings_of(options)
+
+    async def serve() -> str:
+        server = GroupServer(settings)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, server.stop)
+
+        if options.until_input_ends:
+            stop_at_end_of_input(server.stop)
+
+        def ready() -> None:
+            if options.json:
+                told = {"server": server.settings.name, "address": server.address}
+                print(json.dumps(told), flush=True)
+            else:
+                print(f"{server.settings.name} serves at {server.address}", flush=True)
+
+        return await server.run(ready)
+
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(serve())
+    else:
+        uvloop.run(serve())
+    return 0
+
+
+def stop_at_end_of_input(stop: Callable[[], None]) -> None:
+    import asyncio
+    import os
+    import sys
+
+    loop = asyncio.get_running_loop()
+    descriptor = sys.stdin.fileno()
+
+    def readable() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            stop()
+
+    loop.add_reader(descriptor, readable)
+
+
+def settings_of(options: argparse.Namespace) -> Any:
+    import importlib
+
+    from flexgroup.server.limits import Limits
+    from flexgroup.server.membership import Timings
+    from flexgroup.server.settings import Settings, parse_address
+    from flexgroup.worlds.network.faults import Faults
+
+    host, port = parse_address(options.listen)
+    for module in options.protocols:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UsageError(
+                f"cannot import '{module}': {error}; is it installed, or on PYTHONPATH?"
+            ) from None
+    chosen: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("largest_message", options.largest_message),
+            ("pack", options.pack),
+            ("queue", options.queue),
+            ("slow_seconds", options.slow_seconds),
+        )
+        if value is not None
+    }
+    tls_server = tls_client = None
+    if options.tls is not None:
+        from flexgroup.server.certificates import client_context, server_context
+
+        tls_server = server_context(options.tls)
+        tls_client = client_context(options.tls, "server")
+    return Settings(
+        name=options.name or f"{socket.gethostname()}-{port}",
+        host=host,
+        port=port,
+        unix=options.unix,
+        join=options.join,
+        trace=options.trace,
+        tls_server=tls_server,
+        tls_client=tls_client,
+        limits=Limits(**chosen),
+        timings=Timings(patience=options.patience),
+        faults=Faults(options.loss, options.duplication, options.reordering, options.seed),
+        rejoin=not options.no_rejoin,
+    )

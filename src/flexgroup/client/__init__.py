@@ -1,0 +1,1 @@
+"""The library that applications use: connections to a server, groups, messages, values."""

@@ -1,0 +1,409 @@
+"""The library without async: the same calls, for programs with plain functions and threads.
+
+    from flexgroup import blocking
+
+    with blocking.connect("localhost:7400", name="alice") as link:
+        group = link.join("chat", stack="RELIABLE CAUSAL")
+        group.send(b"hello")
+        for message in group:
+            print(message.sender, message.body)
+
+Each connection has a thread of its own in the background, with an event loop. All objects may be
+used by several threads at once; messages of a group are shared out among those that receive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from time import monotonic
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+from flexgroup.client import link as asynchronous
+from flexgroup.client.errors import (
+    ConnectionLost,
+    GroupDestroyed,
+    LinkClosed,
+    NoMessage,
+    NotMember,
+    Refusal,
+)
+from flexgroup.client.group import Group as AsyncGroup
+from flexgroup.client.inbox import Item
+from flexgroup.client.link import PATIENCE, Tls
+from flexgroup.client.message import GroupInfo, Message, View
+from flexgroup.client.values import Codec
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AT_ONCE = 64
+"""Messages that are fetched from the loop's thread at a time: changing threads is what costs."""
+
+MOST_WAITING = 1024
+"""Messages to send that may wait for the loop's thread."""
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+class _Background:
+    """A thread that runs an event loop."""
+
+    def __init__(self) -> None:
+        self.loop = _new_loop()
+        self._thread = threading.Thread(
+            target=self.loop.run_forever, name="flexgroup-link", daemon=True
+        )
+        self._thread.start()
+
+    def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run it there, and wait here."""
+        if self.loop.is_closed():
+            work.close()
+            raise LinkClosed("the link was closed here; connect again to go on")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise LinkClosed("the link was closed here; connect again to go on") from None
+        except BaseException:
+            future.cancel()  # Ctrl-C: nobody waits any more
+            raise
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+
+class _Outbox:
+    """Hands what threads send over to the loop, many messages at a time, in order."""
+
+    def __init__(self, background: _Background) -> None:
+        self._background = background
+        self._changed = threading.Condition()
+        self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
+        self._is_busy = False
+        self._failed: Exception | None = None
+
+    def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) < MOST_WAITING or self._failed)
+            self._raise_failure()
+            if self._background.loop.is_closed():
+                raise LinkClosed("the link was closed here; connect again to go on")
+            self._waiting.append(send)
+            if self._is_busy:
+                return
+            self._is_busy = True
+        asyncio.run_coroutine_threadsafe(self._send_all(), self._background.loop)
+
+    def flush(self) -> None:
+        """Wait until all was handed over to the connection."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_busy)
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
+
+    async def _send_all(self) -> None:
+        while True:
+            with self._changed:
+                sends = list(self._waiting)
+                self._waiting.clear()
+                self._is_busy = bool(sends)
+                self._changed.notify_all()
+            for send in sends:
+                try:
+                    await send()
+                except Exception as error:
+                    self._failed = error
+            if not sends:
+                return
+
+
+class Group(Generic[T]):
+    """`flexgroup.Group`, with calls that wait."""
+
+    @overload
+    def __init__(self: Group[bytes], link: Link, name: str, *, codec: None = None) -> None: ...
+    @overload
+    def __init__(self, link: Link, name: str, *, codec: Codec[T]) -> None: ...
+    def __init__(self, link: Link, name: str, *, codec: Codec[Any] | None = None) -> None:
+        self.link = link
+        self.name = name
+        self.asynchronous: AsyncGroup[Any] = AsyncGroup(link.asynchronous, name, codec=codec)
+        self._background = link.background
+        self._receiving = threading.Lock()
+        self._items: deque[Item] = deque()
+        self._view: View | None = None
+
+    def exists(self) -> bool:
+        return self._background.wait_for(self.asynchronous.exists())
+
+    def create(
+        self,
+        stack: str,
+        owner: str | None = None,
+        open: bool = False,
+        allow: Iterable[str] | None = None,
+    ) -> Self:
+        self._background.wait_for(self.asynchronous.create(stack, owner, open, allow))
+        return self
+
+    def destroy(self) -> None:
+        self.link.flush()
+        self._background.wait_for(self.asynchronous.destroy())
+
+    def join(self, process: str | None = None, own: bool = True) -> Self:
+        self._background.wait_for(self.asynchronous.join(process, own))
+        self._items.clear()
+        self._view = None
+        return self
+
+    def enter(self, stack: str | None, process: str | None, own: bool, open: bool) -> None:
+        """Join, and create first if need be: see `Link.join`."""
+        link = self.link.asynchronous
+        self._background.wait_for(link.enter(self.asynchronous, stack, process, own, open))
+
+    def attach(self) -> Self:
+        self._background.wait_for(self.asynchronous.attach())
+        return self
+
+    def leave(self) -> None:
+        self.link.flush()
+        self._background.wait_for(self.asynchronous.leave())
+        self._items.clear()
+
+    def info(self) -> GroupInfo:
+        return self._background.wait_for(self.asynchronous.info())
+
+    @property
+    def process(self) -> str:
+        return self.asynchronous.process
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            self._view = self._background.wait_for(self._first_view())
+        return self._view
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.view.members
+
+    def send(self, body: T) -> None:
+        """Does not wait for delivery, only while the connection is full."""
+        data = self.asynchronous.encoded(body)
+        self.asynchronous.inbox()
+        self.link.outbox.put(lambda: self.asynchronous.send_encoded(data))
+
+    def receive(self, timeout: float | None = None) -> Message[T]:
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            item = self.next_item(deadline)
+            if not isinstance(item, View):
+                return self.asynchronous.opened(item)
+
+    def events(self) -> Iterator[Message[T] | View]:
+        """Messages and changes of the view, each in its place; begins with the current view."""
+        return _Events(self, self.view)
+
+    def __iter__(self) -> Iterator[Message[T]]:
+        return self
+
+    def __next__(self) -> Message[T]:
+        try:
+            return self.receive()
+        except (GroupDestroyed, LinkClosed):
+            raise StopIteration from None
+        except NotMember:
+            if self._view is None:
+                raise
+            raise StopIteration from None
+
+    def __enter__(self) -> Self:
+        return self.join()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Refused or not, this process is then outside of the group.
+        with suppress(Refusal, ConnectionLost):
+            self.leave()
+
+    def next_item(self, deadline: float | None) -> Item:
+        """A delivery or a view; `deadline` is a monotonic time."""
+        left = -1.0 if deadline is None else max(0.0, deadline - monotonic())
+        if not self._receiving.acquire(timeout=left):
+            raise NoMessage(f"nothing was delivered in the group '{self.name}' in time")
+        try:
+            if not self._items:
+                _ = self.view  # so that later views are kept
+                left = -1.0 if deadline is None else max(0.0, deadline - monotonic())
+                work = self.asynchronous.take(AT_ONCE, None if deadline is None else left)
+                self._items.extend(self._background.wait_for(work))
+            item = self._items.popleft()
+            if isinstance(item, View):
+                self._view = item
+            return item
+        finally:
+            self._receiving.release()
+
+    async def _first_view(self) -> View:
+        return self.asynchronous.begin_events()
+
+
+class _Events(Generic[T]):
+    """Not a generator: those end when a step meets a message that it cannot read."""
+
+    def __init__(self, group: Group[T], first: View) -> None:
+        self._group = group
+        self._first: View | None = first
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Message[T] | View:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        try:
+            item = self._group.next_item(None)
+        except (GroupDestroyed, NotMember, LinkClosed):
+            raise StopIteration from None
+        return item if isinstance(item, View) else self._group.asynchronous.opened(item)
+
+
+class Link:
+    """`flexgroup.Link`, with calls that wait."""
+
+    def __init__(self, background: _Background, link: asynchronous.Link) -> None:
+        self.background = background
+        self.outbox = _Outbox(background)
+        self.name = link.name
+        self.server = link.server
+        self.address = link.address
+        self.asynchronous = link
+        self._closing = threading.Lock()
+
+    @overload
+    def join(
+        self,
+        group: str,
+        stack: str | None = None,
+        *,
+        process: str | None = None,
+        own: bool = True,
+        open: bool = False,
+        codec: None = None,
+    ) -> Group[bytes]: ...
+    @overload
+    def join(
+        self,
+        group: str,
+        stack: str | None = None,
+        *,
+        process: str | None = None,
+        own: bool = True,
+        open: bool = False,
+        codec: Codec[T],
+    ) -> Group[T]: ...
+    def join(
+        self,
+        group: str,
+        stack: str | None = None,
+        *,
+        process: str | None = None,
+        own: bool = True,
+        open: bool = False,
+        codec: Codec[Any] | None = None,
+    ) -> Group[Any]:
+        joined: Group[Any] = Group(self, group, codec=codec)
+        joined.enter(stack, process, own, open)
+        return joined
+
+    @overload
+    def attach(self, group: str, *, codec: None = None) -> Group[bytes]: ...
+    @overload
+    def attach(self, group: str, *, codec: Codec[T]) -> Group[T]: ...
+    def attach(self, group: str, *, codec: Codec[Any] | None = None) -> Group[Any]:
+        attached: Group[Any] = Group(self, group, codec=codec)
+        return attached.attach()
+
+    def multicast(self, groups: Sequence[Group[T]], body: T) -> None:
+        """Send one message to several groups, which have the same stack."""
+        targets = [group.asynchronous for group in groups]
+        self.asynchronous.handles_of(targets)
+        targets[0].encoded(body)
+        self.outbox.put(lambda: self.asynchronous.multicast(targets, body))
+
+    def inspect(self) -> dict[str, Any]:
+        return self.background.wait_for(self.asynchronous.inspect())
+
+    def flush(self) -> None:
+        """Wait until all that was sent is on its way to the server."""
+        self.outbox.flush()
+
+    def close(self) -> None:
+        with self._closing:
+            if self.background.loop.is_closed():
+                return
+            try:
+                with suppress(ConnectionLost):  # then there is nobody to send to
+                    self.outbox.flush()
+            finally:
+                self.background.wait_for(self.asynchronous.close())
+                self.background.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def connect(
+    address: str | None = None,
+    *,
+    name: str | None = None,
+    tls: Tls | None = None,
+    timeout: float | None = PATIENCE,
+) -> Link:
+    """`flexgroup.connect`, with calls that wait; use it in `with`, or call `close`."""
+    connecting = asynchronous.connect(address, name=name, tls=tls, timeout=timeout)
+    background = _Background()
+
+    async def connected() -> asynchronous.Link:
+        return await connecting
+
+    try:
+        return Link(background, background.wait_for(connected()))
+    except BaseException:
+        background.stop()
+        raise

@@ -1,0 +1,432 @@
+"""A connection to a server: frames in and out, requests and their answers, back-pressure.
+
+What is sent within one iteration of the event loop leaves as one frame. A sender waits while the
+server takes no more messages or the transport no more bytes, and lets others run after each
+burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar, cast
+
+from msgspec import MsgspecError
+from msgspec.msgpack import Decoder, Encoder
+
+from flexgroup.client.errors import (
+    AlreadyMember,
+    CannotConnect,
+    ConnectionLost,
+    GroupDestroyed,
+    LinkClosed,
+    NoAnswer,
+    NotMember,
+    ServerClosing,
+    ServerMisbehaved,
+    refusal,
+)
+from flexgroup.client.inbox import Inbox
+from flexgroup.client.message import View
+from flexgroup.core.errors import FlexGroupError, PeerError
+from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader, FrameWriter
+from flexgroup.worlds.network.requests import (
+    VERSION,
+    AnyFromClient,
+    AnyFromServer,
+    Closing,
+    Credit,
+    Deliveries,
+    Destroyed,
+    Done,
+    FromServer,
+    Granted,
+    GroupInfo,
+    Hello,
+    Inspection,
+    Joined,
+    Leave,
+    Refused,
+    Send,
+    ViewChange,
+    Welcome,
+)
+
+BURST = 1 << 16
+"""Bytes that are sent at once at the most, unless a single message has more."""
+
+ROOM_FOR_A_HEADER = 1 << 12
+MOST_BYTES_OF_A_WELCOME = 1 << 12
+NUMBERS = 1 << 32
+
+_decode = Decoder(list[AnyFromServer]).decode
+_encode = Encoder().encode
+
+T = TypeVar("T")
+Reply = TypeVar("Reply", bound=FromServer)
+
+
+def array_header(length: int) -> bytes:
+    """How MessagePack begins an array of so many elements."""
+    if length < 16:
+        return bytes((0x90 | length,))
+    if length < 1 << 16:
+        return b"\xdc" + length.to_bytes(2, "big")
+    return b"\xdd" + length.to_bytes(4, "big")
+
+
+class Pending:
+    """A request that was not answered yet."""
+
+    __slots__ = ("expected", "future", "inbox", "leaving")
+
+    def __init__(
+        self,
+        expected: type[FromServer],
+        future: asyncio.Future[FromServer],
+        inbox: Inbox | None,
+        leaving: Inbox | None,
+    ) -> None:
+        self.expected = expected
+        self.future = future
+        self.inbox = inbox
+        """What to fill once the server says that the group was joined."""
+        self.leaving = leaving
+        """What ends with the answer."""
+
+
+class Connection(asyncio.Protocol):
+    """Reads and writes; knows groups by their handles only."""
+
+    def __init__(self, where: str, name: str, timeout: float | None) -> None:
+        self.where = where
+        self.timeout = timeout
+        self.busy = False
+        """A sender has to wait: `await room()`."""
+        self.largest = 0
+        self.window = 0
+        self.ended: FlexGroupError | None = None
+        """Why there is no connection any more."""
+        loop = asyncio.get_running_loop()
+        self.welcomed: asyncio.Future[Welcome] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self._name = name
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._reader = FrameReader(MOST_BYTES_OF_A_WELCOME)
+        self._writer = FrameWriter()
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._is_flush_due = False
+        self._is_full = False
+        self._sends_left = 0
+        self._senders: list[asyncio.Future[None]] = []
+        self._pending: dict[int, Pending] = {}
+        self._inboxes: dict[int, Inbox] = {}
+        self._places: dict[str, Inbox] = {}
+        """By the names of the groups that were entered, or are being entered or left."""
+        self._request = 0
+
+    # Sending.
+
+    def put(self, data: bytes) -> None:
+        """Send an encoded message; after `room`, if there is none."""
+        size = len(data)
+        if self._out_bytes + size > BURST and self._out:
+            self._flush()
+            self.busy = True
+        self._out.append(data)
+        self._out_bytes += size
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_in_turn)
+
+    def send(self, handles: list[int], body: bytes) -> None:
+        self._sends_left -= 1
+        if self._sends_left <= 0:
+            self.busy = True
+        self.put(_encode(Send(handles, body)))
+
+    async def room(self) -> None:
+        """Wait until there is room for what a sender has."""
+        while self.busy:
+            if self.ended is not None:
+                raise self.ended.with_traceback(None)
+            if self._is_full or self._sends_left <= 0:
+                sender = self._loop.create_future()
+                self._senders.append(sender)
+                try:
+                    await sender
+                finally:
+                    self._senders.remove(sender)
+                self.busy = self._is_full or self._sends_left <= 0 or self.ended is not None
+            else:
+                self.busy = False
+                await asyncio.sleep(0)
+
+    def _flush_in_turn(self) -> None:
+        self._is_flush_due = False
+        self._flush()
+
+    def _flush(self) -> None:
+        out = self._out
+        if not out or self._transport is None or self.ended is not None:
+            return
+        self._out = []
+        self._out_bytes = 0
+        self._transport.write(self._writer.frame(array_header(len(out)) + b"".join(out)))
+
+    def pause_writing(self) -> None:
+        self._is_full = self.busy = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._let_senders_go_on()
+
+    def _let_senders_go_on(self) -> None:
+        """Those that have to wait all the same will notice."""
+        for sender in self._senders:
+            if not sender.done():
+                sender.set_result(None)
+
+    # Requests.
+
+    def next_request(self) -> int:
+        self._request = (self._request + 1) % NUMBERS
+        return self._request
+
+    async def ask(
+        self,
+        number: int,
+        request: AnyFromClient,
+        expected: type[Reply],
+        inbox: Inbox | None = None,
+        leaving: Inbox | None = None,
+    ) -> Reply:
+        """Send a request and wait for its answer; raises what the server refuses it with."""
+        if self.ended is not None:
+            raise self.ended.with_traceback(None)
+        future = self._ask(number, request, expected, inbox, leaving)
+        try:
+            return cast(Reply, await self._in_time(future))
+        except (asyncio.CancelledError, NoAnswer):
+            if inbox is not None:
+                inbox.drop(NotMember("joining was given up; join again"))
+            raise
+
+    async def _in_time(self, future: asyncio.Future[T]) -> T:
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await future
+        except TimeoutError:
+            raise NoAnswer(
+                f"the server at {self.where} has not answered for {self.timeout:g} s; it may be"
+                " overloaded, or agreeing with servers that it cannot reach: look at it with"
+                " `flexgroup probe`, or allow more time with connect(..., timeout=...)"
+            ) from None
+
+    def _ask(
+        self,
+        number: int,
+        request: AnyFromClient,
+        expected: type[FromServer],
+        inbox: Inbox | None,
+        leaving: Inbox | None,
+    ) -> asyncio.Future[FromServer]:
+        future: asyncio.Future[FromServer] = self._loop.create_future()
+        self._pending[number] = Pending(expected, future, inbox, leaving)
+        self.put(_encode(request))
+        return future
+
+    async def new_inbox(self, group: str) -> Inbox:
+        """For a group that this process wants to enter."""
+        while (holder := self._places.get(group)) is not None:
+            if holder.ended is None:
+                raise AlreadyMember(
+                    f"this link is in the group '{group}' already; use the object that joined it,"
+                    " or connect again to be in the group twice"
+                )
+            await self._in_time(asyncio.shield(holder.gone))
+        self._places[group] = inbox = Inbox(group, self.window, self._give_credit)
+        return inbox
+
+    def _give_credit(self, handle: int, messages: int) -> None:
+        if self.ended is None:
+            self.put(_encode(Credit(handle, messages)))
+
+    # Receiving.
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for content in self._reader.feed(data):
+                if self.ended is not None:
+                    return
+                self._read(content)
+        except (PeerError, MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            self._fail(
+                ServerMisbehaved(
+                    f"what came from {self.where} is not what a FlexGroup server sends ({error});"
+                    " check the address, and that both sides have the same version"
+                )
+            )
+
+    def _read(self, content: bytes) -> None:
+        inboxes = self._inboxes
+        for message in _decode(content):
+            if type(message) is Deliveries:
+                inbox = inboxes.get(message.handle)
+                if inbox is None:
+                    raise PeerError(f"deliveries for the handle {message.handle}, of no group")
+                inbox.put(message.messages)
+            else:
+                self._read_other(message)
+
+    def _read_other(self, message: AnyFromServer) -> None:
+        match message:
+            case Welcome():
+                self._read_welcome(message)
+            case ViewChange():
+                inbox = self._inbox(message.handle)
+                inbox.put_view(View(message.view, tuple(message.members), inbox.view.group))
+            case Destroyed():
+                inbox = self._inbox(message.handle)
+                inbox.end(GroupDestroyed(f"'{inbox.view.group}': {message.reason}"))
+                self._forget(inbox)
+            case Granted():
+                self._sends_left += message.messages
+                self._let_senders_go_on()
+            case Closing():
+                self._fail(ServerClosing(message.reason))
+            case Refused(request=None):
+                self._read_complaint(message)
+            case Deliveries():
+                raise AssertionError(message)
+            case Done() | Joined() | GroupInfo() | Inspection() | Refused():
+                self._read_answer(message.request, message)
+
+    def _inbox(self, handle: int) -> Inbox:
+        inbox = self._inboxes.get(handle)
+        if inbox is None:
+            raise PeerError(f"news of the handle {handle}, of no group")
+        return inbox
+
+    def _read_welcome(self, welcome: Welcome) -> None:
+        if self.welcomed.done():
+            raise PeerError("a second welcome")
+        self._writer.begin_at(welcome.session)
+        self._reader.allow(MOST_BYTES)
+        self.window = welcome.window
+        self._sends_left = welcome.sends
+        self.largest = min(welcome.largest, MOST_BYTES - ROOM_FOR_A_HEADER)
+        self.welcomed.set_result(welcome)
+
+    def _read_complaint(self, refused: Refused) -> None:
+        """Something that has no request was wrong."""
+        error = refusal(refused.code, refused.reason)
+        if not self.welcomed.done() or isinstance(error, ServerClosing):
+            self._fail(error)
+        elif refused.handle is None:
+            for inbox in self._inboxes.values():
+                inbox.complain(error)
+        elif refused.handle in self._inboxes:
+            self._inboxes[refused.handle].complain(error)
+
+    def _read_answer(self, request: int | None, answer: FromServer) -> None:
+        pending = self._pending.get(-1 if request is None else request)
+        if pending is None:
+            raise PeerError(f"an answer to request {request}, which was not made")
+        if not isinstance(answer, Refused | pending.expected):
+            raise PeerError(
+                f"{type(answer).__name__} in answer to request {request}, where"
+                f" {pending.expected.__name__} was due"
+            )
+        del self._pending[cast(int, request)]
+        if pending.leaving is not None:
+            self._forget(pending.leaving)
+        if isinstance(answer, Refused):
+            if pending.inbox is not None:
+                self._forget(pending.inbox)
+            if not pending.future.done():
+                pending.future.set_exception(refusal(answer.code, answer.reason))
+            return
+        if isinstance(answer, Joined) and pending.inbox is not None:
+            self._enter(answer, pending.inbox)
+        if not pending.future.done():
+            pending.future.set_result(answer)
+
+    def _enter(self, joined: Joined, inbox: Inbox) -> None:
+        handle = joined.handle
+        if handle in self._inboxes:
+            raise PeerError(f"the handle {handle} for a second group")
+        self._inboxes[handle] = inbox
+        inbox.handle = handle
+        inbox.stack = joined.stack
+        inbox.view = View(joined.view, tuple(joined.members), inbox.view.group)
+        if inbox.ended is not None:
+            # Whoever asked to join has given up meanwhile, and will never receive.
+            number = self.next_request()
+            self._ask(number, Leave(number, handle), FromServer, None, inbox).cancel()
+
+    def _forget(self, inbox: Inbox) -> None:
+        self._places.pop(inbox.view.group, None)
+        self._inboxes.pop(inbox.handle, None)
+        if not inbox.gone.done():
+            inbox.gone.set_result(None)
+
+    # Beginning and end.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.put(_encode(Hello(VERSION, self._name)))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        why = f" ({exc})" if exc else ""
+        if self._reader.waiting:
+            why += " in the middle of a frame"
+        if self.welcomed.done():
+            self._fail(
+                ConnectionLost(
+                    f"the server at {self.where} closed the connection{why}; connect and join again"
+                )
+            )
+        else:
+            self._fail(
+                CannotConnect(
+                    f"{self.where} closed the connection{why} without a welcome; does it want TLS,"
+                    " or another version, or is it no FlexGroup server? Its log says why"
+                )
+            )
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def end(self, last_words: AnyFromClient) -> None:
+        """Close from this side, after all that was sent."""
+        if self.ended is None:
+            self.put(_encode(last_words))
+            self._flush()
+            self._fail(LinkClosed("the link was closed here; connect again to go on"))
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _fail(self, error: FlexGroupError) -> None:
+        """The connection is of no use any more: tell everybody who waits."""
+        if self.ended is not None:
+            return
+        self.ended = error
+        self.busy = True
+        if self._transport is not None:
+            self._transport.close()
+        for inbox in [*self._places.values()]:
+            inbox.end(error)
+            self._forget(inbox)
+        pending = [*self._pending.values()]
+        self._pending.clear()
+        for request in pending:
+            if not request.future.done():
+                request.future.set_exception(error)
+                request.future.exception()
+        if not self.welcomed.done():
+            self.welcomed.set_exception(error)
+            self.welcomed.exception()
+        self._let_senders_go_on()

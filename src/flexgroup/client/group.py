@@ -1,0 +1,323 @@
+"""A group as its members see it: who is in it, what they send, what is delivered in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
+
+from flexgroup.client.errors import (
+    ConnectionLost,
+    GroupDestroyed,
+    LinkClosed,
+    NoMessage,
+    NoSuchGroup,
+    NotMember,
+    Refusal,
+    TooLarge,
+)
+from flexgroup.client.inbox import Inbox, Item
+from flexgroup.client.message import GroupInfo, Message, View
+from flexgroup.client.values import Codec
+from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.worlds.network import requests
+from flexgroup.worlds.network.requests import Delivered
+
+if TYPE_CHECKING:
+    from flexgroup.client.link import Link
+
+T = TypeVar("T")
+
+
+def name_of(what: str, text: str) -> str:
+    """The same, if it can name a group or a process, or describe a stack."""
+    if not isinstance(text, str) or not 1 <= len(text) <= requests.LONGEST_NAME:
+        raise UsageError(
+            f"{what} is a text of 1 to {requests.LONGEST_NAME} characters, not {text!r:.50}"
+        )
+    return text
+
+
+class Group(Generic[T]):
+    """One group, over one link. The object lives on when its process leaves the group.
+
+    A process receives in the order that the stack of the group gives. Iterating over the group
+    gives messages, and ends when the group is destroyed or left.
+    """
+
+    @overload
+    def __init__(self: Group[bytes], link: Link, name: str, *, codec: None = None) -> None: ...
+    @overload
+    def __init__(self, link: Link, name: str, *, codec: Codec[T]) -> None: ...
+    def __init__(self, link: Link, name: str, *, codec: Codec[Any] | None = None) -> None:
+        self.link = link
+        self.name = name_of("the name of a group", name)
+        self.process = link.name
+        """The name under which this process is in the group."""
+        self._codec = codec
+        self._connection = link.connection
+        self._inbox: Inbox | None = None
+        self._is_member = False
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name!r}{f' as {self.process!r}' if self._is_member else ''}>"
+
+    # Coming and going.
+
+    async def exists(self) -> bool:
+        number = self._connection.next_request()
+        request = requests.Exists(number, self.name)
+        return (await self._connection.ask(number, request, requests.Done)).value
+
+    async def create(
+        self,
+        stack: str,
+        owner: str | None = None,
+        open: bool = False,
+        allow: Iterable[str] | None = None,
+    ) -> Self:
+        """Create the group, without members.
+
+        owner: the process that alone may destroy the group, as long as it is a member.
+        open: processes that are not members may send.
+        allow: the processes that may join; None: all.
+        """
+        number = self._connection.next_request()
+        request = requests.Create(
+            number,
+            self.name,
+            name_of("a stack", stack),
+            None if owner is None else name_of("the name of an owner", owner),
+            open,
+            None if allow is None else [name_of("the name of a process", name) for name in allow],
+        )
+        await self._connection.ask(number, request, requests.Done)
+        return self
+
+    async def destroy(self) -> None:
+        """End the group for all. Members receive what is deliverable, and then GroupDestroyed."""
+        number = self._connection.next_request()
+        request = requests.Destroy(number, self.name)
+        await self._connection.ask(number, request, requests.Done)
+
+    async def join(self, process: str | None = None, own: bool = True) -> Self:
+        """Become a member, as `process` (the link's name, if not given).
+
+        own: what this member sends is delivered to it as well, in its place in the order.
+        """
+        process = self.link.name if process is None else name_of("the name of a process", process)
+        number = self._connection.next_request()
+        inbox = await self._connection.new_inbox(self.name)
+        request = requests.Join(number, self.name, process, own)
+        await self._connection.ask(number, request, requests.Joined, inbox)
+        self._inbox = inbox
+        self._is_member = True
+        self.process = process
+        return self
+
+    async def attach(self) -> Self:
+        """Become able to send to an open group without being a member."""
+        number = self._connection.next_request()
+        inbox = await self._connection.new_inbox(self.name)
+        request = requests.Attach(number, self.name)
+        await self._connection.ask(number, request, requests.Joined, inbox)
+        self._inbox = inbox
+        self._is_member = False
+        return self
+
+    async def leave(self) -> None:
+        """Stop being a member. What was not received yet is lost; the group goes on."""
+        inbox = self._inbox
+        if inbox is None:
+            raise self._not_inside()
+        if inbox.ended is not None:
+            raise inbox.ended.with_traceback(None)
+        inbox.drop(NotMember(f"this process has left the group '{self.name}'; join it again"))
+        number = self._connection.next_request()
+        request = requests.Leave(number, inbox.handle)
+        # If the group ends meanwhile, so does the membership.
+        with suppress(GroupDestroyed, NoSuchGroup, NotMember):
+            await self._connection.ask(number, request, requests.Done, leaving=inbox)
+
+    async def info(self) -> GroupInfo:
+        number = self._connection.next_request()
+        request = requests.Info(number, self.name)
+        found = await self._connection.ask(number, request, requests.GroupInfo)
+        return GroupInfo(
+            found.group,
+            found.stack,
+            found.owner,
+            found.open,
+            found.view,
+            tuple(found.members),
+            tuple(found.servers),
+        )
+
+    @property
+    def view(self) -> View:
+        """Who is in the group, as of the place in the order that this process has come to."""
+        if self._inbox is None:
+            raise self._not_inside()
+        return self._inbox.current_view()
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.view.members
+
+    # Sending and receiving.
+
+    async def send(self, body: T) -> None:
+        """Send to all members. Does not wait for delivery, only for room in the connection."""
+        await self.send_encoded(self.encoded(body))
+
+    async def receive(self, timeout: float | None = None) -> Message[T]:
+        """The next message; raises NoMessage if none comes in `timeout` seconds."""
+        inbox = self._joined_inbox()
+        delivery = inbox.take_delivery()
+        if delivery is None:
+            async with self._within(timeout):
+                while (delivery := inbox.take_delivery()) is None:
+                    await inbox.wait()
+        return self.opened(delivery)
+
+    def __aiter__(self) -> AsyncIterator[Message[T]]:
+        return self
+
+    async def __anext__(self) -> Message[T]:
+        inbox = self._joined_inbox()
+        try:
+            while (delivery := inbox.take_delivery()) is None:
+                await inbox.wait()
+        except (GroupDestroyed, NotMember, LinkClosed):
+            raise StopAsyncIteration from None
+        return self.opened(delivery)
+
+    def events(self) -> AsyncIterator[Message[T] | View]:
+        """Messages and changes of the view, each in its place; begins with the current view."""
+        return _Events(self, self._joined_inbox(), self.begin_events())
+
+    async def __aenter__(self) -> Self:
+        return await self.join()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._inbox is None or self._inbox.ended is not None:
+            return
+        # Refused or not, this process is then outside of the group.
+        with suppress(Refusal, ConnectionLost):
+            await self.leave()
+
+    # Parts of the above, which the blocking form uses, too.
+
+    def encoded(self, body: T) -> bytes:
+        """What is sent for a body."""
+        data = body if self._codec is None else self._codec.encode(body)
+        if not isinstance(data, bytes):
+            if not isinstance(data, bytearray | memoryview):
+                raise UsageError(
+                    f"a message is bytes, not {type(data).__name__}; encode it, or join with"
+                    " codec=flexgroup.values"
+                )
+            data = bytes(data)
+        if len(data) > self._connection.largest:
+            raise TooLarge(
+                f"a message of {len(data)} bytes; the server takes {self._connection.largest}:"
+                " send it in parts"
+            )
+        return data
+
+    async def send_encoded(self, data: bytes) -> None:
+        inbox = self.inbox()
+        if self._connection.busy:
+            await self._connection.room()
+            inbox.check()
+        self._connection.send([inbox.handle], data)
+
+    def begin_events(self) -> View:
+        """The current view; from now on, views that follow are kept for the application."""
+        inbox = self._joined_inbox()
+        view = inbox.current_view()
+        inbox.keeps_views = True
+        return view
+
+    async def take(self, most: int, timeout: float | None) -> list[Item]:
+        """At least one delivery or view, and more if they are there, not opened yet."""
+        inbox = self._joined_inbox()
+        async with self._within(timeout):
+            while (item := inbox.take()) is None:
+                await inbox.wait()
+        items = [item]
+        while inbox.items and len(items) < most:
+            items.append(cast(Item, inbox.take()))
+        return items
+
+    def inbox(self) -> Inbox:
+        """Of a group that can be sent to."""
+        inbox = self._inbox
+        if inbox is None:
+            raise self._not_inside()
+        if inbox.ended is not None or inbox.refused is not None:
+            inbox.check()
+        return inbox
+
+    def opened(self, delivery: Delivered) -> Message[T]:
+        body: Any = delivery.body
+        if self._codec is not None:
+            try:
+                body = self._codec.decode(body)
+            except PeerError as error:
+                raise PeerError(
+                    f"from '{delivery.sender}' in the group '{self.name}': {error}"
+                ) from None
+        return Message(delivery.sender, body, self.name)
+
+    @asynccontextmanager
+    async def _within(self, timeout: float | None) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(timeout):
+                yield
+        except TimeoutError:
+            raise NoMessage(
+                f"nothing was delivered in the group '{self.name}' within {timeout:g} s"
+            ) from None
+
+    def _joined_inbox(self) -> Inbox:
+        inbox = self._inbox
+        if inbox is None or not self._is_member:
+            raise self._not_inside()
+        return inbox
+
+    def _not_inside(self) -> NotMember:
+        return NotMember(
+            f"this process is not in the group '{self.name}'; await group.join() first"
+            + (" (it is only attached, to send)" if self._inbox is not None else "")
+        )
+
+
+class _Events(Generic[T]):
+    """Not a generator: those end when a step is cancelled, or meets a message it cannot read."""
+
+    def __init__(self, group: Group[T], inbox: Inbox, first: View) -> None:
+        self._group = group
+        self._inbox = inbox
+        self._first: View | None = first
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message[T] | View:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        try:
+            while (item := self._inbox.take()) is None:
+                await self._inbox.wait()
+        except (GroupDestroyed, NotMember, LinkClosed):
+            raise StopAsyncIteration from None
+        return item if isinstance(item, View) else self._group.opened(item)

@@ -1,0 +1,275 @@
+"""Destination agreement: messages in the order of timestamps that all processes give them.
+
+Every process gives every message a timestamp of its own and tells it to all; the highest is
+the message's *sequence number*, sn(m), and messages are delivered in the order of (sn(m), source,
+number at the source): Birman and Joseph 1987. How timestamps are told is what atomic broadcasts
+of this kind differ in; this is the rest.
+
+After a crash, some may have timestamps of the crashed that others will never get. So every
+process tells the lowest one that is up, with FLUSH, the highest timestamp it knows of each
+message, and from then on takes no more from the crashed. The lowest takes them together and
+answers AGREED; until then nobody stamps anything. If another crashes meanwhile, that starts again:
+what somebody has stamped since is in what that process flushes. A message is kept for this
+until all are known to have delivered it; confirmations say how many somebody has.
+
+The lowest sends FLUSH to all, too: who is suspected by one is excluded by all, and stops when it
+hears of it. With a perfect detector that only saves time; a false suspicion costs the suspect, and
+no more, unless processes suspect each other (docs/protocols/vcube-atomic.md).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.layer import Context, Layer, Notice, Suspect
+from flexgroup.core.message import Message, MessageId, message_id, origin_of, seq_of
+from flexgroup.protocols.timestamped import FAR, UNKNOWN, Agreed, Flush, Received, Request
+
+ALL: Final = 1 << 60
+"""More messages than anybody delivers: what a part of the system has in which nobody is left."""
+
+KEPT: Final = 16
+"""Delivered messages that are kept without a look whether somebody may still need them."""
+
+Place = tuple[int, int, int]
+"""Of a message in the total order: (sn, source, number at the source)."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DestinationAgreement(Layer):
+    """The base of protocols that spread timestamps; they say how."""
+
+    __slots__ = (
+        "TS", "ahead", "counts", "crashed", "delivered", "flushed", "foretold", "forgotten",
+        "last", "look_at", "received", "settled", "stopped",
+    )  # fmt: skip
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.TS = 0
+        """The highest timestamp given or seen."""
+        self.crashed: set[int] = set()
+        """The processes that are not in correct(i)."""
+        self.received: dict[MessageId, Received] = {}
+        """received(i) and stamped(i)."""
+        self.last: dict[int, int] = {}
+        """How many messages of each source, from its first on, are delivered without a gap."""
+        self.ahead: set[MessageId] = set()
+        """Delivered while an earlier message of the same source is not."""
+        self.foretold: dict[MessageId, int] = {}
+        """The highest timestamp of messages that this process has not received yet."""
+        self.settled = True
+        """It is agreed which timestamps of the crashed count."""
+        self.flushed: set[int] = set()
+        """At the lowest process that is up: whose FLUSH about these crashes has come."""
+        self.stopped = False
+        """Others take this process for crashed, so it is."""
+        self.delivered: list[tuple[MessageId, int]] = []
+        """Delivered messages and their sn, in order, that others may have to be told of."""
+        self.forgotten = 0
+        """How many messages were delivered before those."""
+        self.counts: list[int] = []
+        """How many messages each part of the system is known to have delivered."""
+        self.look_at = KEPT
+        """How many delivered messages are kept before the next look at `counts`."""
+
+    # What protocols say.
+
+    def spread(self, m: Message) -> None:
+        """Tell all others the timestamp that this process has just given m: TS."""
+        raise NotImplementedError
+
+    def take_over(self, crashed: tuple[int, ...]) -> None:
+        """Do what the crashed were to do, and wait for them no more."""
+        raise NotImplementedError
+
+    # From a broadcast to its delivery.
+
+    def on_cast(self, m: Message) -> None:
+        if self.process >= self.size:
+            self.send(m.destinations[:1], Request(m))
+        elif not self.stopped:
+            self.a_broadcast(m)
+
+    def on_request(self, client: int, packet: Request) -> None:
+        m = packet.m
+        known = m.id in self.received or self.is_delivered(m.id)
+        if client < self.size or client != origin_of(m.id) or known or not self.is_for_me(m):
+            raise self.refuse(client, packet)
+        self.a_broadcast(m)
+
+    def a_broadcast(self, m: Message) -> None:
+        self.TS += 1
+        known = self.receive_first(m)
+        self.spread(m)
+        self.check_deliverable(known)
+
+    def receive_first(self, m: Message) -> Received:
+        """Give m this process's timestamp."""
+        highest = max(self.TS, self.foretold.pop(m.id, 0))
+        known = self.received[m.id] = Received(m, self.others(), highest)
+        return known
+
+    def others(self) -> int:
+        """All other processes that are up, as a bit mask."""
+        mask = ((1 << self.size) - 1) & ~(1 << self.process)
+        for j in self.crashed:
+            mask &= ~(1 << j)
+        return mask
+
+    def is_delivered(self, m: MessageId) -> bool:
+        return seq_of(m) < self.last.get(origin_of(m), 0) or m in self.ahead
+
+    def check_deliverable(self, known: Received) -> None:
+        if known.sn != UNKNOWN or known.pending or known.missing or not self.settled:
+            return
+        known.sn = known.highest
+        for stamped in self.deliverable():
+            m = stamped.m
+            del self.received[m.id]
+            self.remember(m.id, stamped.sn)
+            if self.process in m.destinations:
+                self.deliver(m)
+
+    def deliverable(self) -> list[Received]:
+        """The stamped messages that nothing can precede any more, in order.
+
+        What is not stamped yet ends with an sn of at least the highest timestamp known of it;
+        what has not been received yet, with one above TS.
+        """
+        stamped: list[tuple[Place, MessageId]] = []
+        bound: Place | None = None
+        for m, known in self.received.items():
+            place = (known.highest, origin_of(m), seq_of(m))
+            if known.sn != UNKNOWN:
+                stamped.append((place, m))
+            elif bound is None or place < bound:
+                bound = place
+        stamped.sort()
+        return [self.received[m] for place, m in stamped if bound is None or place < bound]
+
+    def remember(self, m: MessageId, sn: int) -> None:
+        """That m is delivered."""
+        self.ahead.add(m)
+        source = origin_of(m)
+        turn = self.last.get(source, 0)
+        while message_id(source, turn) in self.ahead:
+            self.ahead.remove(message_id(source, turn))
+            turn += 1
+        self.last[source] = turn
+        self.delivered.append((m, sn))
+        if len(self.delivered) >= self.look_at:
+            self.forget()
+
+    def count(self) -> int:
+        """How many messages this process has delivered."""
+        return self.forgotten + len(self.delivered)
+
+    def forget(self) -> None:
+        """What all have delivered: the same messages, for all deliver in one order."""
+        stable = min([self.count(), *self.counts])
+        if stable > self.forgotten:
+            del self.delivered[: stable - self.forgotten]
+            self.forgotten = stable
+        self.look_at = 2 * len(self.delivered) + KEPT
+
+    # After a crash.
+
+    def on_notice(self, notice: Notice) -> None:
+        known = isinstance(notice, Suspect) and notice.process in self.crashed
+        if isinstance(notice, Suspect) and not known and not self.stopped:
+            self.crash((notice.process,))
+        self.pass_on(notice)
+
+    def crash(self, crashed: tuple[int, ...]) -> None:
+        self.settled = False
+        self.crashed.update(crashed)
+        others = self.others()
+        for known in self.received.values():
+            known.missing &= others
+        self.take_over(crashed)
+        self.flush()
+
+    def flush(self) -> None:
+        self.flushed.clear()
+        lowest = self.lowest()
+        crashed = tuple(sorted(self.crashed))
+        if lowest != self.process:
+            self.send((lowest,), Flush(crashed, self.highest()))
+        else:
+            all_others = tuple([j for j in range(self.size) if j != self.process])
+            self.send(all_others, Flush(crashed, ()))
+            self.check_flushed()
+
+    def lowest(self) -> int:
+        """The process that collects what the others flush."""
+        process = 0
+        while process in self.crashed:
+            process += 1
+        return process
+
+    def highest(self) -> tuple[int, ...]:
+        """The highest timestamp of each message that is known of at all."""
+        known = {m: received.highest for m, received in self.received.items()}
+        known.update(self.foretold)
+        known.update(self.delivered)
+        return tuple([number for pair in sorted(known.items()) for number in pair])
+
+    def on_flush(self, j: int, packet: Flush) -> None:
+        if not self.is_flush(j, packet.crashed, packet.highest):
+            raise self.refuse(j, packet)
+        if j in self.crashed:
+            return
+        if self.process in packet.crashed:
+            self.stopped = True
+            return
+        news = tuple([k for k in packet.crashed if k not in self.crashed])
+        if news:
+            self.crash(news)
+        if len(packet.crashed) == len(self.crashed) and self.lowest() == self.process:
+            self.raise_to(packet.highest)
+            self.flushed.add(j)
+            self.check_flushed()
+
+    def check_flushed(self) -> None:
+        if len(self.flushed) + len(self.crashed) + 1 < self.size:
+            return
+        if self.flushed:
+            agreed = Agreed(tuple(sorted(self.crashed)), self.highest())
+            self.send(tuple(sorted(self.flushed)), agreed)
+        self.settle()
+
+    def on_agreed(self, j: int, packet: Agreed) -> None:
+        if not self.is_flush(j, packet.crashed, packet.highest):
+            raise self.refuse(j, packet)
+        if j not in self.crashed and packet.crashed == tuple(sorted(self.crashed)):
+            self.raise_to(packet.highest)
+            self.settle()
+
+    def is_flush(self, j: int, crashed: tuple[int, ...], highest: tuple[int, ...]) -> bool:
+        """FLUSH or AGREED such as a correct process sends."""
+        if j >= self.size or j == self.process or not crashed or crashed[-1] >= self.size:
+            return False
+        if j in crashed or len(highest) % 2:
+            return False
+        return max(highest, default=0) < FAR and all(a < b for a, b in pairwise(crashed))
+
+    def raise_to(self, highest: tuple[int, ...]) -> None:
+        for at in range(0, len(highest), 2):
+            m, ts = highest[at], highest[at + 1]
+            self.TS = max(self.TS, ts)
+            known = self.received.get(m)
+            if known is not None:
+                known.highest = max(known.highest, ts)
+            elif not self.is_delivered(m):
+                self.foretold[m] = max(self.foretold.get(m, 0), ts)
+
+    def settle(self) -> None:
+        self.settled = True
+        for m in sorted(self.received):
+            known = self.received.get(m)
+            if known is not None:
+                self.check_deliverable(known)

@@ -1,0 +1,300 @@
+"""Reliable multicast over channels that lose, duplicate and reorder: Trans, adapted.
+
+Source: Trans, after Jalote 1994, as section 4.3.1 of the FlexGroup dissertation adapts it.
+
+Assumes nothing of the channels, and that processes fail by stopping. Guarantees that what a
+correct process multicasts, or delivers, every correct destination delivers, exactly once, in
+no order. Who was suspected once is sent what there is, and no longer waited for.
+
+Differs from the source, so that a message costs the same however many are under way:
+- Messages go to subsets. Instead of gaps in the numbers of an origin, a message tells each
+  destination how many numbers back the one before it was (`since`).
+- Lists are kept as counts, by origin: all up to `have` came; something up to the number in
+  the nack-list is missing, and the gaps are found when they are sent.
+- Acknowledgements go to the origin. It tells the destinations how far its messages are
+  *stable*, had by all, and may be forgotten; the source has no rule for forgetting.
+- Who holds a message of another for long passes it round: the rest may not have it, if its
+  origin crashed. In the source, they hear of it from the acknowledgements of others.
+- A null message goes only to whom there is something to say: a system at rest is silent.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import Context, Layer, Notice, Suspect
+from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
+from flexgroup.protocols.trans import Data, Have, Null, Numbers, gaps, makes_sense, of_origin
+
+NULL: Final = "null"
+AGAIN: Final = "again"
+TICKS: Final = {NULL: 10, AGAIN: 100}
+"""How long acknowledgements wait for a message to ride on; how long one waits for them."""
+
+AT_ONCE: Final = 100  # held messages of an origin that are passed round
+
+
+class Reliable(Layer):
+    __slots__ = (
+        "ack_list", "acked", "after", "had_by", "have", "last", "nack_due", "nack_list",
+        "received_list", "released", "retransmission_list", "seq", "stable", "stalled",
+        "suspects", "timers", "told",
+    )  # fmt: skip
+
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Data, Null, Have)
+    CLOSED: ClassVar[bool] = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.received_list: dict[MessageId, Data] = {}
+        """What may have to be sent again, own messages too, by origin and number."""
+        self.ack_list: set[int] = set()
+        """The origins that are owed an acknowledgement."""
+        self.nack_list: dict[int, int] = {}
+        """The origins of which something is missing, and the highest number known to be."""
+        self.nack_due: set[int] = set()
+        """Those of them that are to be asked for it."""
+        self.retransmission_list: set[tuple[int, MessageId]] = set()
+        """Who asked for what."""
+        self.suspects: set[int] = set()
+        self.timers: set[str] = set()
+        # As an origin; lists have an entry for each member.
+        self.seq = 0
+        self.stable = 0
+        """Own messages up to this number are had by all."""
+        self.last = [0] * self.size
+        """The number of the last message to each."""
+        self.acked = [0] * self.size
+        """Up to which number each has acknowledged."""
+        self.told = [0] * self.size
+        """The value of `stable` that was last sent to each."""
+        # As a destination, by origin.
+        self.have: dict[int, MessageId] = {}
+        """The last message before the first gap."""
+        self.after: dict[MessageId, MessageId] = {}
+        """The next message of the same origin to this process."""
+        self.released: dict[int, MessageId] = {}
+        """The last message that was stable and is forgotten."""
+        self.stalled: dict[int, MessageId] = {}
+        """`released` where something was held when the timer AGAIN last ran out."""
+        self.had_by: dict[MessageId, tuple[int, ...]] = {}
+        """Of messages that are held for long, who said to have them."""
+
+    def on_cast(self, m: Message) -> None:
+        self.seq += 1
+        others: list[int] = []
+        since: list[int] = []
+        acks: list[int] = []
+        nacks: list[int] = []
+        for d in m.destinations:
+            if d == self.process:
+                since.append(0)
+                continue
+            others.append(d)
+            since.append(self.seq - self.last[d])
+            self.last[d] = self.seq
+            self.told[d] = self.stable
+            if d in self.ack_list:
+                self.ack_list.remove(d)
+                acks += (d, seq_of(self.have[d]))
+            if d in self.nack_due:
+                self.nack_due.remove(d)
+                nacks += self.gaps(d)
+        if others:
+            packet = Data(m, self.seq, tuple(since), self.stable, tuple(acks), tuple(nacks))
+            self.received_list[message_id(self.process, self.seq)] = packet
+            self.send(tuple(others), packet)
+            self.later(AGAIN)
+        else:
+            self.advance_stable()
+        if len(others) < len(m.destinations):
+            self.deliver(m)
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Data):
+            m = packet.m
+            origin, since = origin_of(m.id), packet.since_at(self.process)
+            sound = self.is_for_me(m) and makes_sense(packet, origin, self.process, self.last)
+            if not since or not sound or (sender != origin and sender not in m.destinations):
+                raise self.refuse(sender, packet)
+            self.on_message(origin, packet, since)
+            if sender != origin:
+                self.send((sender,), Have(origin, packet.seq))
+        elif isinstance(packet, Null) and makes_sense(packet, sender, self.process, self.last):
+            self.on_stable(sender, packet.stable)
+            self.on_acks(sender, packet.acks)
+            self.on_nacks(sender, packet.nacks)
+        elif isinstance(packet, Have) and packet.origin != self.process:
+            self.on_have(sender, message_id(packet.origin, packet.seq))
+        else:
+            raise self.refuse(sender, packet)
+
+    # Box 4.2: a message arrives, with acknowledgements and negative ones.
+
+    def on_message(self, origin: int, packet: Data, since: int) -> None:
+        identity = message_id(origin, packet.seq)
+        before = message_id(origin, packet.seq - since)
+        self.ack_list.add(origin)
+        self.later(NULL)
+        have = self.have.setdefault(origin, origin)
+        if identity <= have or before in self.after:
+            return
+        self.after[before] = identity
+        self.received_list[identity] = packet
+        self.later(AGAIN)
+        self.deliver(packet.m)
+        if before == have:
+            self.close_gap(origin, have)
+        elif packet.seq - since > self.nack_list.get(origin, 0):
+            self.nack_list[origin] = packet.seq - since
+            self.ask(origin)
+        self.on_stable(origin, packet.stable)
+        self.on_acks(origin, packet.acks)
+        self.on_nacks(origin, packet.nacks)
+
+    def close_gap(self, origin: int, have: MessageId) -> None:
+        while have in self.after:
+            have = self.after[have]
+        self.have[origin] = have
+        if origin in self.nack_list and self.nack_list[origin] <= seq_of(have):
+            del self.nack_list[origin]
+            self.nack_due.discard(origin)
+
+    def ask(self, origin: int) -> None:
+        self.nack_due.add(origin)
+        self.later(NULL)
+
+    def gaps(self, origin: int) -> Numbers:
+        return gaps(origin, self.have[origin], self.after, self.nack_list.get(origin, 0))
+
+    def on_acks(self, sender: int, acks: Numbers) -> None:
+        for place in range(0, len(acks), 2):
+            if acks[place] == self.process and acks[place + 1] > self.acked[sender]:
+                waited_for = self.acked[sender] <= self.stable
+                self.acked[sender] = acks[place + 1]
+                if waited_for:
+                    self.advance_stable()
+
+    def on_nacks(self, sender: int, nacks: Numbers) -> None:
+        """The origin answers, or all who have the message, if they suspect the origin."""
+        for place in range(0, len(nacks), 3):
+            origin, low, high = nacks[place], nacks[place + 1], nacks[place + 2]
+            if origin == self.process or origin in self.suspects:
+                for identity in of_origin(self.received_list, origin):
+                    to = self.received_list[identity].m.destinations
+                    if low < seq_of(identity) <= high and sender in to:
+                        self.retransmission_list.add((sender, identity))
+                        self.later(NULL)
+
+    def advance_stable(self) -> None:
+        while self.stable < self.seq:
+            identity = message_id(self.process, self.stable + 1)
+            packet = self.received_list.get(identity)
+            if packet is not None:
+                for d in packet.m.destinations:
+                    if self.acked[d] <= self.stable and self.waits_for(d):
+                        return
+                del self.received_list[identity]
+            self.stable += 1
+            self.later(NULL)
+
+    def waits_for(self, process: int) -> bool:
+        return process != self.process and process not in self.suspects
+
+    def on_stable(self, origin: int, stable: int) -> None:
+        released = self.released.get(origin, origin)
+        while released in self.after:
+            if self.after[released] in self.received_list:
+                if seq_of(self.after[released]) > stable:
+                    break
+                del self.received_list[self.after[released]]
+            released = self.after.pop(released)
+            self.had_by.pop(released, None)
+        self.released[origin] = released
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Suspect):
+            self.suspects.add(notice.process)
+            self.advance_stable()
+            if notice.process in self.nack_list:
+                self.ask(notice.process)
+        self.pass_on(notice)
+
+    def later(self, name: str) -> None:
+        if name not in self.timers:
+            self.timers.add(name)
+            self.set_timer(name, TICKS[name])
+
+    def on_timer(self, name: str) -> None:
+        self.timers.discard(name)
+        if name == NULL:
+            self.retransmit()
+            self.speak()
+        else:
+            self.advance_stable()
+            self.send_again()
+            self.pass_round()
+            if self.received_list or self.nack_due:
+                self.later(AGAIN)
+
+    def retransmit(self) -> None:
+        for who, identity in sorted(self.retransmission_list):
+            packet = self.received_list.get(identity)
+            had = origin_of(identity) == self.process and self.acked[who] >= seq_of(identity)
+            if packet is not None and not had:
+                self.send((who,), packet)
+        self.retransmission_list.clear()
+
+    def speak(self) -> None:
+        """Null messages, to whom there is something to say."""
+        unaware = [d for d in range(self.size) if self.told[d] < min(self.stable, self.last[d])]
+        orphans = self.nack_due & self.suspects
+        everyone = range(self.size if orphans else 0)
+        owed = {*self.ack_list, *self.nack_due, *unaware, *everyone} - self.suspects
+        for to in sorted(owed - {self.process}):
+            acks = (to, seq_of(self.have[to])) if to in self.ack_list else ()
+            asked = {to, *orphans} & self.nack_due
+            nacks = [number for origin in sorted(asked) for number in self.gaps(origin)]
+            self.send((to,), Null(self.stable, acks, tuple(nacks)))
+            self.told[to] = self.stable
+        self.ack_list.clear()
+        self.nack_due.clear()
+
+    def send_again(self) -> None:
+        """The last message is enough: from it, a destination sees what it lacks before it."""
+        for d in range(self.size):
+            packet = self.received_list.get(message_id(self.process, self.last[d]))
+            if packet is not None and self.acked[d] < self.last[d] and self.waits_for(d):
+                self.send((d,), packet)
+        for origin in self.nack_list:
+            if self.waits_for(origin):
+                self.ask(origin)
+
+    def pass_round(self) -> None:
+        """What is held for long, perhaps because its origin crashed."""
+        stalled: dict[int, MessageId] = {}
+        for origin in sorted(self.have):
+            released = self.released.get(origin, origin)
+            if released != self.have[origin] or origin in self.nack_list:
+                stalled[origin] = released
+                if origin in self.suspects or self.stalled.get(origin) == released:
+                    self.pass_round_messages_of(origin)
+        self.stalled = stalled
+
+    def pass_round_messages_of(self, origin: int) -> None:
+        for identity in of_origin(self.received_list, origin)[:AT_ONCE]:
+            packet = self.received_list[identity]
+            had_by = (origin, *self.had_by.get(identity, ()))
+            lacking = [d for d in packet.m.destinations if d not in had_by and self.waits_for(d)]
+            if lacking:
+                self.send(tuple(lacking), packet)
+            else:
+                del self.received_list[identity]
+                self.had_by.pop(identity, None)
+        self.on_stable(origin, 0)
+
+    def on_have(self, sender: int, identity: MessageId) -> None:
+        if identity in self.received_list:
+            self.had_by[identity] = (*self.had_by.get(identity, ()), sender)

@@ -1,0 +1,162 @@
+"""xAMP reliable multicast: atLeast for all destinations.
+
+Source: Rodrigues and Veríssimo 1992; section 2.3.1.1 of the FlexGroup dissertation: what atLeast is
+called if responses of all are waited for, and the base of causal and atomic multicast.
+
+The origin sends a message; a receiver delivers it, responds to all participants, and runs
+tr-w-resp as well, without sending the first time: if responses are missing when its time is up, it
+sends the message to those that are missing. So a message that a correct process has gets to
+all, even if its origin crashes.
+
+Assumes nothing of the channels, and that processes fail by stopping and are suspected then.
+Guarantees that what a correct process multicasts, or delivers, every correct destination
+delivers, exactly once. No order.
+
+Differs from the paper:
+- Responses are seen by all participants because they are sent to each: there is no common medium.
+- Tries are not counted: a process goes on until it suspects who does not respond.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
+from flexgroup.core.message import (
+    ID,
+    INTS,
+    MESSAGE,
+    Fields,
+    Message,
+    MessageId,
+    Packet,
+    origin_of,
+)
+from flexgroup.protocols.tr_w_resp import (
+    RESPONSE_TICKS,
+    Received,
+    Transmission,
+    message_of,
+    number_at,
+    numbered,
+    participants,
+    timer_of,
+)
+
+
+@final
+class Data(Packet):
+    """m, and its number at each destination; from the origin, or from who has it already."""
+
+    __slots__ = ("m", "numbers")
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
+
+    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
+        self.m = m
+        self.numbers = numbers
+
+
+@final
+class Response(Packet):
+    """m has come."""
+
+    __slots__ = ("m",)
+    FIELDS: ClassVar[Fields] = (("m", ID),)
+
+    def __init__(self, m: MessageId) -> None:
+        self.m = m
+
+
+class XampReliable(Layer):
+    __slots__ = ("received", "sent", "suspected", "transmissions")
+
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Data, Response)
+    CLOSED: ClassVar[bool] = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sent: dict[int, int] = {}
+        """How many messages went to each destination."""
+        self.transmissions: dict[MessageId, Transmission] = {}
+        self.received: dict[int, Received] = {}
+        """What came from each origin."""
+        self.suspected: set[int] = set()
+
+    def on_cast(self, m: Message) -> None:
+        numbers = numbered(self.sent, m.destinations)
+        if self.process in m.destinations:
+            self.deliver(m)
+        self.tr_w_resp(m, numbers, send=True)
+
+    def tr_w_resp(self, m: Message, numbers: tuple[int, ...], send: bool) -> None:
+        """The origin responds by sending, and I by calling this."""
+        Pr = tuple([p for p in m.destinations if p not in self.suspected])
+        transmission = Transmission(m, numbers, Pr, len(m.destinations))
+        transmission.respond(origin_of(m.id))
+        transmission.respond(self.process)
+        if send:
+            self.send(tuple([p for p in Pr if p != self.process]), Data(m, numbers))
+        self.transmissions[m.id] = transmission
+        self.set_timer(timer_of(m.id), RESPONSE_TICKS)
+        self.end_if_enough(m.id)
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Data):
+            self.on_data(sender, packet)
+        elif isinstance(packet, Response):
+            self.on_response(sender, packet.m)
+        else:
+            raise self.refuse(sender, packet)
+
+    def on_data(self, sender: int, packet: Data) -> None:
+        m = packet.m
+        origin = origin_of(m.id)
+        if not (
+            0 <= sender < self.size
+            and 0 <= origin < self.size
+            and self.is_for_me(m)
+            and len(packet.numbers) == len(m.destinations)
+        ):
+            raise self.refuse(sender, packet)
+        if origin == self.process:
+            self.send((sender,), Response(m.id))
+            return
+        received = self.received.setdefault(origin, Received())
+        number = number_at(self.process, m, packet.numbers)
+        if received.has(number):
+            self.send((sender,), Response(m.id))
+            return
+        received.add(number)
+        self.deliver(m)
+        others = [p for p in participants(origin, m) if p != self.process]
+        self.send(tuple(others), Response(m.id))
+        self.tr_w_resp(m, packet.numbers, send=False)
+        self.on_response(sender, m.id)
+
+    def on_response(self, sender: int, m: MessageId) -> None:
+        transmission = self.transmissions.get(m)
+        if transmission is not None:
+            transmission.respond(sender)
+            self.end_if_enough(m)
+
+    def end_if_enough(self, m: MessageId) -> None:
+        if self.transmissions[m].has_enough():
+            del self.transmissions[m]
+            self.cancel_timer(timer_of(m))
+
+    def on_timer(self, name: str) -> None:
+        transmission = self.transmissions[message_of(name)]
+        self.send(transmission.try_again(), Data(transmission.m, transmission.numbers))
+        self.set_timer(name, RESPONSE_TICKS)
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Suspect):
+            self.suspected.add(notice.process)
+            for m in sorted(self.transmissions):
+                self.transmissions[m].leave_out(notice.process)
+                self.end_if_enough(m)
+        elif isinstance(notice, Trust):
+            self.suspected.discard(notice.process)
+        self.pass_on(notice)

@@ -1,0 +1,163 @@
+"""A connection to a server: from bytes to frames, until it is known who is at the other end.
+
+Clients, other servers and collectors of metrics all come in at one port. The first bytes tell
+which it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+from flexgroup.core.errors import PeerError
+from flexgroup.worlds.network.frames import FrameReader, FrameWriter
+
+FIRST_FRAME_BYTES = 64 << 10
+"""The most that somebody unknown may say."""
+
+HTTP = b"GET "
+
+
+class Talk(Protocol):
+    """What becomes of a connection once it is known who is at the other end."""
+
+    def frame(self, content: bytes) -> None: ...
+
+    def lost(self, error: Exception | None) -> None: ...
+
+    def resumed(self) -> None:
+        """The other end takes data again after it had stopped."""
+
+
+class Doorkeeper(Protocol):
+    """Decides what a new connection is."""
+
+    def opened(self, connection: Connection) -> None: ...
+
+    def first_frame(self, connection: Connection, content: bytes) -> Talk:
+        """Raises PeerError for a frame that nobody should begin with."""
+
+    def web_page(self, path: str) -> tuple[str, str, bytes]:
+        """The status, type and content for a collector of metrics or a person with a browser."""
+
+    def refused(self, connection: Connection, reason: str) -> None: ...
+
+    def failed(self, connection: Connection) -> None:
+        """An error of this server's own, being handled."""
+
+    def closed(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """One end of a connection, as asyncio sees it."""
+
+    def __init__(self, doorkeeper: Doorkeeper) -> None:
+        self.reader = FrameReader(FIRST_FRAME_BYTES)
+        self.writer = FrameWriter()
+        self.talk: Talk | None = None
+        self.writable = True
+        """False while the other end takes nothing."""
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.frames_in = 0
+        self.frames_out = 0
+        self._doorkeeper = doorkeeper
+        self._transport: asyncio.Transport | None = None
+        self._http: bytearray | None = None
+        self._begun = False
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def where(self) -> str:
+        """The address of the other end, for people."""
+        if self._transport is None:
+            return "nowhere"
+        peer = self._transport.get_extra_info("peername")
+        return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a local socket"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._doorkeeper.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.bytes_in += len(data)
+        if not self._begun and self.talk is None:
+            self._begun = True
+            if data[:4] == HTTP[: len(data)]:
+                self._http = bytearray()
+        if self._http is not None:
+            self._answer_http(data)
+            return
+        try:
+            for content in self.reader.feed(data):
+                self.frames_in += 1
+                if self.talk is None:
+                    self.talk = self._doorkeeper.first_frame(self, content)
+                else:
+                    self.talk.frame(content)
+                if not self.is_open:
+                    return
+        except PeerError as error:
+            self._doorkeeper.refused(self, str(error))
+            self.close()
+        except Exception:
+            # Left to the event loop, an OSError of ours would pass for one of the connection.
+            self._doorkeeper.failed(self)
+            self.abort()
+
+    def send(self, content: bytes) -> None:
+        self.send_all([content])
+
+    def send_all(self, contents: list[bytes]) -> None:
+        """Each as a frame, and all at once."""
+        if contents and self.is_open:
+            frames = [self.writer.frame(content) for content in contents]
+            data = frames[0] if len(frames) == 1 else b"".join(frames)
+            self.bytes_out += len(data)
+            self.frames_out += len(frames)
+            self.transport.write(data)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, whatever is still to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        if self.talk is not None:
+            self.talk.resumed()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._doorkeeper.closed(self)
+        if self.talk is not None:
+            self.talk.lost(error)
+
+    def _answer_http(self, data: bytes) -> None:
+        assert self._http is not None
+        self._http += data
+        if len(self._http) > FIRST_FRAME_BYTES:
+            self._doorkeeper.refused(self, "a web request without end")
+            self.close()
+        elif b"\r\n\r\n" in self._http:
+            path = bytes(self._http).split(b" ", 2)[1].decode("ascii", "replace")
+            status, kind, content = self._doorkeeper.web_page(path)
+            head = (
+                f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
+                f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + content)
+            self.close()

@@ -1,0 +1,31 @@
+"""The contents of an envelope: messages with their senders.
+
+They are encoded once, by the server whose clients sent them, in the form in which clients get
+them: the other servers pass the bytes on without looking at each message.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from flexgroup.core.errors import PeerError
+from flexgroup.worlds.network.requests import Delivered, Deliveries
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Delivered]).decode
+
+
+def packed(messages: list[Delivered]) -> bytes:
+    return _encode(messages)
+
+
+def opened(contents: bytes) -> list[Delivered]:
+    try:
+        return _decode(contents)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"an envelope with malformed contents: {error}") from None
+
+
+def head_of(group: int) -> bytes:
+    """What goes before the contents of an envelope to make them deliveries of this group."""
+    return _encode(Deliveries(group, []))[:-1]

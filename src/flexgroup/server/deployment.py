@@ -1,0 +1,212 @@
+"""The domains of one configuration at one server.
+
+All groups with the same stack share a domain, so one order spans them. The processes that a
+stack sees are the servers, numbered from 0 in the order of their age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flexgroup.core.codec import Codec, write_varint
+from flexgroup.core.errors import PeerError
+from flexgroup.core.message import Message, message_id, origin_of, seq_of
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.server.configuration import Configuration, GroupEntry
+from flexgroup.server.control import DomainLeftovers, DomainReport, Kept
+from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.network.domain import Domain
+from flexgroup.worlds.network.envelope import Envelope, read_varint, seal, unseal
+from flexgroup.worlds.network.faults import Faults
+from flexgroup.worlds.network.stability import Stability
+
+Recording = Callable[[str, tuple[GroupEntry, ...]], Recorder | None]
+"""A recorder for the domain of a stack with these groups, if a trace is wanted."""
+
+Groups = tuple[tuple[int, int], ...]
+
+
+class HostedDomain:
+    """A domain, and what is known of its messages."""
+
+    def __init__(
+        self,
+        number: int,
+        stack: str,
+        groups: tuple[GroupEntry, ...],
+        me: int,
+        servers: tuple[int, ...],
+        faults: Faults,
+        recorder: Recorder | None,
+    ) -> None:
+        self.number = number
+        self.stack = stack
+        self.groups = {group.number: group for group in groups}
+        self.servers = servers
+        process_of = {server: process for process, server in enumerate(servers)}
+        self.process = process_of[me]
+        self.processes_of = {
+            group.number: tuple([process_of[server] for server in group.servers()])
+            for group in groups
+        }
+        plan = parse_stack(stack)
+        self._everyone = tuple(range(len(servers)))
+        self._broadcasts = any(layer.BROADCAST for layer in plan.layers)
+        self.domain = Domain(
+            plan.build(self.process, len(servers)),
+            Codec(plan.layers),
+            len(servers),
+            faults,
+            recorder,
+        )
+        self.recorder = recorder
+        self.stability = Stability(self.process, self.processes_of)
+        self.cast_count = 0
+        self.delivered_count = 0
+        self.reported = 0
+        """When others were last told how far this server is, in milliseconds."""
+        self._positions: dict[int, int] = {}
+
+    def start(self, now: int) -> None:
+        self.domain.record_view(tuple(range(len(self.servers))), 0)
+        self.domain.start(now)
+
+    def destinations(self, groups: tuple[int, ...]) -> tuple[int, ...]:
+        """The processes with members of any of these groups, or all if the stack knows no less."""
+        if self._broadcasts:
+            return self._everyone
+        if len(groups) == 1:
+            return self.processes_of[groups[0]]
+        return tuple(sorted({p for group in groups for p in self.processes_of[group]}))
+
+    def cast(self, now: int, groups: tuple[int, ...], count: int, contents: bytes) -> None:
+        destinations = self.destinations(groups)
+        if not destinations:
+            return
+        lines = tuple([(group, self._positions.get(group, 0)) for group in groups])
+        payload = seal(lines, count, contents)
+        m = Message(message_id(self.process, self.cast_count), destinations, payload)
+        self.domain.cast(now, m)
+        # Only now: a stack may refuse a message.
+        self.stability.sent(m, lines)
+        self.cast_count += 1
+        for group, position in lines:
+            self._positions[group] = position + 1
+
+    def take_delivered(self) -> list[Envelope]:
+        """What the stack has delivered since, opened."""
+        delivered = self.domain.delivered
+        if not delivered:
+            return []
+        self.domain.delivered = []
+        opened: list[Envelope] = []
+        for m in delivered:
+            assert isinstance(m.payload, bytes)
+            envelope = unseal(m.payload)
+            self.stability.deliver(origin_of(m.id), m, envelope.groups)
+            opened.append(envelope)
+        self.delivered_count += len(opened)
+        return opened
+
+    # What servers tell each other about stability.
+
+    def counts(self, held_back: set[int]) -> bytes:
+        """How far this server is in each line that has moved, except of groups held back."""
+        stability = self.stability
+        out = bytearray()
+        kept_back = []
+        for line in sorted(stability.changed):
+            group, origin = line
+            if group in held_back:
+                kept_back.append(line)
+                continue
+            write_varint(out, group)
+            write_varint(out, origin)
+            write_varint(out, stability.low[line])
+            stability.settle(line)
+        stability.changed = set(kept_back)
+        return bytes(out)
+
+    def counted(self, teller: int, data: bytes, at: int) -> None:
+        while at < len(data):
+            group, at = read_varint(data, at)
+            origin, at = read_varint(data, at)
+            count, at = read_varint(data, at)
+            self.stability.told(teller, group, origin, count)
+
+    # The end of a configuration.
+
+    def report(self) -> DomainReport:
+        return DomainReport(
+            self.stack,
+            [
+                Kept(self.servers[origin_of(m.id)], seq_of(m.id), groups, _bytes(m))
+                for m, groups in self.stability.kept.values()
+            ],
+            tuple(
+                (group, self.servers[origin], low)
+                for (group, origin), low in sorted(self.stability.low.items())
+            ),
+        )
+
+    def finish(self, leftovers: DomainLeftovers | None) -> list[Envelope]:
+        """Deliver what others have delivered and this server has not."""
+        opened: list[Envelope] = []
+        if leftovers is None:
+            return opened
+        process_of = {server: process for process, server in enumerate(self.servers)}
+        for kept in leftovers.messages:
+            origin = process_of.get(kept.origin)
+            if origin is None:
+                raise PeerError(f"a message of server {kept.origin}, which is not here")
+            destinations = self.destinations(tuple([group for group, _ in kept.groups]))
+            if self.process not in destinations:
+                continue
+            if self.stability.is_delivered(origin, kept.groups):
+                continue
+            m = Message(message_id(origin, kept.seq), destinations, kept.payload)
+            self.domain.deliver_left_over(m)
+            envelope = unseal(kept.payload)
+            self.stability.deliver(origin, m, envelope.groups)
+            opened.append(envelope)
+        self.delivered_count += len(opened)
+        return opened
+
+    def not_delivered(self, leftovers: DomainLeftovers | None) -> list[tuple[Groups, bytes]]:
+        """What was sent from here and nobody has delivered: to be sent again, in order."""
+        everywhere: dict[tuple[int, int], int] = {}
+        delivered: set[int] = set()
+        if leftovers is not None:
+            mine = self.servers[self.process]
+            everywhere = {
+                (group, origin): low for group, origin, low in leftovers.low if origin == mine
+            }
+            delivered = {seq for origin, seq in leftovers.delivered if origin == mine}
+        mine = self.servers[self.process]
+        again: list[tuple[Groups, bytes]] = []
+        for m, groups in self.stability.own.values():
+            if seq_of(m.id) in delivered or m.id in self.stability.kept:
+                continue
+            if any(position < everywhere.get((group, mine), 0) for group, position in groups):
+                continue
+            again.append((groups, _bytes(m)))
+        return again
+
+
+def _bytes(m: Message) -> bytes:
+    assert isinstance(m.payload, bytes)
+    return m.payload
+
+
+def deploy(
+    configuration: Configuration, me: int, faults: Faults, recording: Recording
+) -> list[HostedDomain]:
+    """The domains of a configuration, in the order in which all servers number them."""
+    servers = tuple(server.number for server in configuration.servers)
+    stacks = sorted({group.stack for group in configuration.groups})
+    domains = []
+    for number, stack in enumerate(stacks):
+        groups = tuple(group for group in configuration.groups if group.stack == stack)
+        recorder = recording(stack, groups)
+        domains.append(HostedDomain(number, stack, groups, me, servers, faults, recorder))
+    return domains

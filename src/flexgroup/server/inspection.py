@@ -1,0 +1,83 @@
+"""What a server tells of itself to whoever probes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flexgroup.server.server import GroupServer
+
+
+def inspection(server: GroupServer) -> dict[str, object]:
+    """A document of plain values, for people and scripts."""
+    board = server.switchboard
+    configuration = board.configuration
+    return {
+        "server": server.settings.name,
+        "address": server.address,
+        "cluster": server.cluster,
+        "configuration": configuration.number if configuration is not None else None,
+        "changing": board.frozen,
+        "servers": [
+            {
+                "number": other.number,
+                "name": other.name,
+                "address": other.address,
+                "linked": other.number in server.peers.links,
+            }
+            for other in (configuration.servers if configuration is not None else ())
+        ],
+        "groups": [
+            {
+                "name": group.name,
+                "stack": group.stack,
+                "owner": group.owner,
+                "open": group.open,
+                "view": group.view,
+                "members": [
+                    {"process": member.process, "server": member.server} for member in group.members
+                ],
+            }
+            for group in (configuration.groups if configuration is not None else ())
+        ],
+        "stacks": [
+            {
+                "stack": hosted.stack,
+                "groups": [group.name for group in hosted.groups.values()],
+                "multicast": hosted.cast_count,
+                "delivered": hosted.delivered_count,
+                "packets_sent": hosted.domain.packets_sent,
+                "packets_received": hosted.domain.packets_received,
+                "under_way": len(hosted.stability.own),
+                "kept": len(hosted.stability.kept),
+                "layers": [
+                    {"layer": type(layer).__name__, "sent": sent}
+                    for layer, sent in zip(
+                        hosted.domain.stack.layers, hosted.domain.stack.sent_counts(), strict=True
+                    )
+                ],
+            }
+            for hosted in board.domains
+        ],
+        "clients": [
+            {
+                "name": session.name,
+                "from": session.connection.where(),
+                "sent": session.sent,
+                "groups": [
+                    {
+                        "group": seat.name,
+                        "process": seat.process,
+                        "member": seat.member,
+                        "delivered": seat.delivered,
+                        "queued": len(seat.queue),
+                        "credit": seat.credit,
+                    }
+                    for seat in session.seats.values()
+                ],
+            }
+            for session in board.sessions.values()
+        ],
+        "refused": dict(sorted(server.refusals.items())),
+        "totals": server.metrics.totals(),
+    }

@@ -1,0 +1,136 @@
+"""What is left to deliver when all domains stand still, and in which order.
+
+The servers that go on report what they delivered lately. Whatever one of them delivered, every
+one of them that is a destination has to deliver, in an order that fits what the others did:
+their sequences are merged by taking a message when it heads every sequence that still holds it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from flexgroup.server.configuration import Configuration
+from flexgroup.server.control import DomainLeftovers, DomainReport, Kept
+
+Identity = tuple[int, int]
+"""Origin and sequence number."""
+
+
+def merge_reports(
+    before: Configuration, reports: Mapping[int, Sequence[DomainReport]]
+) -> list[DomainLeftovers]:
+    """What the servers that reported still have to deliver, per domain.
+
+    `before` is the configuration that the messages were sent in, `reports` are those of its
+    servers that go on. Messages that no destination lacks are left out.
+    """
+    servers_of = {group.number: group.servers() for group in before.groups}
+    stacks = sorted({report.stack for server in reports for report in reports[server]})
+    return [
+        _merge_domain(
+            stack,
+            servers_of,
+            {
+                server: report
+                for server in sorted(reports)
+                for report in reports[server]
+                if report.stack == stack
+            },
+            tuple(sorted(reports)),
+        )
+        for stack in stacks
+    ]
+
+
+def _merge_domain(
+    stack: str,
+    servers_of: Mapping[int, tuple[int, ...]],
+    reports: Mapping[int, DomainReport],
+    reporters: tuple[int, ...],
+) -> DomainLeftovers:
+    lows = {
+        server: {(group, origin): low for group, origin, low in report.low}
+        for server, report in reports.items()
+    }
+    has = {
+        server: {(message.origin, message.seq) for message in report.delivered}
+        for server, report in reports.items()
+    }
+
+    def lacks(server: int, message: Kept) -> bool:
+        is_destination = any(
+            server in servers_of.get(group, ()) for group, _position in message.groups
+        )
+        if not is_destination or (message.origin, message.seq) in has.get(server, ()):
+            return False
+        low = lows.get(server, {})
+        return not any(
+            position < low.get((group, message.origin), 0) for group, position in message.groups
+        )
+
+    highest: dict[tuple[int, int], int] = {}
+    for low in lows.values():
+        for key, position in low.items():
+            highest[key] = max(position, highest.get(key, position))
+    return DomainLeftovers(
+        stack=stack,
+        messages=[
+            message
+            for message in head_merge([report.delivered for report in reports.values()])
+            if any(lacks(server, message) for server in reporters)
+        ],
+        low=tuple((group, origin, low) for (group, origin), low in sorted(highest.items())),
+        delivered=tuple(
+            sorted({identity for identities in has.values() for identity in identities})
+        ),
+    )
+
+
+def head_merge(sequences: Sequence[Sequence[Kept]]) -> list[Kept]:
+    """All messages once, each two in the order of every sequence that has both.
+
+    Where the sequences contradict each other, as they may without total order, the first
+    sequence that is not used up gives the next message.
+    """
+    queues = [deque(_once(sequence)) for sequence in sequences]
+    holders: dict[Identity, int] = {}
+    for queue in queues:
+        for message in queue:
+            identity = message.origin, message.seq
+            holders[identity] = holders.get(identity, 0) + 1
+    heads: dict[Identity, int] = {}
+    """How many queues each message heads."""
+    taken: set[Identity] = set()
+    merged: list[Kept] = []
+    ready: deque[Kept] = deque()
+
+    def show_head(queue: deque[Kept]) -> None:
+        while queue and (queue[0].origin, queue[0].seq) in taken:
+            queue.popleft()
+        if queue:
+            identity = queue[0].origin, queue[0].seq
+            heads[identity] = heads.get(identity, 0) + 1
+            if heads[identity] == holders[identity]:
+                ready.append(queue[0])
+
+    for queue in queues:
+        show_head(queue)
+    while True:
+        if ready:
+            message = ready.popleft()
+        else:
+            blocked = next((queue for queue in queues if queue), None)
+            if blocked is None:
+                return merged
+            message = blocked[0]
+        identity = message.origin, message.seq
+        taken.add(identity)
+        merged.append(message)
+        for queue in queues:
+            if queue and (queue[0].origin, queue[0].seq) == identity:
+                show_head(queue)
+
+
+def _once(sequence: Sequence[Kept]) -> list[Kept]:
+    return list({(message.origin, message.seq): message for message in sequence}.values())

@@ -1,0 +1,146 @@
+"""A cluster of real server processes on this machine: started, watched and stopped together.
+
+Each server runs until its standard input ends, which it does whatever way this process ends: no
+server outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from flexgroup.core.errors import UsageError
+
+HOST = "127.0.0.1"
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+MOST_SERVERS = 64
+
+
+class LocalServer:
+    """One server process."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.name = name
+        self.process = process
+        self.log = log
+        self.address = ""
+        """Known when it is ready."""
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def wait_until_ready(self, seconds: float) -> None:
+        """For the line in which it says where it listens."""
+        line = b""
+        output = self.process.stdout
+        assert output is not None
+        until = time.monotonic() + seconds
+        while not line.endswith(b"\n"):
+            readable, _, _ = select.select([output], [], [], max(0.0, until - time.monotonic()))
+            more = os.read(output.fileno(), 4096) if readable else b""
+            if not more:
+                raise UsageError(f"{self.name} did not start: {self.last_words()}")
+            line += more
+        self.address = str(json.loads(line)["address"])
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"it said nothing within {START_SECONDS:g} s"
+
+    def stop(self) -> None:
+        """In good order; by force if that takes too long."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+class LocalCluster:
+    """Starts on entry, stops on exit. Logs go to a folder, a file for each server."""
+
+    def __init__(
+        self,
+        size: int,
+        directory: Path,
+        options: Sequence[str] = (),
+        first_port: int | None = None,
+    ) -> None:
+        if not 1 <= size <= MOST_SERVERS:
+            raise UsageError(f"{size} servers cannot be started here; give 1 to {MOST_SERVERS}")
+        self.servers: list[LocalServer] = []
+        self._size = size
+        self._directory = directory
+        self._options = list(options)
+        """Of `flexgroup server`, for all of them."""
+        self._first_port = first_port
+
+    @property
+    def addresses(self) -> list[str]:
+        return [server.address for server in self.servers]
+
+    @property
+    def pids(self) -> list[int]:
+        return [server.process.pid for server in self.servers]
+
+    def __enter__(self) -> Self:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start().wait_until_ready(START_SECONDS)
+            others = [self._start() for _ in range(1, self._size)]
+            for server in others:
+                server.wait_until_ready(START_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> LocalServer:
+        number = len(self.servers)
+        name = f"server-{number}"
+        joining = ["--join", self.servers[0].address] if self.servers else []
+        port = 0 if self._first_port is None else self._first_port + number
+        log = self._directory / f"{name}.log"
+        command = [sys.executable, "-m", "flexgroup.cli.main", "server", "--json"]
+        command += ["--until-input-ends", "--name", name, "--listen", f"{HOST}:{port}", *joining]
+        with log.open("ab") as errors:
+            process = subprocess.Popen(
+                [*command, *self._options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # so that Ctrl-C reaches only us, and we stop it in order
+            )
+        server = LocalServer(name, process, log)
+        self.servers.append(server)
+        return server
+
+    def stop(self) -> None:
+        """The youngest first: the oldest leads the changes that their leaving makes."""
+        for server in reversed(self.servers):
+            server.stop()
+        self.servers.clear()

@@ -1,0 +1,184 @@
+"""Metrics of a server for Prometheus: most are read from the server's state when asked for.
+
+What would be forgotten with a connection or a configuration that ends is added up here, so that
+counters only grow. Nothing is done for a single message or frame.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from flexgroup import __version__
+from flexgroup.server.link import Link
+from flexgroup.server.session import Session
+
+if TYPE_CHECKING:
+    from flexgroup.server.connection import Connection
+    from flexgroup.server.deployment import HostedDomain
+    from flexgroup.server.server import GroupServer
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CHANGE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+Labels = tuple[str, ...]
+
+
+class Totals:
+    """Counters by name and labels: what has ended, or what is there now."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, Labels]] = Counter()
+
+    def add_connection(self, connection: Connection) -> None:
+        if isinstance(connection.talk, Session):
+            peer = "client"
+        elif isinstance(connection.talk, Link):
+            peer = "server"
+        else:
+            peer = "other"
+        self.counts["frames_received", (peer,)] += connection.frames_in
+        self.counts["frames_sent", (peer,)] += connection.frames_out
+        self.counts["bytes_received", (peer,)] += connection.bytes_in
+        self.counts["bytes_sent", (peer,)] += connection.bytes_out
+
+    def add_domain(self, hosted: HostedDomain) -> None:
+        stack = hosted.stack
+        self.counts["multicasts", (stack,)] += hosted.cast_count
+        self.counts["deliveries", (stack,)] += hosted.delivered_count
+        self.counts["packets_sent", (stack,)] += hosted.domain.packets_sent
+        self.counts["packets_received", (stack,)] += hosted.domain.packets_received
+        layers = hosted.domain.stack.layers
+        for layer, sent in zip(layers, hosted.domain.stack.sent_counts(), strict=True):
+            self.counts["layer_packets_sent", (stack, type(layer).__name__)] += sent
+
+
+# By name: what it says to people, and its labels.
+COUNTERS: dict[str, tuple[str, Labels]] = {
+    "frames_received": ("Frames that came", ("peer",)),
+    "frames_sent": ("Frames sent", ("peer",)),
+    "bytes_received": ("Bytes that came", ("peer",)),
+    "bytes_sent": ("Bytes sent, in frames", ("peer",)),
+    "multicasts": ("Messages multicast by processes connected here", ("stack",)),
+    "deliveries": ("Messages delivered at this server", ("stack",)),
+    "packets_sent": ("Packets of stacks to other servers", ("stack",)),
+    "packets_received": ("Packets of stacks from other servers", ("stack",)),
+    "layer_packets_sent": ("Packets that a layer sent", ("stack", "layer")),
+}
+
+
+class Metrics(Collector):
+    """Of one server; each has a registry of its own."""
+
+    def __init__(self, server: GroupServer) -> None:
+        self._server = server
+        self._ended = Totals()
+        self._froze_at: float | None = None
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+        self._changes = Histogram(
+            "flexgroup_change_seconds",
+            "From freezing the stacks to the next configuration",
+            buckets=CHANGE_SECONDS,
+            registry=self._registry,
+        )
+
+    def text(self) -> bytes:
+        """The page that a collector of metrics reads."""
+        return generate_latest(self._registry)
+
+    # What the server tells.
+
+    def connection_ended(self, connection: Connection) -> None:
+        self._ended.add_connection(connection)
+
+    def froze(self) -> None:
+        if self._froze_at is None:
+            self._froze_at = time.monotonic()
+
+    def installed(self, ended: Iterable[HostedDomain]) -> None:
+        """A configuration, in place of one that had these domains."""
+        for hosted in ended:
+            self._ended.add_domain(hosted)
+        if self._froze_at is not None:
+            self._changes.observe(time.monotonic() - self._froze_at)
+            self._froze_at = None
+
+    # What is read when metrics, or a report, are asked for.
+
+    def totals(self) -> dict[str, float]:
+        """Since the server began, over all stacks and connections."""
+        sums: Counter[str] = Counter()
+        for (name, _), count in self._totals().counts.items():
+            sums[name] += count
+        return {**{name: sums[name] for name in COUNTERS}, "cpu_seconds": time.process_time()}
+
+    def _totals(self) -> Totals:
+        totals = Totals()
+        totals.counts.update(self._ended.counts)
+        for connection in self._server.connections:
+            totals.add_connection(connection)
+        for hosted in self._server.switchboard.domains:
+            totals.add_domain(hosted)
+        return totals
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry would otherwise collect before the server is put together."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        totals = self._totals()
+        for name, (text, labels) in COUNTERS.items():
+            counter = CounterMetricFamily(f"flexgroup_{name}", text, labels=labels)
+            for (counted, values), count in sorted(totals.counts.items()):
+                if counted == name:
+                    counter.add_metric(values, count)
+            yield counter
+        refused = CounterMetricFamily("flexgroup_refused", "Refused, by reason", labels=["reason"])
+        for reason, count in self._server.refusals.items():
+            refused.add_metric([reason], count)
+        yield refused
+        yield from self._state()
+
+    def _state(self) -> Iterator[Metric]:
+        server = self._server
+        board = server.switchboard
+        configuration = board.configuration
+        info = GaugeMetricFamily(
+            "flexgroup_info", "Always 1", labels=["server", "cluster", "version"]
+        )
+        info.add_metric([server.settings.name, server.cluster, __version__], 1)
+        yield info
+        queues = [len(seat.queue) for client in board.sessions.values()
+                  for seat in client.seats.values()]  # fmt: skip
+        for name, text, value in (
+            ("configuration", "The number of the configuration",
+             configuration.number if configuration is not None else 0),
+            ("changing", "1 while a change of configuration is under way", int(board.frozen)),
+            ("servers", "Servers in the configuration",
+             len(configuration.servers) if configuration is not None else 0),
+            ("links", "Other servers that this one is linked to", len(server.peers.links)),
+            ("groups", "Groups in the configuration",
+             len(configuration.groups) if configuration is not None else 0),
+            ("clients", "Clients connected here", len(board.sessions)),
+            ("queued_messages", "Deliveries that wait for clients here", sum(queues)),
+            ("longest_queue", "Most deliveries that wait for one client", max(queues, default=0)),
+        ):  # fmt: skip
+            yield GaugeMetricFamily(f"flexgroup_{name}", text, value=value)
+        for name, text, sizes in (
+            ("under_way", "Messages from here not yet delivered everywhere",
+             [(hosted.stack, len(hosted.stability.own)) for hosted in board.domains]),
+            ("kept", "Delivered messages kept until all have delivered them",
+             [(hosted.stack, len(hosted.stability.kept)) for hosted in board.domains]),
+        ):  # fmt: skip
+            gauge = GaugeMetricFamily(f"flexgroup_messages_{name}", text, labels=["stack"])
+            for stack, size in sizes:
+                gauge.add_metric([stack], size)
+            yield gauge

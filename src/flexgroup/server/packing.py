@@ -1,0 +1,30 @@
+"""Packs: messages of clients to the same groups that travel in one envelope."""
+
+from __future__ import annotations
+
+from flexgroup.server.contents import packed
+from flexgroup.server.deployment import HostedDomain
+from flexgroup.server.session import Session
+from flexgroup.worlds.network.requests import Delivered
+
+PACK_BYTES = 64 << 10
+
+
+class Pack:
+    """What has come to be sent to these groups since the event loop was last at leisure."""
+
+    def __init__(self, domain: HostedDomain, groups: tuple[int, ...]) -> None:
+        self.domain = domain
+        self.groups = groups
+        self.messages: list[Delivered] = []
+        self.sessions: list[Session] = []
+        self.size = 0
+
+    def add(self, session: Session, sender: str, body: bytes) -> None:
+        self.messages.append(Delivered(sender, body))
+        self.sessions.append(session)
+        self.size += len(body)
+
+    def contents(self) -> bytes:
+        """The messages, encoded once and for all."""
+        return packed(self.messages)

@@ -1,0 +1,394 @@
+"""The group server of a machine: it hosts the stacks, on behalf of the processes connected to it.
+
+It puts together what the other modules of this package do alone: membership decides which
+configuration comes next, the switchboard carries messages within one, links lead to the other
+servers, and sessions to the clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import msgspec
+
+from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
+from flexgroup.server.configuration import Configuration, GroupEntry
+from flexgroup.server.connection import Connection, Talk
+from flexgroup.server.control import (
+    AnyOperation,
+    LeaveServers,
+)
+from flexgroup.server.deployment import Recording
+from flexgroup.server.desk import Desk
+from flexgroup.server.effects import (
+    Answer,
+    Connect,
+    Disconnect,
+    Effect,
+    Excluded,
+    Freeze,
+    Install,
+    SendOn,
+    SendTo,
+)
+from flexgroup.server.link import (
+    INTRODUCTION,
+    Link,
+)
+from flexgroup.server.membership import Membership
+from flexgroup.server.metrics import Metrics
+from flexgroup.server.peers import Peers
+from flexgroup.server.recording import LiveTrace
+from flexgroup.server.session import Session, array_of, decode_requests
+from flexgroup.server.settings import Settings
+from flexgroup.server.switchboard import Switchboard
+from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.network import refusals, requests
+
+log = logging.getLogger("flexgroup.server")
+
+TICK_SECONDS = 0.05
+
+
+class GroupServer:
+    """Give it settings and await `run`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.address = ""
+        """Where other servers reach this one; known when it listens."""
+        self.cluster = ""
+        self.metrics = Metrics(self)
+        self.membership = Membership("", "", settings.timings)
+        self.peers = Peers(self)
+        self.desk = Desk(self)
+        self.refusals: dict[str, int] = {}
+        """How often something was refused, by what it was."""
+        self.changes = 0
+        self._loop = asyncio.get_running_loop()
+        self.switchboard = Switchboard(
+            self.peers, settings.limits, settings.faults, self._recording, self.desk.exclude
+        )
+        self._trace: LiveTrace | None = None
+        self._clients = 0
+        self.connections: set[Connection] = set()
+        self._tickets: dict[int, Callable[[tuple[str, str] | None], None]] = {}
+        self._listeners: list[asyncio.Server] = []
+        self._ended: asyncio.Future[str] = self._loop.create_future()
+        self._in_effects = False
+        self._known_addresses: list[str] = []
+        self._ticker: asyncio.TimerHandle | None = None
+
+    # The life of a server.
+
+    async def start(self) -> None:
+        """Listen, and become one of the servers; returns when this one is."""
+        settings = self.settings
+        try:
+            listener = await self._loop.create_server(
+                lambda: Connection(self), settings.host, settings.port, ssl=settings.tls_server
+            )
+            self._listeners.append(listener)
+            if settings.unix is not None:
+                self._listeners.append(
+                    await self._loop.create_unix_server(
+                        lambda: Connection(self), str(settings.unix)
+                    )
+                )
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
+                "choose another --listen"
+            ) from None
+        port = listener.sockets[0].getsockname()[1]
+        self.address = f"{settings.host}:{port}"
+        self._tick()
+        if settings.join is None:
+            self.cluster = secrets.token_hex(4)
+            self._begin()
+            self.membership.found(self._loop.time())
+            self.do_effects()
+        else:
+            await self._join(settings.join)
+            self.do_effects()
+
+    async def run(self, ready: Callable[[], None] | None = None) -> str:
+        """Serve until stopped; the reason why it ended."""
+        await self.start()
+        if ready is not None:
+            ready()
+        while True:
+            reason = await self._ended
+            if reason or not self.settings.rejoin:
+                break
+            await self._rejoin()
+        await self._close(reason)
+        return reason
+
+    def stop(self) -> None:
+        """Leave the other servers in order, and end."""
+        if self.membership.configuration is None:
+            self._end("stopped before it had joined")
+            return
+        for session in list(self.switchboard.sessions.values()):
+            session.close("the server is shutting down")
+        self.ask_servers(LeaveServers(), lambda _: self._end("stopped"))
+
+    def _end(self, reason: str) -> None:
+        if not self._ended.done():
+            self._ended.set_result(reason)
+
+    async def _close(self, reason: str) -> None:
+        if self._ticker is not None:
+            self._ticker.cancel()
+        self.switchboard.finish(reason)
+        self.peers.close()
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self.connections):
+            connection.close()
+        if self._trace is not None:
+            self._trace.finish(False)
+            await self._loop.run_in_executor(None, self._trace.close)
+        log.info("ended", extra={"data": {"reason": reason}})
+
+    def _begin(self) -> None:
+        """A new life as a server: with no number yet."""
+        settings = self.settings
+        self.membership = Membership(settings.name, self.address, settings.timings)
+        if settings.trace is not None:
+            self._trace = LiveTrace(settings.trace, settings.name, settings.faults)
+
+    async def _join(self, address: str) -> None:
+        self._begin()
+        link = await self.peers.dial(address, None)
+        if link is None:
+            raise UsageError(
+                f"no FlexGroup server answers at {address}; start one there first, "
+                "or name another with --join"
+            )
+        self.peers.contact = link
+        self.membership.join(self._loop.time())
+        self.do_effects()
+        while self.membership.configuration is None:
+            if self._ended.done():
+                raise UsageError(f"could not join through {address}: {self._excluded_because}")
+            await asyncio.sleep(0.005)
+
+    _excluded_because = ""
+
+    async def _rejoin(self) -> None:
+        """The others have gone on without this server; come back as a new one."""
+        self._ended = self._loop.create_future()
+        self.peers.close()
+        self.peers = Peers(self)
+        self.switchboard = Switchboard(
+            self.peers,
+            self.settings.limits,
+            self.settings.faults,
+            self._recording,
+            self.desk.exclude,
+        )
+        while True:
+            for address in self._known_addresses:
+                if address == self.address:
+                    continue
+                with suppress(FlexGroupError):
+                    await asyncio.wait_for(self._join(address), 10 * self.settings.timings.patience)
+                    self.do_effects()
+                    log.info("rejoined", extra={"data": {"through": address}})
+                    return
+                self._ended = self._loop.create_future()
+            await asyncio.sleep(self.settings.timings.patience / 2)
+
+    def _tick(self) -> None:
+        self._ticker = self._loop.call_later(TICK_SECONDS, self._tick)
+        self.membership.tick(self._loop.time())
+        self.do_effects()
+        if self._trace is not None:
+            self._trace.flush_if_full()
+
+    # What membership asks for.
+
+    def do_effects(self) -> None:
+        if self._in_effects:
+            return
+        self._in_effects = True
+        try:
+            while effects := self.membership.take_effects():
+                for effect in effects:
+                    self._do(effect)
+        finally:
+            self._in_effects = False
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, SendTo):
+            link = self.peers.links.get(effect.server)
+            if link is not None:
+                link.say(effect.message)
+        elif isinstance(effect, SendOn):
+            on = self.peers.contact if effect.link is None else effect.link
+            if isinstance(on, Link):
+                on.say(effect.message)
+        elif isinstance(effect, Connect):
+            self.peers.connect(effect.server)
+        elif isinstance(effect, Disconnect):
+            self.peers.forget(effect.number)
+        elif isinstance(effect, Freeze):
+            self.metrics.froze()
+            report = self.switchboard.freeze()
+            log.info("frozen", extra={"data": {"for": effect.change}})
+            self.membership.frozen(effect.change, report, self._loop.time())
+        elif isinstance(effect, Install):
+            self._install(effect)
+        elif isinstance(effect, Answer):
+            answer = self._tickets.pop(effect.ticket, None)
+            if answer is not None:
+                answer(effect.error)
+        elif isinstance(effect, Excluded):
+            self._excluded_because = effect.reason
+            log.warning("excluded", extra={"data": {"reason": effect.reason}})
+            self.switchboard.finish(f"this server was excluded: {effect.reason}")
+            if self._trace is not None:
+                self._trace.finish(False)
+            self._end("" if self.settings.rejoin else effect.reason)
+
+    def _install(self, effect: Install) -> None:
+        self.changes += 1
+        configuration = effect.configuration
+        self._known_addresses = [server.address for server in configuration.servers]
+        present = {server.number for server in configuration.servers}
+        ended = self.switchboard.domains
+        self.switchboard.install(configuration, effect.number, effect.leftovers)
+        self.metrics.installed(ended)
+        self.peers.keep_only(present, configuration.next_server)
+        log.info(
+            "installed",
+            extra={
+                "data": {
+                    "configuration": configuration.number,
+                    "servers": [server.name for server in configuration.servers],
+                    "groups": len(configuration.groups),
+                }
+            },
+        )
+
+    def _recording(self, configuration: Configuration) -> Recording:
+        def recorder(stack: str, groups: tuple[GroupEntry, ...]) -> Recorder | None:
+            if self._trace is None:
+                return None
+            return self._trace.recorder(self.cluster, configuration, stack, groups)
+
+        if self._trace is not None:
+            before = self.switchboard.domains
+            present = {server.number for server in configuration.servers}
+            # What a server that is gone has not written is missing.
+            whole = all(number in present for hosted in before for number in hosted.servers)
+            self._trace.finish(whole)
+        return recorder
+
+    def cannot_join(self, reason: str) -> None:
+        """Found out while this server was joining the others."""
+        self._excluded_because = reason
+        self._end("" if self.settings.rejoin else reason)
+
+    def ask_servers(
+        self, operation: AnyOperation, answer: Callable[[tuple[str, str] | None], None]
+    ) -> None:
+        ticket = self.membership.request(operation, self._loop.time())
+        self._tickets[ticket] = answer
+        self.do_effects()
+
+    # Connections that come in.
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        self._loop.call_later(
+            self.settings.limits.silent_seconds, self._close_if_unknown, connection
+        )
+
+    def _close_if_unknown(self, connection: Connection) -> None:
+        if connection.talk is None and connection.is_open:
+            self.refused(connection, "silent: it never said who it was")
+            connection.abort()
+
+    def closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.metrics.connection_ended(connection)
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        kind = reason.split(":")[0].split(";")[0][:40]
+        kind = "".join(c for c in kind if not c.isdigit()).strip()
+        if len(self.refusals) < 1000 or kind in self.refusals:
+            self.refusals[kind] = self.refusals.get(kind, 0) + 1
+        log.warning("refused", extra={"data": {"from": connection.where(), "reason": reason}})
+
+    def failed(self, connection: Connection) -> None:
+        log.exception("internal error", extra={"data": {"from": connection.where()}})
+
+    def first_frame(self, connection: Connection, content: bytes) -> Talk:
+        if content[:1] == INTRODUCTION:
+            return self.peers.introduced(connection, content)
+        asked = decode_requests(content)
+        if len(asked) != 1 or not isinstance(asked[0], requests.Hello):
+            raise PeerError("the first frame of a client is one Hello")
+        hello = asked[0]
+        if hello.version != requests.VERSION:
+            self._turn_away(
+                connection,
+                refusals.BAD_VERSION,
+                f"a client that speaks version {hello.version}, not {requests.VERSION}",
+            )
+        if len(self.switchboard.sessions) >= self.settings.limits.clients:
+            reason = f"too many clients: at most {self.settings.limits.clients}"
+            self._turn_away(connection, refusals.TOO_MANY, reason)
+        try:
+            self.check_certificate(connection, hello.name)
+        except PeerError as error:
+            self._turn_away(connection, refusals.NOT_ALLOWED, str(error))
+        self._clients += 1
+        limits = self.settings.limits
+        session = Session(self._clients, hello.name, connection, limits, self.desk)
+        self.switchboard.sessions[session.number] = session
+        number = secrets.randbits(32)
+        connection.reader.begin_at(number)
+        session.say(
+            requests.Welcome(
+                self.settings.name, number, limits.window, limits.largest_message, limits.sends
+            )
+        )
+        return session
+
+    def _turn_away(self, connection: Connection, code: str, reason: str) -> NoReturn:
+        """Tell a client why, before the connection is closed."""
+        refused = msgspec.msgpack.encode(requests.Refused(None, code, reason))
+        connection.send(array_of([refused]))
+        raise PeerError(reason)
+
+    def check_certificate(self, connection: Connection, client: str | None) -> None:
+        """With TLS, names are those of certificates."""
+        if self.settings.tls_server is None:
+            return
+        certificate = connection.transport.get_extra_info("peercert")
+        if certificate is None:
+            if connection.transport.get_extra_info("sslcontext") is None and client is not None:
+                return  # a local socket, whose permissions say who may connect
+            raise PeerError("unauthenticated: no certificate was shown")
+        subject = {key: value for part in certificate["subject"] for key, value in part}
+        if client is None:
+            if subject.get("organizationalUnitName") != "flexgroup-server":
+                raise PeerError("unauthenticated: the certificate is not a server's")
+        elif subject.get("commonName") != client:
+            raise PeerError(
+                f"unauthenticated: '{client}' with the certificate of '{subject.get('commonName')}'"
+            )
+
+    def web_page(self, path: str) -> tuple[str, str, bytes]:
+        if path == "/metrics":
+            return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self.metrics.text()
+        return "404 Not Found", "text/plain", b"There is /metrics here, and nothing else.\n"

@@ -1,0 +1,275 @@
+"""A client's session: its requests, and the queues of what is to be delivered to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+import msgspec
+
+from flexgroup.core.errors import PeerError
+from flexgroup.server.connection import Connection
+from flexgroup.server.contents import head_of, opened, packed
+from flexgroup.server.limits import Limits
+from flexgroup.worlds.network import refusals
+from flexgroup.worlds.network.requests import (
+    AnyFromClient,
+    AnyFromServer,
+    Closing,
+    Credit,
+    Destroyed,
+    Granted,
+    Hello,
+    Joined,
+    Refused,
+    Send,
+    ViewChange,
+)
+
+_decoder = msgspec.msgpack.Decoder(list[AnyFromClient])
+_encoder = msgspec.msgpack.Encoder()
+
+MOST_OF_A_FRAME = 4 << 20
+
+
+def decode_requests(content: bytes) -> list[AnyFromClient]:
+    try:
+        return _decoder.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"malformed requests: {error}") from None
+
+
+class SessionHost(Protocol):
+    """What a session needs from its server."""
+
+    def request(self, session: Session, request: AnyFromClient) -> None: ...
+
+    def cast(self, session: Session, send: Send) -> None: ...
+
+    def to_be_flushed(self, session: Session) -> None: ...
+
+    def queue_changed(self, session: Session, seat: Seat) -> None:
+        """The queue of a seat has become full, or is no longer."""
+
+    def session_lost(self, session: Session, reason: str) -> None: ...
+
+
+class Seat:
+    """A client's place in a group: as a member, or only to send."""
+
+    def __init__(self, group: int, name: str, process: str, member: bool, own: bool) -> None:
+        self.group = group
+        self.name = name
+        """The group's."""
+        self.process = process
+        self.member = member
+        self.own = own
+        self.credit = 0
+        self.head = head_of(group)
+        self.queue: deque[tuple[bytes, int]] = deque()
+        """The contents of envelopes with how many messages they are, or, with 0, anything else
+        that is said in its turn."""
+        self.queued = 0
+        """Messages in the queue."""
+        self.queued_bytes = 0
+        self.full = False
+        self.ended = False
+        """The group was destroyed; what is in the queue is the last."""
+        self.delivered = 0
+
+
+class Session:
+    def __init__(
+        self, number: int, name: str, connection: Connection, limits: Limits, host: SessionHost
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.connection = connection
+        self.seats: dict[int, Seat] = {}
+        self.joining: dict[str, tuple[int, str, bool]] = {}
+        """By group name: request, process and `own` of a join that is under way."""
+        self.asking = False
+        """A request of this client that other servers must agree to is under way."""
+        self.waiting: deque[AnyFromClient] = deque()
+        """Requests that come after it."""
+        self.sent = 0
+        self.full_since: float | None = None
+        self._ungranted = 0
+        """Messages that came, less those granted."""
+        self._taken = 0
+        """Messages that were taken, and not yet granted."""
+        self._limits = limits
+        self._host = host
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        connection.reader.allow(limits.largest_message + (1 << 16))
+
+    # From the client.
+
+    def frame(self, content: bytes) -> None:
+        host = self._host
+        for request in decode_requests(content):
+            if type(request) is Send:
+                self._ungranted += 1
+                if self._ungranted > self._limits.sends:
+                    raise PeerError(f"more than {self._limits.sends} messages without a grant")
+                if len(request.body) > self._limits.largest_message:
+                    self.refuse(
+                        None,
+                        refusals.TOO_LARGE,
+                        f"a message of {len(request.body)} bytes; this server takes at most "
+                        f"{self._limits.largest_message}: send it in parts",
+                        request.handles[0],
+                    )
+                    self.taken()
+                else:
+                    host.cast(self, request)
+            elif type(request) is Credit:
+                self._credited(request)
+            elif type(request) is Hello:
+                raise PeerError("a second Hello on one connection")
+            else:
+                host.request(self, request)
+
+    def lost(self, error: Exception | None) -> None:
+        self._host.session_lost(self, str(error) if error else "the connection was closed")
+
+    def resumed(self) -> None:
+        for seat in list(self.seats.values()):
+            self._advance(seat)
+
+    def taken(self) -> None:
+        """A message of this client was multicast, or refused."""
+        self._taken += 1
+        if self._taken * 4 >= self._limits.sends:
+            self._ungranted -= self._taken
+            self.say(Granted(self._taken))
+            self._taken = 0
+
+    # To the client.
+
+    def sit(self, seat: Seat, joined: Joined) -> None:
+        seat.credit = self._limits.window
+        self.seats[seat.group] = seat
+        self.say(joined)
+
+    def deliver(self, seat: Seat, count: int, contents: bytes) -> None:
+        """So many messages, which are encoded already."""
+        seat.delivered += count
+        if seat.credit >= count and not seat.queue and self.connection.writable:
+            seat.credit -= count
+            self._put(seat.head + contents)
+        else:
+            self._queue(seat, contents, count)
+
+    def tell_view(self, seat: Seat, view: int, members: list[str]) -> None:
+        self._in_turn(seat, ViewChange(seat.group, view, members))
+
+    def end_seat(self, seat: Seat, reason: str) -> None:
+        self._in_turn(seat, Destroyed(seat.group, reason))
+        seat.ended = True
+        if not seat.queue:
+            self.seats.pop(seat.group, None)
+
+    def leave_seat(self, group: int) -> None:
+        seat = self.seats.pop(group, None)
+        if seat is not None and seat.full:
+            seat.full = False
+            self._host.queue_changed(self, seat)
+
+    def say(self, message: AnyFromServer) -> None:
+        self._put(_encoder.encode(message))
+
+    def refuse(
+        self, request: int | None, code: str, reason: str, handle: int | None = None
+    ) -> None:
+        self.say(Refused(request, code, reason, handle))
+
+    def close(self, reason: str) -> None:
+        self.say(Closing(reason))
+        self.flush()
+        self.connection.close()
+
+    def flush(self) -> None:
+        out = self._out
+        if not out:
+            return
+        self._out = []
+        self._out_bytes = 0
+        self.connection.send(array_of(out))
+
+    @property
+    def queued(self) -> int:
+        return sum(seat.queued for seat in self.seats.values())
+
+    def _put(self, data: bytes) -> None:
+        if not self._out:
+            self._host.to_be_flushed(self)
+        self._out.append(data)
+        self._out_bytes += len(data)
+        if self._out_bytes > MOST_OF_A_FRAME:
+            self.flush()
+
+    def _in_turn(self, seat: Seat, message: AnyFromServer) -> None:
+        data = _encoder.encode(message)
+        if seat.queue:
+            self._queue(seat, data, 0)
+        else:
+            self._put(data)
+
+    def _queue(self, seat: Seat, data: bytes, count: int) -> None:
+        seat.queue.append((data, count))
+        seat.queued += count
+        seat.queued_bytes += len(data)
+        limits = self._limits
+        if not seat.full and (seat.queued > limits.queue or seat.queued_bytes > limits.queue_bytes):
+            seat.full = True
+            self._host.queue_changed(self, seat)
+
+    def _credited(self, credit: Credit) -> None:
+        seat = self.seats.get(credit.handle)
+        if seat is None:
+            return  # of a group that the client has just left
+        seat.credit = min(seat.credit + credit.messages, self._limits.window)
+        self._advance(seat)
+
+    def _advance(self, seat: Seat) -> None:
+        queue = seat.queue
+        while queue and self.connection.writable:
+            data, count = queue[0]
+            if count == 0:
+                self._put(data)
+            elif count <= seat.credit:
+                seat.credit -= count
+                self._put(seat.head + data)
+            elif seat.credit > 0:
+                self._advance_partly(seat)
+                continue
+            else:
+                break
+            queue.popleft()
+            seat.queued -= count
+            seat.queued_bytes -= len(data)
+        if seat.full and seat.queued <= self._limits.queue // 2:
+            seat.full = False
+            self._host.queue_changed(self, seat)
+        if seat.ended and not queue:
+            self.seats.pop(seat.group, None)
+
+    def _advance_partly(self, seat: Seat) -> None:
+        """As far as the credit goes."""
+        data, count = seat.queue[0]
+        messages = opened(data)
+        rest = packed(messages[seat.credit :])
+        self._put(seat.head + packed(messages[: seat.credit]))
+        seat.queue[0] = (rest, count - seat.credit)
+        seat.queued -= seat.credit
+        seat.queued_bytes -= len(data) - len(rest)
+        seat.credit = 0
+
+
+def array_of(encoded: list[bytes]) -> bytes:
+    """A MessagePack array of elements that are encoded already."""
+    count = len(encoded)
+    head = bytes([0x90 | count]) if count < 16 else b"\xdd" + count.to_bytes(4, "big")
+    return head + b"".join(encoded)

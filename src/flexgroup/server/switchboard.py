@@ -1,0 +1,388 @@
+"""The switchboard: between clients and the domains of the configuration that is installed.
+
+Everything that arrives while the event loop makes one round is handled first; then what has
+gathered goes out, a frame for each connection. So nothing waits when there is little to do, and
+many messages share a frame when there is much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from flexgroup.core.errors import PeerError
+from flexgroup.server.configuration import Configuration, GroupEntry
+from flexgroup.server.contents import opened, packed
+from flexgroup.server.control import DomainLeftovers, DomainReport
+from flexgroup.server.deployment import HostedDomain, Recording, deploy
+from flexgroup.server.intake import Intake
+from flexgroup.server.limits import Limits
+from flexgroup.server.link import COUNTS, PACKETS
+from flexgroup.server.session import Seat, Session
+from flexgroup.worlds.network.envelope import Envelope, unseal
+from flexgroup.worlds.network.faults import Faults
+from flexgroup.worlds.network.requests import Joined
+
+REPORT_TICKS = 4
+"""Milliseconds between the words of how far this server is that travel with packets."""
+
+REPORT_SECONDS = 0.02
+"""How long that word waits at the most for packets to travel with."""
+
+AHEAD_BYTES = 64 << 20
+"""The most that is kept of what comes for a configuration that is not installed here yet."""
+
+
+class Wires(Protocol):
+    """The links to the other servers."""
+
+    def pass_on(
+        self, server: int, kind: int, configuration: int, domain: int, data: bytes | bytearray
+    ) -> None: ...
+
+    def flush(self) -> None:
+        """Send what was passed on."""
+
+
+class Switchboard:
+    def __init__(
+        self,
+        wires: Wires,
+        limits: Limits,
+        faults: Faults,
+        recording: Callable[[Configuration], Recording],
+        excluded: Callable[[Session, str], None],
+    ) -> None:
+        self.sessions: dict[int, Session] = {}
+        self.domains: list[HostedDomain] = []
+        self.configuration: Configuration | None = None
+        self.frozen = True
+        self._wires = wires
+        self._limits = limits
+        self._faults = faults
+        self._recording = recording
+        self._excluded = excluded
+        self._me = -1
+        self.domain_of: dict[int, HostedDomain] = {}
+        self._local: dict[int, list[tuple[Session, Seat]]] = {}
+        """The members of each group that are connected here."""
+        self._dirty: list[Session] = []
+        self.intake = Intake(self, limits)
+        self._ahead: list[tuple[int, int, int, int, bytes, int]] = []
+        self._ahead_bytes = 0
+        self._full: dict[int, int] = {}
+        """Of each group, how many queues here are full."""
+        self._loop = asyncio.get_running_loop()
+        self._flush_is_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ends = 0
+        self._report_timer: asyncio.TimerHandle | None = None
+
+    def now(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    # From other servers.
+
+    def packets_came(
+        self, server: int, configuration: int, domain: int, data: bytes, at: int
+    ) -> None:
+        hosted = self._current(PACKETS, server, configuration, domain, data, at)
+        if hosted is not None:
+            hosted.domain.receive(self.now(), hosted.servers.index(server), data, at)
+            self.to_be_flushed_soon()
+
+    def counts_came(
+        self, server: int, configuration: int, domain: int, data: bytes, at: int
+    ) -> None:
+        hosted = self._current(COUNTS, server, configuration, domain, data, at)
+        if hosted is not None:
+            hosted.counted(hosted.servers.index(server), data, at)
+            self.intake.cast_held()
+
+    def _current(
+        self, kind: int, server: int, configuration: int, domain: int, data: bytes, at: int
+    ) -> HostedDomain | None:
+        """The domain that is meant, unless its configuration is over or still to come."""
+        installed = self.configuration.number if self.configuration is not None else 0
+        if configuration > installed:
+            self._ahead_bytes += len(data)
+            if self._ahead_bytes > AHEAD_BYTES:
+                raise PeerError(
+                    f"{self._ahead_bytes} bytes for configurations that are not installed here"
+                )
+            self._ahead.append((kind, server, configuration, domain, data, at))
+            return None
+        if configuration < installed or self.frozen:
+            return None
+        if domain >= len(self.domains):
+            raise PeerError(f"packets for domain {domain}; there are {len(self.domains)}")
+        hosted = self.domains[domain]
+        if server not in hosted.servers:
+            return None
+        return hosted
+
+    # What goes out.
+
+    def to_be_flushed(self, session: Session) -> None:
+        self._dirty.append(session)
+        self.to_be_flushed_soon()
+
+    def to_be_flushed_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self._flush_is_due = False
+        if not self.frozen:
+            now = self.now()
+            self.intake.cast_pack()
+            reporting = False
+            for hosted in self.domains:
+                hosted.domain.end_timers(now)
+                self._deliver_all(hosted)
+                self._send_packets(hosted, now)
+                reporting = reporting or bool(hosted.stability.changed)
+            if reporting and self._report_timer is None:
+                self._report_timer = self._loop.call_later(REPORT_SECONDS, self._report_all)
+            self._set_timer(now)
+            self._wires.flush()
+        if self._dirty:
+            dirty, self._dirty = self._dirty, []
+            for session in dirty:
+                session.flush()
+
+    def _deliver_all(self, hosted: HostedDomain) -> None:
+        while hosted.domain.delivered:
+            for envelope in hosted.take_delivered():
+                self._deliver(envelope)
+
+    def _send_packets(self, hosted: HostedDomain, now: int) -> None:
+        """And, with them, how far this server is, if that was not told lately."""
+        outgoing = hosted.domain.outgoing
+        assert self.configuration is not None
+        is_sending = False
+        for process, data in enumerate(outgoing):
+            if data:
+                is_sending = True
+                self._wires.pass_on(
+                    hosted.servers[process], PACKETS, self.configuration.number, hosted.number, data
+                )
+                outgoing[process] = bytearray()
+        if is_sending and hosted.stability.changed and now - hosted.reported >= REPORT_TICKS:
+            self._report(hosted, now)
+
+    def _report_all(self) -> None:
+        self._report_timer = None
+        if not self.frozen:
+            now = self.now()
+            for hosted in self.domains:
+                self._report(hosted, now)
+            self._wires.flush()
+
+    def _report(self, hosted: HostedDomain, now: int) -> None:
+        assert self.configuration is not None
+        hosted.reported = now
+        counts = hosted.counts(set(self._full))
+        if not counts:
+            return
+        for server in hosted.servers:
+            if server != self._me:
+                self._wires.pass_on(
+                    server, COUNTS, self.configuration.number, hosted.number, counts
+                )
+        self.intake.cast_held()
+
+    def _set_timer(self, now: int) -> None:
+        earliest = None
+        for hosted in self.domains:
+            end = hosted.domain.earliest_timer()
+            if end is not None and (earliest is None or end < earliest):
+                earliest = end
+        if earliest is None or (self._timer is not None and self._timer_ends <= earliest):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ends = earliest
+        self._timer = self._loop.call_later(max(0, earliest - now) / 1000, self._timer_ended)
+
+    def _timer_ended(self) -> None:
+        self._timer = None
+        self.to_be_flushed_soon()
+
+    def _deliver(self, envelope: Envelope) -> None:
+        seen: set[int] = set()
+        several = len(envelope.groups) > 1
+        for group, _ in envelope.groups:
+            for session, seat in self._local.get(group, ()):
+                if several:
+                    if session.number in seen:
+                        continue
+                    seen.add(session.number)
+                if seat.own:
+                    session.deliver(seat, envelope.count, envelope.contents)
+                else:
+                    self._deliver_others(session, seat, envelope)
+
+    def _deliver_others(self, session: Session, seat: Seat, envelope: Envelope) -> None:
+        """Without what the member sent itself."""
+        others = [m for m in opened(envelope.contents) if m.sender != seat.process]
+        if others:
+            session.deliver(seat, len(others), packed(others))
+
+    # Changes of configuration.
+
+    def freeze(self) -> list[DomainReport]:
+        """Stop the domains, and tell what they have delivered."""
+        if not self.frozen:
+            self.flush()
+        self.frozen = True
+        return [hosted.report() for hosted in self.domains]
+
+    def install(
+        self,
+        configuration: Configuration,
+        me: int,
+        leftovers: list[DomainLeftovers],
+    ) -> None:
+        """Finish the configuration that was, and start the next."""
+        again: list[tuple[str, tuple[int, ...], int, bytes]] = []
+        left_over = {rest.stack: rest for rest in leftovers}
+        for hosted in self.domains:
+            rest = left_over.get(hosted.stack)
+            for envelope in hosted.finish(rest):
+                self._deliver(envelope)
+            for groups, payload in hosted.not_delivered(rest):
+                sealed = unseal(payload)
+                again.append(
+                    (
+                        hosted.stack,
+                        tuple([group for group, _ in groups]),
+                        sealed.count,
+                        sealed.contents,
+                    )
+                )
+            hosted.domain.record_view(
+                tuple(
+                    process
+                    for process, server in enumerate(hosted.servers)
+                    if any(server == other.number for other in configuration.servers)
+                ),
+                1,
+            )
+        before = self.configuration
+        self.configuration = configuration
+        self._me = me
+        self._seat_members(before, configuration)
+        recording = self._recording(configuration)
+        self.domains = deploy(configuration, me, self._faults, recording)
+        self.domain_of = {group: hosted for hosted in self.domains for group in hosted.groups}
+        self.frozen = False
+        now = self.now()
+        for hosted in self.domains:
+            hosted.start(now)
+        for stack, sent_to, count, contents in again:
+            still = tuple(group for group in sent_to if group in self.domain_of)
+            if still:
+                assert self.domain_of[still[0]].stack == stack
+                self.domain_of[still[0]].cast(now, still, count, contents)
+        ahead, self._ahead, self._ahead_bytes = self._ahead, [], 0
+        for kind, server, number, domain, data, at in ahead:
+            came = self.packets_came if kind == PACKETS else self.counts_came
+            came(server, number, domain, data, at)
+        self.intake.cast_held()
+        self.to_be_flushed_soon()
+
+    def _seat_members(self, before: Configuration | None, after: Configuration) -> None:
+        """Tell local members what has changed in their groups, each in its place."""
+        old = {group.number: group for group in before.groups} if before is not None else {}
+        local: dict[int, list[tuple[Session, Seat]]] = {}
+        for group in after.groups:
+            changed = group.number not in old or old[group.number].view != group.view
+            names = [member.process for member in group.members]
+            here: list[tuple[Session, Seat]] = []
+            for member in group.members:
+                session = self.sessions.get(member.client) if member.server == self._me else None
+                if session is None:
+                    continue
+                seat = session.seats.get(group.number)
+                if seat is None or not seat.member:
+                    request, _, own = session.joining.pop(group.name, (0, "", True))
+                    seat = Seat(group.number, group.name, member.process, True, own)
+                    session.sit(seat, Joined(request, group.number, group.view, names, group.stack))
+                elif changed:
+                    session.tell_view(seat, group.view, names)
+                here.append((session, seat))
+            if here:
+                local[group.number] = here
+        present = {group.number for group in after.groups}
+        for number, members in self._local.items():
+            seated = {id(seat) for _, seat in local.get(number, ())}
+            for session, seat in members:
+                if id(seat) not in seated:
+                    if number not in present:
+                        session.end_seat(seat, "the group was destroyed")
+                    else:
+                        session.leave_seat(number)
+        self._local = local
+
+    def finish(self, reason: str) -> None:
+        """The server leaves the others: nothing more is delivered."""
+        self.frozen = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for session in list(self.sessions.values()):
+            session.close(reason)
+
+    def group(self, name: str) -> GroupEntry | None:
+        if self.configuration is None:
+            return None
+        for group in self.configuration.groups:
+            if group.name == name:
+                return group
+        return None
+
+    # Back-pressure.
+
+    def queue_changed(self, session: Session, seat: Seat) -> None:
+        """A full queue keeps back the word that its group's messages were delivered here, so the
+        servers that send to the group stop taking messages from their clients after a while."""
+        group = seat.group
+        if seat.full:
+            self._full[group] = self._full.get(group, 0) + 1
+            if session.full_since is None:
+                session.full_since = self._loop.time()
+                self._loop.call_later(
+                    self._limits.slow_seconds, self._exclude_if_still_full, session
+                )
+        else:
+            self._full[group] -= 1
+            if self._full[group] == 0:
+                del self._full[group]
+                self._report_all()
+            if not any(other.full for other in session.seats.values()):
+                session.full_since = None
+
+    def _exclude_if_still_full(self, session: Session) -> None:
+        since = session.full_since
+        if since is None or session.number not in self.sessions:
+            return
+        remaining = since + self._limits.slow_seconds - self._loop.time()
+        if remaining > 0:
+            self._loop.call_later(remaining, self._exclude_if_still_full, session)
+            return
+        self._excluded(
+            session,
+            f"this process did not take its messages: more than {self._limits.queue} "
+            f"(or {self._limits.queue_bytes} bytes) waited for {self._limits.slow_seconds:g} s",
+        )
+
+    def session_ended(self, session: Session) -> None:
+        self.sessions.pop(session.number, None)
+        for seat in list(session.seats.values()):
+            session.leave_seat(seat.group)
+        for group, members in list(self._local.items()):
+            left = [(other, seat) for other, seat in members if other is not session]
+            if len(left) != len(members):
+                self._local[group] = left

@@ -1,0 +1,25 @@
+"""Tests as coroutines, each on an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import ParamSpec
+
+P = ParamSpec("P")
+
+LAST_RESORT = 60.0
+"""A test that hangs should fail. Nothing that passes comes near it."""
+
+
+def on_a_loop(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def limited() -> None:
+            async with asyncio.timeout(LAST_RESORT):
+                await test(*args, **kwargs)
+
+        asyncio.run(limited())
+
+    return run

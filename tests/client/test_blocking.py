@@ -1,0 +1,225 @@
+"""The library without async, used by plain functions and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from flexgroup import Message, View, blocking, values
+from flexgroup.client.errors import (
+    AlreadyMember,
+    CannotConnect,
+    GroupDestroyed,
+    LinkClosed,
+    NoMessage,
+    NotMember,
+)
+from flexgroup.core.errors import PeerError, UsageError
+
+from .loops import LAST_RESORT
+from .stand_in import StandIn, stand_in
+
+
+class Elsewhere:
+    """A stand-in on a loop in another thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(target=self.loop.run_until_complete, args=[self._serve()])
+        self._thread.start()
+        assert self._ready.wait(LAST_RESORT)
+
+    async def _serve(self) -> None:
+        async with stand_in(window=8) as self.server:
+            self._ready.set()
+            await self._end.wait()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self._end.set)
+        self._thread.join()
+        self.loop.close()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Elsewhere]:
+    running = Elsewhere()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def server(elsewhere: Elsewhere) -> StandIn:
+    return elsewhere.server
+
+
+def send_often(group: blocking.Group[bytes], body: bytes, times: int) -> int:
+    for _ in range(times):
+        group.send(body)
+    return times
+
+
+def test_messages_arrive_in_order_at_all(server: StandIn) -> None:
+    with blocking.connect(server.address, name="a") as a, blocking.connect(server.address) as b:
+        sender, receiver = a.join("chat", "FIFO"), b.join("chat")
+        for number in range(100):
+            sender.send(b"%d" % number)
+        for group in (sender, receiver):
+            for number in range(100):
+                assert group.receive(timeout=LAST_RESORT) == Message("a", b"%d" % number, "chat")
+
+
+def test_iterating_ends_with_the_group(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO")
+        for number in range(20):
+            group.send(b"%d" % number)
+        with blocking.connect(server.address) as other:
+            blocking.Group(other, "chat").destroy()
+        received = [message.body for message in group]
+        assert received == [b"%d" % number for number in range(len(received))]
+        with pytest.raises(GroupDestroyed):
+            group.receive()
+        with pytest.raises(GroupDestroyed):
+            group.send(b"")
+
+
+def test_a_group_by_its_name(server: StandIn) -> None:
+    with blocking.connect(server.address, name="a") as link:
+        group = blocking.Group(link, "chat")
+        assert not group.exists()
+        group.create("FIFO", open=True)
+        with group:
+            assert group.members == ("a",)
+            assert group.info().members == ("a",)
+            with pytest.raises(AlreadyMember):
+                group.join()
+        with pytest.raises(NotMember):
+            group.send(b"")
+        assert list(group) == []
+        group.attach()
+        with pytest.raises(NotMember, match="only attached"):
+            group.receive()
+        group.destroy()
+        with pytest.raises(NotMember, match="first"):
+            next(blocking.Group(link, "other"))
+
+
+def test_values_and_several_groups(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        groups = [link.join(name, "FIFO", codec=values) for name in ("one", "two")]
+        link.multicast(groups, {"to": "both"})
+        assert [group.receive().body for group in groups] == [{"to": "both"}] * 2
+        with pytest.raises(UsageError, match="twice"):
+            link.multicast([groups[0], groups[0]], None)
+        with pytest.raises(UsageError, match="cannot hold"):
+            groups[0].send(object())
+        assert link.inspect() == {"name": "stand-in"}
+
+
+def test_events_are_messages_and_views_each_in_its_place(server: StandIn) -> None:
+    with blocking.connect(server.address, name="a") as link:
+        group = link.join("chat", "FIFO")
+        events = group.events()
+        assert next(events) == View(1, ("a",), "chat")
+        with blocking.connect(server.address, name="b") as other:
+            other.join("chat").send(b"hello")
+        assert next(events) == View(2, ("a", "b"), "chat")
+        assert next(events) == Message("b", b"hello", "chat")
+        assert next(events) == View(3, ("a",), "chat")
+        group.destroy()
+        assert list(events) == []
+
+
+def test_events_go_on_after_a_message_that_cannot_be_read(server: StandIn) -> None:
+    with blocking.connect(server.address, name="a") as a, blocking.connect(server.address) as b:
+        events = a.join("chat", "FIFO", codec=values.of(int)).events()
+        sender = b.join("chat", codec=values)
+        sender.send("no number")
+        sender.send(7)
+        assert isinstance(next(events), View)
+        seen: list[object] = []
+        while not seen or seen[-1] != 7:
+            try:
+                event = next(events)
+                seen.append(event.body if isinstance(event, Message) else event.number)
+            except PeerError:
+                seen.append("refused")
+        assert seen[-2:] == ["refused", 7]
+
+
+def test_the_view_follows_what_was_received(server: StandIn) -> None:
+    with blocking.connect(server.address, name="a") as link:
+        group = link.join("chat", "FIFO")
+        group.send(b"alone")
+        link.flush()
+        assert group.exists()
+        with blocking.connect(server.address, name="b") as other:
+            other.join("chat").send(b"together")
+        assert group.receive().body == b"alone"
+        assert len(group.members) == 1
+        assert group.receive().body == b"together"
+        assert len(group.members) == 2
+
+
+def test_receiving_with_a_time_limit(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO")
+        with pytest.raises(NoMessage):
+            group.receive(timeout=0)
+
+
+def test_threads_share_a_group(server: StandIn) -> None:
+    with blocking.connect(server.address) as link, ThreadPoolExecutor(8) as threads:
+        group = link.join("chat", "FIFO")
+        receiving = [
+            threads.submit(lambda: [group.receive().body for _ in range(100)]) for _ in range(4)
+        ]
+        for thread in range(4):
+            threads.submit(send_often, group, b"%d" % thread, 100)
+        received = [body for future in receiving for body in future.result(LAST_RESORT)]
+        assert sorted(received) == sorted(b"%d" % n for n in range(4) for _ in range(100))
+
+
+def test_closing_wakes_who_waits(server: StandIn) -> None:
+    link = blocking.connect(server.address)
+    group = link.join("chat", "FIFO")
+    with ThreadPoolExecutor(2) as threads:
+        waiting, iterating = threads.submit(group.receive), threads.submit(list, group)
+        group.send(b"one of them gets this")
+        link.flush()
+        link.close()
+        with pytest.raises((LinkClosed, AssertionError)):
+            raise waiting.exception(LAST_RESORT) or AssertionError
+        assert len(iterating.result(LAST_RESORT)) <= 1
+    for forbidden in (group.exists, group.receive, lambda: group.send(b""), lambda: link.join("x")):
+        with pytest.raises(LinkClosed):
+            forbidden()
+    link.close()
+    assert "flexgroup-link" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_server_that_is_not_there_leaves_no_thread_behind(server: StandIn) -> None:
+    with pytest.raises(CannotConnect):
+        blocking.connect("127.0.0.1:1")
+    assert "flexgroup-link" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_sending_is_slowed_down_to_what_the_server_takes(
+    elsewhere: Elsewhere, server: StandIn
+) -> None:
+    with blocking.connect(server.address) as link, ThreadPoolExecutor(1) as threads:
+        group = link.join("chat", "FIFO", own=False)
+        server.is_granting = False
+        most = server.sends + blocking.MOST_WAITING
+        sending = threads.submit(send_often, group, b"", 3 * most)
+        assert group.exists()
+        assert not sending.done()
+        server.is_granting = True
+        elsewhere.loop.call_soon_threadsafe(server.grant, server.client)
+        assert sending.result(LAST_RESORT) == 3 * most

@@ -1,0 +1,72 @@
+"""Closed loops: what they send, what they count."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from flexgroup.client.load import TAG, ClosedLoops, Load, cpu_seconds, share_of
+
+LONG_AGO, FAR_AWAY = 0.0, 1e9
+
+
+def test_each_loop_has_one_message_under_way() -> None:
+    loops = ClosedLoops(member=1, loops=3, payload=64)
+    first = loops.begin(LONG_AGO, FAR_AWAY)
+    assert [TAG.unpack_from(body)[:2] for body in first] == [(1, 0), (1, 1), (1, 2)]
+    assert {len(body) for body in first} == {64}
+    following = loops.delivered(first[2])
+    assert following is not None
+    assert TAG.unpack_from(following)[:2] == (1, 2)
+
+
+def test_messages_of_others_are_counted_and_not_answered() -> None:
+    loops = ClosedLoops(member=1, loops=1, payload=64)
+    (other,) = ClosedLoops(member=0, loops=1, payload=64).begin(LONG_AGO, FAR_AWAY)
+    (own,) = loops.begin(LONG_AGO, FAR_AWAY)
+    assert loops.delivered(other) is None
+    assert loops.delivered(own) is not None
+    assert (loops.load.completed, loops.load.delivered) == (1, 2)
+
+
+def test_what_comes_back_before_the_beginning_does_not_count() -> None:
+    loops = ClosedLoops(member=0, loops=1, payload=64)
+    (own,) = loops.begin(FAR_AWAY, FAR_AWAY + 1)
+    assert loops.delivered(own) is not None
+    assert loops.load.completed == loops.load.delivered == 0
+
+
+def test_after_the_end_nothing_is_sent() -> None:
+    loops = ClosedLoops(member=0, loops=1, payload=64)
+    (own,) = loops.begin(LONG_AGO, time.monotonic())
+    assert loops.delivered(own) is None
+    assert loops.load.completed == 0
+
+
+def test_percentiles() -> None:
+    load = Load(seconds=2.0, completed=100)
+    load.latencies.update({1_000: 50, 2_000: 49, 9_000: 1})
+    assert load.throughput == 50
+    assert [load.percentile(share) for share in (0.5, 0.51, 0.99, 1.0)] == [1.0, 2.0, 2.0, 9.0]
+    assert Load().percentile(0.5) == 0
+
+
+def test_loads_of_several_processes_add_up_also_as_json() -> None:
+    one = Load(seconds=2.0, completed=1, delivered=2, cpu=0.5)
+    one.latencies[700] = 1
+    total = Load()
+    for _ in range(2):
+        total.add(Load.from_json(json.loads(json.dumps(one.to_json()))))
+    assert (total.seconds, total.completed, total.delivered, total.cpu) == (2.0, 2, 4, 1.0)
+    assert total.latencies == {700: 2}
+
+
+def test_loops_are_spread_evenly() -> None:
+    assert [share_of(64, 3, member) for member in range(3)] == [22, 21, 21]
+    assert [share_of(1, 3, member) for member in range(3)] == [1, 0, 0]
+
+
+def test_processes_that_have_ended_take_no_time() -> None:
+    assert cpu_seconds([os.getpid()]) >= 0
+    assert cpu_seconds([1 << 22]) == 0

@@ -1,0 +1,53 @@
+"""docs/network.md names files, limits, frames and messages that exist."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from flexgroup.server import control, link
+from flexgroup.server.limits import Limits
+from flexgroup.worlds.network import requests
+from flexgroup.worlds.network.frames import HEADER
+
+from .fences import ROOT, code_words, prose, tables
+
+PAGE = ROOT / "docs" / "network.md"
+
+
+def table_with(*columns: str) -> list[dict[str, str]]:
+    (table,) = [table for table in tables(PAGE) if set(columns) <= set(table[0])]
+    return table
+
+
+def test_files_that_the_page_names_exist() -> None:
+    named = {word for word in code_words(prose(PAGE)) if word.endswith(".py")}
+    assert len(named) > 10
+    for word in named:
+        assert (ROOT / "src" / "flexgroup" / word).is_file(), word
+
+
+def test_the_kinds_of_frames_between_servers_are_all_there() -> None:
+    kinds = {int(row["kind"]): row["name"] for row in table_with("kind", "name")}
+    assert [getattr(link, kinds[number]) for number in range(len(kinds))] == [0, 1, 2, 3]
+
+
+def test_a_frame_begins_as_the_page_says() -> None:
+    *header, _ = [row["bytes"] for row in table_with("bytes")]
+    assert sum(map(int, header)) == HEADER.size
+
+
+def test_the_limits_are_those_of_a_server() -> None:
+    named = {word for row in table_with("limit") for word in code_words(row["limit"])}
+    assert named <= {field.name for field in fields(Limits)}
+
+
+def test_messages_that_stand_for_those_of_the_text_exist() -> None:
+    named = {
+        word.partition("(")[0].partition(".")[0]
+        for row in table_with("from", "here")
+        for word in code_words(row["here"])
+        if word[0].isupper()
+    }
+    assert len(named) > 8
+    for name in named:
+        assert hasattr(control, name) or hasattr(requests, name), name

@@ -1,0 +1,126 @@
+"""Variants of the symmetric protocol of Newtop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.worlds.explorer.scope import Cast, Scope
+
+from .variant_parts import Case, loaded_anew, plan_of
+
+LAYERS = {"atomic": "Atomic"}
+
+
+def atomic_that_delivers_on_arrival() -> StackPlan:
+    """D is left out."""
+    atomic = loaded_anew("atomic")
+
+    def deliver_up_to_D(self: Any) -> None:
+        for ts in self.queue:
+            self.deliver(self.messages[ts])
+        self.delivered += self.queue
+        self.queue.clear()
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        self.receive(sender, packet)
+        self.deliver_up_to_D()
+
+    atomic.Atomic.deliver_up_to_D = deliver_up_to_D
+    atomic.Atomic.on_packet = on_packet
+    return plan_of(atomic.Atomic)
+
+
+def atomic_with_a_clock_for_what_is_sent_only() -> StackPlan:
+    """RL does not advance to m.c, so an answer may have the lower number."""
+    atomic = loaded_anew("atomic")
+    receiving = atomic.Atomic.receive
+
+    def receive(self: Any, sender: int, packet: Any) -> None:
+        before = self.RL
+        receiving(self, sender, packet)
+        self.RL = before
+
+    atomic.Atomic.receive = receive
+    atomic.Atomic.is_sound = lambda self, sender, packet: True
+    return plan_of(atomic.Atomic)
+
+
+def atomic_that_takes_ties_as_they_come() -> StackPlan:
+    """Messages of the same number are told apart by when they came."""
+    atomic = loaded_anew("atomic")
+    keeping = atomic.Atomic.keep
+
+    def keep(self: Any, m: Any, c: int, origin: int) -> None:
+        alike = [ts for ts in self.queue if atomic.clock_of(ts) == c]
+        keeping(self, m, c, len(alike))
+
+    atomic.Atomic.keep = keep
+    return plan_of(atomic.Atomic)
+
+
+def atomic_with_a_vector_for_one_group_only() -> StackPlan:
+    """D is the minimum over the members of the message's own group: figure 2.3."""
+    atomic = loaded_anew("atomic")
+
+    def deliver_up_to_D(self: Any) -> None:
+        for ts in list(self.queue):
+            m = self.messages[ts]
+            members = {atomic.process_of(ts), *m.destinations} - {self.process}
+            if atomic.clock_of(ts) <= min(self.VR[member] for member in members):
+                self.queue.remove(ts)
+                self.deliver(m)
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        self.receive(sender, packet)
+        self.deliver_up_to_D()
+
+    atomic.process_of = lambda ts: ts & ((1 << 20) - 1)
+    atomic.Atomic.deliver_up_to_D = deliver_up_to_D
+    atomic.Atomic.on_packet = on_packet
+    return plan_of(atomic.Atomic)
+
+
+def atomic_that_keeps_silent() -> StackPlan:
+    atomic = loaded_anew("atomic")
+    atomic.Atomic.on_timer = lambda self, name: None
+    return plan_of(atomic.Atomic)
+
+
+def atomic_that_does_not_ask() -> StackPlan:
+    """Who is in none of the message's group never learns that somebody waits for it."""
+    atomic = loaded_anew("atomic")
+    atomic.Atomic.want = lambda self, process, c: None
+    return plan_of(atomic.Atomic)
+
+
+def atomic_that_takes_packets_as_they_come() -> StackPlan:
+    """A number tells that all lower ones have come, but over channels that reorder it lies."""
+    atomic = loaded_anew("atomic")
+    careful = atomic.Atomic.on_packet
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        packet.after = self.VR[sender]
+        if packet.c > packet.after:
+            careful(self, sender, packet)
+
+    atomic.Atomic.on_packet = on_packet
+    return plan_of(atomic.Atomic)
+
+
+BOTH = Scope(2, (Cast(0, (0, 1)), Cast(1, (0, 1))))
+THREE = Scope(3, (Cast(0, (0, 1, 2)), Cast(1, (0, 1, 2))))
+THEN = Scope(2, (Cast(0, (0, 1)), Cast(1, (0, 1)), Cast(1, (0, 1))))
+PART = Scope(3, (Cast(0, (0, 1)),))
+ONE_SENDER = Scope(2, (Cast(0, (0, 1)), Cast(0, (0, 1))), fifo=False)
+OVERLAP = Scope(4, (Cast(0, (1, 2)), Cast(3, (1, 2))), groups=((0, 1, 2), (1, 2, 3)))
+
+CASES = [
+    Case(atomic_that_delivers_on_arrival, "atomic", BOTH, "acyclic order"),
+    Case(atomic_with_a_clock_for_what_is_sent_only, "atomic", THEN, "acyclic order"),
+    Case(atomic_that_takes_ties_as_they_come, "atomic", BOTH, "acyclic order"),
+    Case(atomic_with_a_vector_for_one_group_only, "atomic", OVERLAP, "acyclic order"),
+    Case(atomic_that_keeps_silent, "atomic", BOTH, "validity"),
+    Case(atomic_that_does_not_ask, "atomic", PART, "validity"),
+    Case(atomic_that_takes_packets_as_they_come, "atomic", ONE_SENDER, "validity"),
+]

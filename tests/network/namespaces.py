@@ -1,0 +1,98 @@
+"""Hosts of their own for servers: network namespaces on a bridge, between which a cut is real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from itertools import count
+from types import TracebackType
+
+import pytest
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def can_make_namespaces() -> bool:
+    name = f"fgtry{os.getpid()}"
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        return False
+    try:
+        run("ip", "netns", "add", name)
+        run("ip", "netns", "del", name)
+    except OSError:
+        return False
+    return True
+
+
+needs_namespaces = pytest.mark.skipif(
+    not can_make_namespaces(), reason="needs root and iproute2, to make network namespaces"
+)
+
+
+class Hosts:
+    """Numbered from 1; the test itself is on the same network."""
+
+    _made = count()
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        made = next(Hosts._made)  # the kernel takes its time to forget the ones before
+        self._tag = f"fg{os.getpid() % 100_000}x{made}"
+        self._net = f"10.{100 + (os.getpid() + made) % 100}.{os.getpid() // 100 % 250}"
+
+    def address(self, host: int) -> str:
+        return f"{self._net}.{host}"
+
+    def inside(self, host: int) -> tuple[str, ...]:
+        return ("ip", "netns", "exec", f"{self._tag}n{host}")
+
+    def cut(self, one: int, other: int) -> None:
+        """Nothing passes between these two, without anybody being told."""
+        run(*self.inside(one), "ip", "route", "add", "blackhole", self.address(other))
+        run(*self.inside(other), "ip", "route", "add", "blackhole", self.address(one))
+
+    def heal(self, one: int, other: int) -> None:
+        run(*self.inside(one), "ip", "route", "del", "blackhole", self.address(other))
+        run(*self.inside(other), "ip", "route", "del", "blackhole", self.address(one))
+
+    def __enter__(self) -> Hosts:
+        try:
+            self._make()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def _make(self) -> None:
+        bridge = f"{self._tag}b"
+        run("ip", "link", "add", bridge, "type", "bridge")
+        run("ip", "addr", "add", f"{self.address(254)}/24", "dev", bridge)
+        run("ip", "link", "set", bridge, "up")
+        for host in range(1, self._size + 1):
+            space, here, there = f"{self._tag}n{host}", f"{self._tag}h{host}", f"{self._tag}t{host}"
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", here, "type", "veth", "peer", "name", there)
+            run("ip", "link", "set", here, "master", bridge, "up")
+            run("ip", "link", "set", there, "netns", space)
+            inside = self.inside(host)
+            run(*inside, "ip", "addr", "add", f"{self.address(host)}/24", "dev", there)
+            run(*inside, "ip", "link", "set", there, "up")
+            run(*inside, "ip", "link", "set", "lo", "up")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        for host in range(1, self._size + 1):
+            subprocess.run(["ip", "netns", "del", f"{self._tag}n{host}"], capture_output=True)
+        subprocess.run(["ip", "link", "del", f"{self._tag}b"], capture_output=True)

@@ -1,0 +1,83 @@
+"""What each stack promises, kept on a real network: three servers, five processes, 20,000
+messages in groups that overlap, and the recorded trace judged by the properties."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from flexgroup.pipeline.verify.promises import promised_by
+from flexgroup.properties.catalogue import check
+from flexgroup.trace.reader import load_history, read_runs
+
+from .servers import Cluster
+from .traffic import GROUPS, SERVER_OF, Received, exchange
+
+MESSAGES = 20_000
+
+STACKS = ("RELIABLE", "RELIABLE FIFO", "RELIABLE CAUSAL", "RELIABLE ATOMIC", "SKEEN", "DF", "DCC")
+
+# Every message has its own multicast, so that the trace tells of each; and however slow the machine
+# is, no server takes another for dead.
+EACH_ALONE = ("--pack", "1", "--patience", "30")
+
+BAD_NETWORK = ("--loss", "0.05", "--duplication", "0.05", "--reordering", "0.05")
+
+
+def judge(traces: Path, stack: str) -> int:
+    """Every run holds what its stack promises; how many deliveries were judged."""
+    deliveries = 0
+    for run in read_runs(traces):
+        history = load_history(traces, run)
+        promised = [*promised_by(run.stack, run.network, run.faults), "virtual synchrony"]
+        for verdict in check(history, promised):
+            assert verdict.outcome.value == "holds", f"{run.run}: {verdict}"
+        deliveries += len(history.deliveries.process)
+        assert run.stack == stack.lower()
+    return deliveries
+
+
+def complete(received: Received) -> None:
+    """Nothing lost, nothing twice, at any process."""
+    for process in SERVER_OF:
+        messages = received.by[process]
+        assert len(messages) == len(set(messages))
+        assert set(messages) == received.expected_of(process)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_order_that_a_stack_promises_holds_on_a_real_network(
+    stack: str, tmp_path: Path
+) -> None:
+    traces = tmp_path / "traces"
+    with Cluster(tmp_path, 3, "--trace", str(traces), *EACH_ALONE) as cluster:
+        received = asyncio.run(exchange(cluster.addresses, stack, MESSAGES))
+        assert cluster.stop() == [0, 0, 0]
+    complete(received)
+    assert judge(traces, stack) > MESSAGES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stack", STACKS[:4])
+def test_nothing_is_lost_or_doubled_where_packets_are(stack: str, tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    with Cluster(tmp_path, 3, "--trace", str(traces), *EACH_ALONE, *BAD_NETWORK) as cluster:
+        received = asyncio.run(exchange(cluster.addresses, stack, MESSAGES))
+        assert cluster.stop() == [0, 0, 0]
+    complete(received)
+    assert judge(traces, stack) > MESSAGES
+
+
+def test_messages_that_share_a_multicast_are_all_delivered_in_one_order(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    with Cluster(tmp_path, 3, "--trace", str(traces), "--patience", "30") as cluster:
+        received = asyncio.run(exchange(cluster.addresses, "RELIABLE ATOMIC", 4_000))
+        assert cluster.stop() == [0, 0, 0]
+    complete(received)
+    assert 0 < judge(traces, "RELIABLE ATOMIC") < sum(map(len, received.by.values()))
+    for group, members in GROUPS.items():
+        orders = [[m for m in received.by[member] if m[0] == group] for member in members]
+        assert all(order == orders[0] for order in orders)

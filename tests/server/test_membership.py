@@ -1,0 +1,431 @@
+"""The group of servers: how it forms, changes, loses servers and gets them back."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from flexgroup.core.errors import PeerError
+from flexgroup.server.configuration import Configuration
+from flexgroup.server.control import (
+    AnyControl,
+    AnyOperation,
+    AskToJoin,
+    Beat,
+    ControlMessage,
+    CreateGroup,
+    DestroyGroup,
+    JoinGroup,
+    LeaveServers,
+)
+from flexgroup.server.effects import Excluded, Freeze, Install
+from flexgroup.server.membership import Membership, Timings
+
+from .virtual_cluster import STACK, Cluster, Life, check_always, is_quiet, members
+
+CREATE = CreateGroup("g", STACK, None, True, None)
+
+
+def cluster_of(size: int, seed: int = 1) -> Cluster:
+    cluster = Cluster(seed)
+    cluster.start(size)
+    cluster.run(1.0)
+    return cluster
+
+
+def life(cluster: Cluster, name: str) -> Life:
+    found = cluster.hosts[name].life
+    assert found is not None
+    return found
+
+
+def configuration(cluster: Cluster, name: str) -> Configuration:
+    return life(cluster, name).installed[-1]
+
+
+def names(cluster: Cluster, name: str) -> str:
+    """The servers of the configuration that this one has installed."""
+    return "".join(server.name for server in configuration(cluster, name).servers)
+
+
+def settle(cluster: Cluster, seconds: float = 10.0) -> None:
+    assert cluster.run_until(lambda: is_quiet(cluster), seconds)
+    check_always(cluster)
+
+
+def do(cluster: Cluster, name: str, operation: AnyOperation) -> str | None:
+    """Ask for it and wait; the code of the error, if any."""
+    asker = life(cluster, name)
+    ticket = asker.request(operation)
+    assert cluster.run_until(lambda: ticket in asker.answers, 10)
+    error = asker.answers[ticket]
+    return None if error is None else error[0]
+
+
+# Coming
+
+
+def test_the_first_server_is_alone_in_configuration_1() -> None:
+    membership = Membership("a", "a:1", Timings())
+    membership.found(0.0)
+    (install,) = membership.take_effects()
+    assert isinstance(install, Install)
+    assert install.configuration.number == 1
+    assert [server.name for server in install.configuration.servers] == ["a"]
+    assert (membership.number, install.number) == (1, 1)
+
+
+def test_a_server_joins_through_any_other() -> None:
+    cluster = cluster_of(2)
+    cluster.add("c", "b")
+    settle(cluster)
+    assert names(cluster, "a") == "abc"
+    assert configuration(cluster, "c").servers[-1].number == life(cluster, "c").membership.number
+
+
+def test_servers_that_come_together_get_in() -> None:
+    cluster = Cluster(3)
+    cluster.start(6)
+    assert sorted(names(cluster, "a")) == list("abcdef")
+    check_always(cluster)
+
+
+def test_joining_is_aborted_when_the_contact_fails() -> None:
+    """Section 3.4.1."""
+    cluster = cluster_of(3)
+    newcomer = cluster.add("d", "b").lives[0]
+    cluster.crash(cluster.hosts["b"])
+    settle(cluster)
+    assert newcomer.excluded is not None
+    assert "failed before" in newcomer.excluded
+    assert not newcomer.installed
+
+
+@pytest.mark.parametrize("unreached_by", ["a", "c"])
+def test_a_newcomer_that_some_do_not_reach_is_refused_and_nobody_stops_for_it(
+    unreached_by: str,
+) -> None:
+    cluster = cluster_of(3)
+    before = configuration(cluster, "a").number
+    newcomer = cluster.add("d", "b").lives[0]
+    cluster.cut(unreached_by, "d")
+    cluster.run(6.0)
+    assert newcomer.excluded is not None
+    assert "not all servers reach" in newcomer.excluded
+    assert configuration(cluster, "a").number == before
+
+
+def test_joining_is_aborted_when_the_contact_leaves() -> None:
+    for seed in range(10):
+        cluster = cluster_of(3, seed)
+        newcomer = cluster.add("d", "b").lives[0]
+        cluster.run(cluster.random.random() * 0.1)
+        life(cluster, "b").request(LeaveServers())
+        settle(cluster)
+        assert newcomer.installed or newcomer.excluded
+        assert sorted(names(cluster, "a")) == list("acd")
+
+
+def test_a_server_that_is_not_admitted_admits_nobody() -> None:
+    membership = Membership("a", "a:1", Timings())
+    membership.received("link", None, AskToJoin("b", "b:1"), 0.0)
+    (refusal,) = membership.take_effects()
+    assert "not admitted" in str(refusal)
+
+
+# Requests
+
+
+def test_a_request_is_answered_when_it_is_carried_out() -> None:
+    cluster = cluster_of(3)
+    assert do(cluster, "b", CREATE) is None
+    assert [group.name for group in configuration(cluster, "b").groups] == ["g"]
+    settle(cluster)
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    cluster = cluster_of(3)
+    before = configuration(cluster, "a").number
+    assert do(cluster, "c", JoinGroup("g", "p", 1)) == "missing"
+    cluster.run(1.0)
+    assert configuration(cluster, "a").number == before
+
+
+def test_of_concurrent_creations_exactly_one_succeeds() -> None:
+    for seed in range(20):
+        cluster = cluster_of(3, seed)
+        tickets = [(life(cluster, name), life(cluster, name).request(CREATE)) for name in "abc"]
+        settle(cluster)
+        errors = [asker.answers[ticket] for asker, ticket in tickets]
+        assert sorted("" if error is None else error[0] for error in errors) == [
+            "",
+            "exists",
+            "exists",
+        ]
+
+
+def test_concurrent_destructions_all_succeed() -> None:
+    """Section 3.5.6."""
+    for seed in range(20):
+        cluster = cluster_of(3, seed)
+        do(cluster, "a", CREATE)
+        settle(cluster)
+        for name in "abc":
+            life(cluster, name).request(JoinGroup("g", name, 1))
+        settle(cluster)
+        tickets = [
+            (life(cluster, name), life(cluster, name).request(DestroyGroup("g", name)))
+            for name in "abc"
+        ]
+        settle(cluster)
+        assert [asker.answers[ticket] for asker, ticket in tickets] == [None] * 3
+
+
+def test_requests_that_wait_share_a_change() -> None:
+    cluster = cluster_of(3)
+    do(cluster, "a", CREATE)
+    settle(cluster)
+    before = configuration(cluster, "a").number
+    for process in range(50):
+        life(cluster, "b").request(JoinGroup("g", f"p{process}", process))
+    settle(cluster)
+    assert len(configuration(cluster, "c").groups[0].members) == 50
+    assert configuration(cluster, "a").number <= before + 2
+
+
+def test_a_request_outlives_the_leader() -> None:
+    for seed in range(10):
+        cluster = cluster_of(3, seed)
+        asker = life(cluster, "c")
+        ticket = asker.request(CREATE)
+        cluster.run(cluster.random.random() * 0.15)
+        cluster.crash(cluster.hosts["a"])
+        settle(cluster)
+        assert asker.answers[ticket] is None
+        assert [group.name for group in configuration(cluster, "b").groups] == ["g"]
+
+
+def test_a_server_that_is_not_admitted_yet_is_busy() -> None:
+    membership = Membership("a", "a:1", Timings())
+    ticket = membership.request(CREATE, 0.0)
+    (answer,) = membership.take_effects()
+    assert answer.ticket == ticket  # type: ignore[union-attr]
+    assert answer.error[0] == "busy"  # type: ignore[union-attr, index]
+
+
+# Going
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_of_two_servers_one_is_killed_and_the_other_continues(name: str) -> None:
+    cluster = cluster_of(2)
+    cluster.crash(cluster.hosts[name])
+    settle(cluster, 1.0)
+    assert [len(c.servers) for c in cluster.configurations() if c] == [1]
+
+
+def test_all_but_one_are_killed_at_once_and_it_continues() -> None:
+    cluster = cluster_of(4)
+    for name in "abd":
+        cluster.crash(cluster.hosts[name])
+    settle(cluster, 1.0)
+    assert names(cluster, "c") == "c"
+
+
+def test_processes_of_a_server_that_died_leave_in_the_same_change() -> None:
+    cluster = cluster_of(3)
+    do(cluster, "a", CREATE)
+    do(cluster, "c", JoinGroup("g", "p", 1))
+    settle(cluster)
+    cluster.crash(cluster.hosts["c"])
+    settle(cluster)
+    for installed in life(cluster, "a").installed:
+        numbers = {server.number for server in installed.servers}
+        assert all(m.server in numbers for group in installed.groups for m in group.members)
+    assert configuration(cluster, "a").groups[0].members == ()
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_a_server_leaves_in_good_order(name: str) -> None:
+    cluster = cluster_of(3)
+    leaver = life(cluster, name)
+    assert do(cluster, name, LeaveServers()) is None
+    assert leaver.excluded is None
+    settle(cluster, 1.0)
+    assert len(members(cluster)) == 2
+
+
+def test_the_last_server_leaves() -> None:
+    cluster = cluster_of(1)
+    assert do(cluster, "a", LeaveServers()) is None
+
+
+# Faults of the network, and stops
+
+
+def test_at_a_partition_the_majority_continues_and_the_others_stop() -> None:
+    cluster = cluster_of(5)
+    cluster.part({"a", "b"})
+    cluster.run(2.0)
+    assert [life(cluster, name).is_member for name in "abcde"] == [False] * 2 + [True] * 3
+    cluster.run(2.0)
+    assert sorted(names(cluster, "c")) == list("cde")
+    check_always(cluster)
+
+
+def test_of_two_halves_the_one_with_the_oldest_continues() -> None:
+    cluster = cluster_of(4)
+    other_half = {server.name for server in configuration(cluster, "a").servers[1:3]}
+    cluster.part(other_half)
+    cluster.run(4.0)
+    assert {name for name in "abcd" if life(cluster, name).is_member} == set("abcd") - other_half
+    check_always(cluster)
+
+
+def test_after_a_partition_all_come_back_as_new_servers() -> None:
+    cluster = cluster_of(5)
+    newest = max(server.number for server in configuration(cluster, "a").servers)
+    cluster.part({"a", "b"})
+    cluster.run(5.0)
+    cluster.heal()
+    settle(cluster)
+    assert sorted(names(cluster, "c")) == list("abcde")
+    assert all(life(cluster, name).membership.number > newest for name in "ab")  # type: ignore[operator]
+
+
+def test_a_short_cut_costs_nothing() -> None:
+    cluster = cluster_of(3)
+    before = configuration(cluster, "a")
+    cluster.part({"a"})
+    cluster.run(1.0)
+    cluster.heal()
+    cluster.run(3.0)
+    assert cluster.configurations() == [before] * 3
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
+def test_of_two_that_do_not_hear_each_other_the_younger_goes(pair: tuple[int, int]) -> None:
+    cluster = cluster_of(3)
+    by_age = [server.name for server in configuration(cluster, "a").servers]
+    older, younger = (by_age[index] for index in pair)
+    cluster.cut(older, younger)
+    excluded = life(cluster, younger)
+    cluster.run(4.0)
+    assert excluded.excluded is not None
+    assert "without it" in excluded.excluded  # it was told, by the third
+    assert younger not in names(cluster, older)
+    check_always(cluster)
+
+
+def test_a_server_that_stood_still_learns_that_it_is_excluded() -> None:
+    cluster = cluster_of(3)
+    stopped = life(cluster, "a")
+    cluster.stop(cluster.hosts["a"])
+    cluster.run(10.0)
+    assert "a" not in names(cluster, "b")
+    cluster.go_on(cluster.hosts["a"])
+    settle(cluster)
+    assert stopped.excluded is not None
+    assert sorted(names(cluster, "b")) == list("abc")
+
+
+def test_if_all_stand_still_together_nobody_is_excluded() -> None:
+    """As when a machine that runs them all sleeps."""
+    cluster = cluster_of(3)
+    before = configuration(cluster, "a")
+    for host in cluster.hosts.values():
+        cluster.stop(host)
+    cluster.run(60.0)
+    for host in cluster.hosts.values():
+        cluster.go_on(host)
+    cluster.run(5.0)
+    assert cluster.configurations() == [before] * 3
+
+
+def test_a_server_that_does_not_answer_in_a_change_is_excluded() -> None:
+    cluster = cluster_of(3)
+    mute = life(cluster, "c")
+    mute.membership.frozen = lambda change, report, now: None  # type: ignore[method-assign]
+    assert do(cluster, "b", CREATE) is None
+    assert "c" not in names(cluster, "b")
+    check_always(cluster)
+
+
+def test_a_minority_that_was_left_by_dead_servers_does_not_continue() -> None:
+    """1 and 3 went on without 2 while it stood still; that they are dead now proves nothing."""
+    cluster = cluster_of(3)
+    by_age = [server.name for server in configuration(cluster, "a").servers]
+    cluster.stop(cluster.hosts[by_age[1]])
+    cluster.run(4.0)
+    for name in (by_age[0], by_age[2]):
+        cluster.crash(cluster.hosts[name])
+    cluster.go_on(cluster.hosts[by_age[1]])
+    cluster.run(4.0)
+    check_always(cluster)
+    assert members(cluster) == []
+
+
+# Messages
+
+
+def test_domains_are_frozen_once_however_often_the_leader_changes() -> None:
+    cluster = cluster_of(4)
+    frozen: list[int] = []
+    host = cluster.hosts["d"]
+    original = host.do
+
+    def do_and_count(life: Life, effect: object) -> None:
+        if isinstance(effect, Freeze):
+            frozen.append(effect.change)
+        original(life, effect)  # type: ignore[arg-type]
+
+    host.do = do_and_count  # type: ignore[method-assign]
+    by_age = [server.name for server in configuration(cluster, "a").servers]
+    life(cluster, by_age[0]).request(CREATE)
+    cluster.run(0.03)
+    if by_age[0] != "d":
+        cluster.crash(cluster.hosts[by_age[0]])
+    settle(cluster)
+    assert frozen
+    assert len(frozen) == len(set(frozen))
+
+
+def test_nobody_speaks_for_another() -> None:
+    cluster = cluster_of(2)
+    membership = life(cluster, "a").membership
+    with pytest.raises(PeerError, match="server 2 speaks as server 1"):
+        membership.received(None, 2, Beat(1, 2, 0.0, 0.0, (), (0, 0)), cluster.now)
+
+
+def test_an_excluded_server_is_silent() -> None:
+    membership = Membership("b", "b:1", Timings())
+    membership.join(0.0)
+    membership.take_effects()
+    membership.contact_lost(1.0)
+    (excluded,) = membership.take_effects()
+    assert isinstance(excluded, Excluded)
+    membership.tick(2.0)
+    membership.contact_lost(2.0)
+    assert membership.take_effects() == []
+
+
+def test_all_messages_survive_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[type] = set()
+    decoder = msgspec.msgpack.Decoder(AnyControl)
+    original = Cluster.send
+
+    def send(self: Cluster, sender: Life, there: object, to: object, what: object) -> None:
+        if isinstance(what, ControlMessage):
+            seen.add(type(what))
+            assert decoder.decode(msgspec.msgpack.encode(what)) == what
+        original(self, sender, there, to, what)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Cluster, "send", send)
+    cluster = cluster_of(3)
+    do(cluster, "b", CREATE)
+    do(cluster, "c", CREATE)
+    cluster.part({"c"})
+    cluster.run(5.0)
+    cluster.heal()
+    settle(cluster)
+    assert len(seen) >= 12

@@ -1,0 +1,167 @@
+"""How groups come, change and go (sections 3.5.5 to 3.5.8 of the FlexGroup text)."""
+
+from __future__ import annotations
+
+from flexgroup.server.configuration import Configuration, GroupEntry, Server
+from flexgroup.server.control import (
+    AnyOperation,
+    CreateGroup,
+    DestroyGroup,
+    JoinGroup,
+    LeaveGroup,
+    LeaveServers,
+    RemoveClient,
+)
+from flexgroup.server.operations import NextConfiguration
+
+TWO = Configuration(1, (Server(1, "a", "a:1"), Server(2, "b", "b:1")), (), 3, 1)
+
+
+def create(owner: str | None = None, allow: tuple[str, ...] | None = None) -> CreateGroup:
+    return CreateGroup("g", "fifo", owner, True, allow)
+
+
+def after(before: Configuration, *asked: tuple[int, AnyOperation]) -> Configuration:
+    """All in one change, and nothing may fail."""
+    following = NextConfiguration(before)
+    for origin, operation in asked:
+        assert following.apply(origin, operation, None) is None
+    return following.finish()
+
+
+def code(before: Configuration, operation: AnyOperation, origin: int = 1) -> str | None:
+    error = NextConfiguration(before).apply(origin, operation, None)
+    return None if error is None else error[0]
+
+
+def group(configuration: Configuration) -> GroupEntry:
+    (entry,) = configuration.groups
+    return entry
+
+
+def processes(configuration: Configuration) -> list[str]:
+    return [member.process for member in group(configuration).members]
+
+
+def test_a_new_group_has_no_members() -> None:
+    following = after(TWO, (1, create()))
+    assert following.number == 2
+    assert group(following).members == ()
+    assert group(following).view == 0
+
+
+def test_a_name_is_given_once() -> None:
+    assert code(after(TWO, (1, create())), create(), origin=2) == "exists"
+
+
+def test_of_two_that_create_it_at_once_one_succeeds() -> None:
+    following = NextConfiguration(TWO)
+    assert following.apply(1, create(), None) is None
+    error = following.apply(2, create(), None)
+    assert error is not None
+    assert error[0] == "exists"
+
+
+def test_members_are_listed_in_the_order_they_joined() -> None:
+    joined = after(TWO, (1, create()), (2, JoinGroup("g", "z", 1)), (1, JoinGroup("g", "a", 1)))
+    assert processes(joined) == ["z", "a"]
+    assert group(joined).servers() == (1, 2)
+
+
+def test_joining_needs_a_group_a_free_name_and_permission() -> None:
+    joined = after(TWO, (1, create(allow=("p", "q"))), (1, JoinGroup("g", "p", 1)))
+    assert code(TWO, JoinGroup("g", "p", 1)) == "missing"
+    assert code(joined, JoinGroup("g", "p", 2), origin=2) == "already-member"
+    assert code(joined, JoinGroup("g", "r", 1)) == "not-allowed"
+    assert code(joined, JoinGroup("g", "q", 1)) is None
+
+
+def test_only_a_member_leaves() -> None:
+    joined = after(TWO, (1, create()), (1, JoinGroup("g", "p", 1)))
+    assert code(joined, LeaveGroup("x", "p", 1)) == "missing"
+    assert code(joined, LeaveGroup("g", "q", 1)) == "not-member"
+    assert code(joined, LeaveGroup("g", "p", 1), origin=2) == "not-member"
+    assert processes(after(joined, (1, LeaveGroup("g", "p", 1)))) == []
+
+
+def test_a_view_counts_the_changes_that_its_members_saw() -> None:
+    joined = after(TWO, (1, create()), (1, JoinGroup("g", "p", 1)), (2, JoinGroup("g", "q", 1)))
+    assert group(joined).view == 1
+    assert group(after(joined)).view == 1
+    assert group(after(joined, (1, LeaveGroup("g", "p", 1)))).view == 2
+
+
+def test_only_the_owner_destroys() -> None:
+    joined = after(TWO, (1, create(owner="p")), (1, JoinGroup("g", "p", 1)))
+    assert code(joined, DestroyGroup("g", "q")) == "not-owner"
+    assert after(joined, (1, DestroyGroup("g", "p"))).groups == ()
+
+
+def test_without_owner_any_member_destroys() -> None:
+    joined = after(TWO, (1, create()), (1, JoinGroup("g", "p", 1)))
+    assert code(joined, DestroyGroup("g", "q")) == "not-member"
+    assert code(joined, DestroyGroup("g", "p")) is None
+
+
+def test_when_the_owner_has_left_there_is_none() -> None:
+    """Section 3.3."""
+    joined = after(
+        TWO, (1, create(owner="p")), (1, JoinGroup("g", "p", 1)), (2, JoinGroup("g", "q", 1))
+    )
+    left = after(joined, (1, LeaveGroup("g", "p", 1)))
+    assert group(left).owner is None
+    assert code(left, DestroyGroup("g", "q"), origin=2) is None
+
+
+def test_a_group_that_nobody_is_in_or_owns_is_destroyed_by_anybody() -> None:
+    assert code(after(TWO, (1, create())), DestroyGroup("g", "p")) is None
+
+
+def test_who_wanted_to_destroy_what_another_just_destroyed_has_succeeded() -> None:
+    """Section 3.5.6: both get success. The number tells it was there when it was asked for."""
+    created = after(TWO, (1, create()))
+    destroyed = after(created, (1, DestroyGroup("g", "p")))
+    following = NextConfiguration(destroyed)
+    assert following.apply(2, DestroyGroup("g", "q"), group(created).number) is None
+    assert code(destroyed, DestroyGroup("g", "q")) == "missing"
+
+
+def test_a_late_wish_to_destroy_does_not_hit_a_new_group_of_that_name() -> None:
+    created = after(TWO, (1, create()))
+    again = after(after(created, (1, DestroyGroup("g", "p"))), (1, create()))
+    following = NextConfiguration(again)
+    assert following.apply(2, DestroyGroup("g", "q"), group(created).number) is None
+    assert following.finish().groups == again.groups
+
+
+def test_a_client_that_vanishes_leaves_all_groups() -> None:
+    other = CreateGroup("h", "fifo", None, True, None)
+    joined = after(
+        TWO,
+        (1, create()),
+        (1, other),
+        (1, JoinGroup("g", "p", 7)),
+        (1, JoinGroup("h", "p", 7)),
+        (2, JoinGroup("h", "q", 7)),
+    )
+    left = after(joined, (1, RemoveClient(7)))
+    assert [[m.process for m in entry.members] for entry in left.groups] == [[], ["q"]]
+
+
+def test_the_processes_of_a_server_leave_with_it_and_the_groups_stay() -> None:
+    joined = after(TWO, (1, create(owner="p")), (2, JoinGroup("g", "p", 1)))
+    left = after(joined, (2, LeaveServers()))
+    assert [server.number for server in left.servers] == [1]
+    assert group(left).members == ()
+    assert group(left).owner is None
+    assert group(left).view == 2
+
+
+def test_numbers_of_groups_and_servers_are_never_used_again() -> None:
+    created = after(TWO, (1, create()))
+    again = after(after(created, (1, DestroyGroup("g", "p"))), (1, create()))
+    assert group(again).number > group(created).number
+    following = NextConfiguration(TWO)
+    following.admit(Server(3, "c", "c:1"))
+    following.without({3})
+    assert following.finish().next_server == 4
