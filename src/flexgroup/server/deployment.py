@@ -62,7 +62,10 @@ class HostedDomain:
         self.recorder = recorder
         self.stability = Stability(self.process, self.processes_of)
         self.cast_count = 0
-        self.delivered_count = 0
+        """Envelopes of this server."""
+        self.messages_cast = 0
+        """Messages of clients in them."""
+        self.messages_delivered = 0
         self.reported = 0
         """When others were last told how far this server is, in milliseconds."""
         self._positions: dict[int, int] = {}
@@ -90,6 +93,7 @@ class HostedDomain:
         # Only now: a stack may refuse a message.
         self.stability.sent(m, lines)
         self.cast_count += 1
+        self.messages_cast += count
         for group, position in lines:
             self._positions[group] = position + 1
 
@@ -105,7 +109,7 @@ class HostedDomain:
             envelope = unseal(m.payload)
             self.stability.deliver(origin_of(m.id), m, envelope.groups)
             opened.append(envelope)
-        self.delivered_count += len(opened)
+        self.messages_delivered += sum([envelope.count for envelope in opened])
         return opened
 
     # What servers tell each other about stability.
@@ -169,7 +173,7 @@ class HostedDomain:
             envelope = unseal(kept.payload)
             self.stability.deliver(origin, m, envelope.groups)
             opened.append(envelope)
-        self.delivered_count += len(opened)
+        self.messages_delivered += sum([envelope.count for envelope in opened])
         return opened
 
     def not_delivered(self, leftovers: DomainLeftovers | None) -> list[tuple[Groups, bytes]]:

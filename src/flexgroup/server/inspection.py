@@ -44,8 +44,9 @@ def inspection(server: GroupServer) -> dict[str, object]:
             {
                 "stack": hosted.stack,
                 "groups": [group.name for group in hosted.groups.values()],
-                "multicast": hosted.cast_count,
-                "delivered": hosted.delivered_count,
+                "multicast": hosted.messages_cast,
+                "envelopes": hosted.cast_count,
+                "delivered": hosted.messages_delivered,
                 "packets_sent": hosted.domain.packets_sent,
                 "packets_received": hosted.domain.packets_received,
                 "under_way": len(hosted.stability.own),

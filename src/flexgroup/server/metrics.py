@@ -50,8 +50,8 @@ class Totals:
 
     def add_domain(self, hosted: HostedDomain) -> None:
         stack = hosted.stack
-        self.counts["multicasts", (stack,)] += hosted.cast_count
-        self.counts["deliveries", (stack,)] += hosted.delivered_count
+        self.counts["multicasts", (stack,)] += hosted.messages_cast
+        self.counts["deliveries", (stack,)] += hosted.messages_delivered
         self.counts["packets_sent", (stack,)] += hosted.domain.packets_sent
         self.counts["packets_received", (stack,)] += hosted.domain.packets_received
         layers = hosted.domain.stack.layers
