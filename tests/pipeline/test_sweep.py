@@ -83,6 +83,11 @@ def test_runs_that_take_long_begin_first() -> None:
     assert work[0] > work[-1]
 
 
+def test_planned_multicasts_are_work_too() -> None:
+    one, each = (Scenario("skeen", 8, 0, casts=casts) for casts in ("0@0s", "all@0s"))
+    assert 0 < expected_work(one) < expected_work(each)
+
+
 def test_tasks_share_the_runs_out_among_themselves(tmp_path: Path) -> None:
     one, other = (claimed(tmp_path, 5, name) for name in ("one", "other"))
     assert [next(one), next(other), next(other), next(one)] == [0, 1, 2, 3]

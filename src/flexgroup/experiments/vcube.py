@@ -28,7 +28,7 @@ from flexgroup.experiments.vcube_claims import (
 )
 from flexgroup.worlds.simulator.fault_plans import Faults
 
-SOURCE = "Rodrigues and others, hierarchical leaderless atomic broadcast over VCube, section 5"
+SOURCE = "Ruchel and others 2021, hierarchical leaderless atomic broadcast over VCube, section 5"
 
 SIZES = {SMALL: (64, 32, 16, 8), PAPER: (1024, 512, 256, 128, 64, 32, 16, 8)}
 """Large ones first: they take longest."""

@@ -27,6 +27,7 @@ from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.pipeline.claims import claimed
 from flexgroup.pipeline.session import executors_are_here
 from flexgroup.trace.writer import run_file
+from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Outcome, Scenario, record_scenario
 
@@ -102,8 +103,9 @@ def long_ones_first(scenarios: Sequence[Scenario]) -> list[Scenario]:
 
 def expected_work(scenario: Scenario) -> float:
     """Roughly proportional to the events of a run, which is what it takes to order runs."""
-    messages = scenario.rate or 1.0
-    return scenario.duration * scenario.clients * messages * scenario.processes
+    by_clients = scenario.duration * scenario.clients * (scenario.rate or 1.0)
+    planned = len(parse_casts(scenario.casts, scenario.processes))
+    return (by_clients + planned) * scenario.processes
 
 
 def simulate(spark: SparkSession, scenarios: Sequence[Scenario], directory: str) -> DataFrame:

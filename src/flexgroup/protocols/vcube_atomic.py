@@ -140,16 +140,14 @@ class VCubeAtomic(DestinationAgreement):
         forwarded = self.pending_ack.get(tree)
         if forwarded is None:
             forwarded = self.pending_ack[tree] = Forwarded(m)
-        unsent: list[int] = []
+        packet = Tree(m, T)
         before = len(forwarded.entries)
         for p in to:
             sources = forwarded.sources(p, T)
             if not sources:
-                unsent.append(p)
+                self.send((p,), packet)
             if source not in sources:
                 forwarded.entries.append((source, p, T))
-        if unsent:
-            self.send(tuple(unsent), Tree(m, T))
         known = self.received.get(m.id)
         if known is not None:
             known.pending += len(forwarded.entries) - before

@@ -201,9 +201,13 @@ class Simulation:
         answered = False
         moved = NO_MESSAGE
         moved_depth = 0
+        sending: Sending | None = None
         while effects:
             for effect in effects:
                 if isinstance(effect, Send):
+                    if sending is not None and effect.packet is sending.packet:
+                        self._send(host, effect.to, sending)
+                        continue
                     sending = self._sending(effect.packet)
                     message = sending.message
                     if message == about:
@@ -217,6 +221,7 @@ class Simulation:
                         sending.depth = moved_depth + 1
                     self._send(host, effect.to, sending)
                 elif isinstance(effect, Deliver):
+                    sending = None
                     m = effect.message
                     moved = m.id
                     moved_depth = host.forget_depth(moved)
