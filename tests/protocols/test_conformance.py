@@ -214,13 +214,23 @@ def deeply_immutable(value: object) -> bool:
     return value is None or isinstance(value, int | str | bytes | Message)
 
 
+def copied_by_itself(record: Record) -> bool:
+    """Its attributes are immutable, or containers of such that its copy has copies of."""
+    twin = record.copy()
+    for name in state_names(record):
+        value, copied = getattr(record, name), getattr(twin, name)
+        if not deeply_immutable(value) and (
+            value is copied or value != copied or not copied_by_fork(value)
+        ):
+            return False
+    return True
+
+
 def copied_by_fork(value: object) -> bool:
     """Immutable, or a container of immutable values, or a dict of records of such."""
     if isinstance(value, dict):
         return all(map(deeply_immutable, value)) and all(
-            all(deeply_immutable(getattr(item, name)) for name in state_names(item))
-            if isinstance(item, Record)
-            else deeply_immutable(item)
+            copied_by_itself(item) if isinstance(item, Record) else deeply_immutable(item)
             for item in value.values()
         )
     if isinstance(value, list | set):
