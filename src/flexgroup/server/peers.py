@@ -192,6 +192,7 @@ class Peers:
     def welcomed(self, link: Link, welcome: PeerWelcome) -> None:
         if self._server.cluster and welcome.cluster != self._server.cluster:
             raise PeerError(f"the server at {link.address} belongs to another cluster")
+        self._server.check_certificate(link.connection, None)
         different = difference(welcome.protocols)
         if different:
             self._server.cannot_join(different)
