@@ -12,9 +12,12 @@ from flexgroup.core.layer import Layer
 from flexgroup.protocols.catalogue import LAST, Protocol, StackPlan
 from flexgroup.worlds.explorer.scope import Scope
 
+FILE_OF = {"xamp_reliable": "xamp_at_least"}
+"""Of protocols that share one."""
+
 
 def loaded_anew(module: str) -> Any:
-    path = Path(flexgroup.__file__).parent / "protocols" / f"{module}.py"
+    path = Path(flexgroup.__file__).parent / "protocols" / f"{FILE_OF.get(module, module)}.py"
     spec = spec_from_file_location(f"explored_{module}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import TracebackType
 
@@ -136,13 +135,3 @@ class Cluster:
         self.end()
         if error is not None:
             error.add_note(self.logs()[-6000:])
-
-
-def wait_until(what: str, happened: object, seconds: float = LAST_RESORT) -> None:
-    """Until a condition that a function tells holds; fails after the last resort."""
-    assert callable(happened)
-    end = time.monotonic() + seconds
-    while not happened():
-        if time.monotonic() > end:
-            raise AssertionError(f"never happened within {seconds:g} s: {what}")
-        time.sleep(0.02)

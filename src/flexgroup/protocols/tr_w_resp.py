@@ -4,18 +4,51 @@ Source: Rodrigues and Veríssimo 1992; section 2.3.1 of the FlexGroup dissertati
 tr-w-resp([m], ord, send, Mr, Pr, nr). The parameters keep their names. `send` has no
 attribute: a process that does not send the first time just waits.
 
-Pure bookkeeping: layers keep these records, send what is to be sent and set the timers.
+Packets and bookkeeping: layers keep these records, send what is to be sent and set the timers.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from flexgroup.core.layer import Record
-from flexgroup.core.message import Message, MessageId, message_id, name_of
+from flexgroup.core.message import (
+    ID,
+    INTS,
+    MESSAGE,
+    Fields,
+    Message,
+    MessageId,
+    Packet,
+    message_id,
+    name_of,
+)
 
 RESPONSE_TICKS: Final = 50
 """How long to wait for responses before the next try."""
+
+
+@final
+class Data(Packet):
+    """m, and its number at each destination."""
+
+    __slots__ = ("m", "numbers")
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
+
+    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
+        self.m = m
+        self.numbers = numbers
+
+
+@final
+class Response(Packet):
+    """m has come."""
+
+    __slots__ = ("m",)
+    FIELDS: ClassVar[Fields] = (("m", ID),)
+
+    def __init__(self, m: MessageId) -> None:
+        self.m = m
 
 
 @final

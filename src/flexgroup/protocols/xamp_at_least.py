@@ -10,6 +10,9 @@ Assumes nothing of the channels, and that processes fail by stopping and are sus
 correct destination delivers a message, so many do as are waited for, or all that have not
 crashed. No order.
 
+`xamp-reliable` is what the paper calls it when all are waited for, and the base of causal and
+atomic multicast: what a correct process multicasts, or delivers, all correct destinations deliver.
+
 Differs from the paper:
 - Responses are seen by all participants because they are sent to each: there is no common medium.
 - Tries are not counted: a process goes on until it suspects who does not respond.
@@ -17,15 +20,11 @@ Differs from the paper:
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import ClassVar
 
-from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.guarantees import NOTHING, Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
 from flexgroup.core.message import (
-    ID,
-    INTS,
-    MESSAGE,
-    Fields,
     Message,
     MessageId,
     Packet,
@@ -33,7 +32,9 @@ from flexgroup.core.message import (
 )
 from flexgroup.protocols.tr_w_resp import (
     RESPONSE_TICKS,
+    Data,
     Received,
+    Response,
     Transmission,
     message_of,
     number_at,
@@ -41,29 +42,6 @@ from flexgroup.protocols.tr_w_resp import (
     participants,
     timer_of,
 )
-
-
-@final
-class Data(Packet):
-    """m, and its number at each destination; from the origin, or from who has it already."""
-
-    __slots__ = ("m", "numbers")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
-
-    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
-        self.m = m
-        self.numbers = numbers
-
-
-@final
-class Response(Packet):
-    """m has come."""
-
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", ID),)
-
-    def __init__(self, m: MessageId) -> None:
-        self.m = m
 
 
 class XampAtLeast(Layer):
@@ -163,3 +141,13 @@ class XampAtLeast(Layer):
         elif isinstance(notice, Trust):
             self.suspected.discard(notice.process)
         self.pass_on(notice)
+
+
+class XampReliable(XampAtLeast):
+    """What atLeast is called if the responses of all are waited for: then it gives more."""
+
+    __slots__ = ()
+
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    KEEPS: ClassVar[Guarantees] = NOTHING
+    OPTIONS: ClassVar[tuple[str, ...]] = ()

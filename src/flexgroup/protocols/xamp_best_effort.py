@@ -15,43 +15,22 @@ respond: no network here promises to lose only so many packets.
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import ClassVar
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
-from flexgroup.core.message import ID, INTS, MESSAGE, Fields, Message, MessageId, Packet
+from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.protocols.tr_w_resp import (
     RESPONSE_TICKS,
+    Data,
     Received,
+    Response,
     Transmission,
     message_of,
     number_at,
     numbered,
     timer_of,
 )
-
-
-@final
-class Data(Packet):
-    """m, and its number at each destination."""
-
-    __slots__ = ("m", "numbers")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
-
-    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
-        self.m = m
-        self.numbers = numbers
-
-
-@final
-class Response(Packet):
-    """m has come."""
-
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", ID),)
-
-    def __init__(self, m: MessageId) -> None:
-        self.m = m
 
 
 class XampBestEffort(Layer):

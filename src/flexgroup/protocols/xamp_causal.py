@@ -17,7 +17,7 @@ Differs from the paper:
   without destinations is gone. So at most one message of each sender to each destination is left.
 - *A response means delivered*, not just received, because it is what strikes off.
 - D(m) holds the number of m at each destination, by which it knows what it has delivered.
-- Responses are sent to all participants; tries are not counted: see `xamp_reliable`.
+- Responses are sent to all participants; tries are not counted: see `xamp_at_least`.
 """
 
 from __future__ import annotations
