@@ -59,7 +59,6 @@ class HostedDomain:
             faults,
             recorder,
         )
-        self.recorder = recorder
         self.stability = Stability(self.process, self.processes_of)
         self.cast_count = 0
         """Envelopes of this server."""

@@ -22,7 +22,6 @@ INTRODUCTION = b"\xc1"
 CONTROL = 0
 PACKETS = 1
 COUNTS = 2
-ALIVE = 3
 
 
 class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -146,8 +145,8 @@ class Link:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise PeerError(f"a malformed message of a server: {error}") from None
             self._host.controlled(self, message)
-        elif kind != ALIVE:
-            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 3")
+        else:
+            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
 
     def lost(self, error: Exception | None) -> None:
         self._host.link_closed(self)
@@ -157,9 +156,6 @@ class Link:
 
     def say(self, message: ControlMessage) -> None:
         self._send(bytes([CONTROL]) + _encoder.encode(message))
-
-    def alive(self) -> None:
-        self._send(bytes([ALIVE]))
 
     def pass_on(self, kind: int, configuration: int, domain: int, data: bytes | bytearray) -> None:
         """Goes out with the next `flush`."""

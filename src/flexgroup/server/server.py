@@ -69,7 +69,6 @@ class GroupServer:
         self.desk = Desk(self)
         self.refusals: dict[str, int] = {}
         """How often something was refused, by what it was."""
-        self.changes = 0
         self._loop = asyncio.get_running_loop()
         self.switchboard = Switchboard(
             self.peers, settings.limits, settings.faults, self._recording, self.desk.exclude
@@ -81,6 +80,7 @@ class GroupServer:
         self._listeners: list[asyncio.Server] = []
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._in_effects = False
+        self._excluded_because = ""
         self._known_addresses: list[str] = []
         self._ticker: asyncio.TimerHandle | None = None
 
@@ -180,8 +180,6 @@ class GroupServer:
                 raise UsageError(f"could not join through {address}: {self._excluded_because}")
             await asyncio.sleep(0.005)
 
-    _excluded_because = ""
-
     async def _rejoin(self) -> None:
         """The others have gone on without this server; come back as a new one."""
         self._ended = self._loop.create_future()
@@ -259,7 +257,6 @@ class GroupServer:
             self._end("" if self.settings.rejoin else effect.reason)
 
     def _install(self, effect: Install) -> None:
-        self.changes += 1
         configuration = effect.configuration
         self._known_addresses = [server.address for server in configuration.servers]
         present = {server.number for server in configuration.servers}
@@ -323,7 +320,7 @@ class GroupServer:
 
     def refused(self, connection: Connection, reason: str) -> None:
         kind = reason.split(":")[0].split(";")[0][:40]
-        kind = "".join(c for c in kind if not c.isdigit()).strip()
+        kind = " ".join("".join(c for c in kind if not c.isdigit()).split())
         if len(self.refusals) < 1000 or kind in self.refusals:
             self.refusals[kind] = self.refusals.get(kind, 0) + 1
         log.warning("refused", extra={"data": {"from": connection.where(), "reason": reason}})
