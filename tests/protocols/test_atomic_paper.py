@@ -14,7 +14,7 @@ from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.layer import Deliver, Effect, Send, SetTimer, Suspect
 from flexgroup.core.message import Message, message_id
 from flexgroup.core.stack import Stack
-from flexgroup.protocols.atomic import Data, Null
+from flexgroup.protocols.atomic import FARTHEST, Data, Null
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.outcome import Outcome
@@ -76,13 +76,13 @@ def test_rl_is_incremented_before_a_message_is_sent_and_numbers_it() -> None:
     assert numbers == [1, 2, 3]
 
 
-def test_rl_advances_to_the_number_of_what_is_received() -> None:
+def test_rl_advances_to_the_numbers_of_messages_and_not_of_null_messages() -> None:
     stack = started()
     told(stack, 1, data(1, c=5))
     told(stack, 2, data(2, c=3))
     assert layer_of(stack).RL == 5
     told(stack, 2, Null(8, 0, 3, 0))
-    assert layer_of(stack).RL == 8
+    assert layer_of(stack).RL == 5
 
 
 def test_d_is_the_lowest_of_the_last_numbers_received() -> None:
@@ -164,8 +164,8 @@ def test_figure_2_3_b_and_c_deliver_in_one_order_in_every_schedule() -> None:
     outcome = explore(parse_stack("atomic"), FIGURE_2_3)
     assert outcome.exhausted
     assert not outcome.violations
-    assert outcome.complete == outcome.terminals == 963
-    assert outcome.states == 294_105
+    assert outcome.complete == outcome.terminals == 487
+    assert outcome.states == 175_635
 
 
 # Silence is broken on demand.
@@ -187,8 +187,8 @@ def test_a_null_message_is_not_answered() -> None:
 
 def test_a_null_message_that_asks_is_answered_to_who_asked() -> None:
     stack = started()
-    told(stack, 1, Null(4, 0, 0, 3))
-    assert end_of_silence(stack) == [((1,), Null(5, 0, 0, 0))]
+    told(stack, 1, Null(5, 0, 0, 3))
+    assert end_of_silence(stack) == [((1,), Null(4, 0, 0, 0))]
 
 
 def test_who_has_sent_a_higher_number_since_owes_nothing() -> None:
@@ -196,6 +196,32 @@ def test_who_has_sent_a_higher_number_since_owes_nothing() -> None:
     told(stack, 1, data(1, c=1))
     cast(stack, EVERYBODY)
     assert end_of_silence(stack) == []
+
+
+def test_who_stays_silent_runs_ahead_farther_each_time() -> None:
+    stack = started()
+    numbers: list[int] = []
+    for c in range(1, 2 * FARTHEST):
+        told(stack, 1, data(1, c=c, after=c - 1))
+        numbers += [null.c for _, null in end_of_silence(stack)]
+    assert numbers == [2, 4, 8, 16, 32, 64, 128, 256, 512, 768]
+
+
+def test_who_has_a_message_of_its_own_starts_from_the_beginning() -> None:
+    stack = started()
+    for c in (1, 2, 3):
+        told(stack, 1, data(1, c=c, after=c - 1))
+        end_of_silence(stack)
+    assert layer_of(stack).lead == 8
+    cast(stack, EVERYBODY)
+    assert layer_of(stack).lead == 1
+
+
+def test_a_message_with_a_number_that_all_others_left_is_delivered_at_once() -> None:
+    stack = started()
+    told(stack, 1, Null(256, 0, 0, 0))
+    told(stack, 2, Null(256, 0, 0, 0))
+    assert len(delivered(cast(stack, EVERYBODY))) == 1
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
@@ -258,7 +284,7 @@ def test_after_a_suspicion_the_others_are_asked() -> None:
     end_of_silence(stack)
     stack.notice(Suspect(1))
     stack.take_effects()
-    assert end_of_silence(stack) == [((2, 3), Null(3, 0, 2, 1))]
+    assert end_of_silence(stack) == [((2, 3), Null(4, 0, 2, 1))]
 
 
 def with_a_crash(*properties: str) -> Outcome:

@@ -16,6 +16,9 @@ for, nor listened to: the order stays acyclic, but what it sent last may reach s
 Differs from the paper:
 - *Silence is broken on demand, and at once*: a process owes a number to whoever waits for one,
   and pays with one null message for all that arrived together; nothing waits, nothing is sent.
+- *A silent process runs ahead*: the more null messages it sends in a row, the higher their
+  numbers. Those between are left to others, who need not wait for it while they last. So that
+  they can be used, RL follows messages only, not null messages.
 - *A null message may ask*: a process that is in another of my groups does not know that I wait.
 - VR and VE are kept by process, not by group and process: there is one clock, and channels are
   between processes. My own entry is not needed: what I send next is above all that I received.
@@ -36,6 +39,9 @@ NOT_WAITED_FOR: Final = 1 << 41
 """In VR and VE, in place of a number, and above all numbers."""
 
 SILENCE: Final = "silence"
+
+FARTHEST: Final = 256
+"""How far a silent process runs ahead: others keep so many messages until they hear from it."""
 
 
 class Numbered(Packet):
@@ -86,8 +92,8 @@ def peers_of(context: Context) -> tuple[int, ...]:
 
 
 class Atomic(Layer):
-    __slots__ = ("D", "RL", "VE", "VR", "delivered", "early", "messages", "owed", "peers", "queue",
-                 "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
+    __slots__ = ("D", "RL", "VE", "VR", "delivered", "early", "lead", "messages", "owed", "peers",
+                 "queue", "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -110,46 +116,42 @@ class Atomic(Layer):
         self.messages: dict[Stamp, Message] = {}
         """All that was received and is not stable, by (m.c, origin)."""
         self.queue: list[Stamp] = []
-        """Of those, what is not delivered, in order."""
+        """Of those, what is not delivered, in order; `delivered` is the rest."""
         self.delivered: list[Stamp] = []
-        """Of those, what is delivered, in order."""
 
         # Not in the paper.
         self.told = [0] * context.size
         """The last number that I sent to each process."""
         self.owed = [0] * context.size
-        """Each process waits for a number of at least this from me."""
+        """Each process waits for a number of at least this from me; 0: for none."""
         self.wanted = [0] * context.size
-        """I wait for a number of at least this from each process, have not asked for it, and it
-        may not know."""
-        self.silence_ends = False
-        """The timer is set."""
+        """I wait for a number of at least this from each; it may not know, and was not asked."""
+        self.silence_ends = False  # the timer is set
+        self.lead = 1
+        """How far the next null message runs ahead."""
         self.early: dict[tuple[int, int], Numbered] = {}
         """What overtook another packet of the same sender, by sender and `after`."""
         self.suspected: set[int] = set()
 
     def on_cast(self, m: Message) -> None:
-        parties: dict[int, list[int]] = {}
-        """The other destinations, by what they were told last: one packet for each party."""
+        parties: dict[int, list[int]] = {}  # the others, by what they were told last
         for process in m.destinations:
             if process in self.peers:
                 parties.setdefault(self.told[process], []).append(process)
             elif process != self.process and process not in self.suspected:
-                raise UsageError(
-                    f"process {self.process} cannot multicast to process {process}: "
-                    "they are not both members of a group"
-                )
+                who = f"process {self.process} cannot multicast to process {process}"
+                raise UsageError(f"{who}: they are not both members of a group")
         self.RL += 1
+        self.lead = 1
         for after, party in parties.items():
-            self.send(tuple(party), Data(m, self.RL, self.D, after))
-            for process in party:
-                self.told[process] = self.RL
+            self.tell(party, Data(m, self.RL, self.D, after))
         if self.process in m.destinations:
             self.keep(m, self.RL, self.process)
             self.deliver_up_to_D()
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if not isinstance(packet, Numbered) or not self.is_sound(sender, packet):
+        known = 0 <= sender < self.size
+        if not known or not isinstance(packet, Numbered) or not self.is_sound(packet):
             raise self.refuse(sender, packet)
         last = self.VR[sender]
         if last == NOT_WAITED_FOR:
@@ -162,31 +164,26 @@ class Atomic(Layer):
             self.early[sender, packet.after] = packet
             return
         self.receive(sender, packet)
-        while self.early:
-            next_one = self.early.pop((sender, self.VR[sender]), None)
-            if next_one is None:
-                break
-            self.receive(sender, next_one)
+        while (sender, self.VR[sender]) in self.early:
+            self.receive(sender, self.early.pop((sender, self.VR[sender])))
         if last == self.D:
             self.D = min(self.VR)
             self.deliver_up_to_D()
         self.discard_stable()
 
-    def is_sound(self, sender: int, packet: Numbered) -> bool:
-        if not (packet.after < packet.c < NOT_WAITED_FOR and packet.ldn < packet.c):
-            return False
+    def is_sound(self, packet: Numbered) -> bool:
         if isinstance(packet, Data) and not self.is_for_me(packet.m):
             return False
         if isinstance(packet, Null) and packet.wanted >= packet.c:
             return False
-        return 0 <= sender < self.size
+        return packet.after < packet.c < NOT_WAITED_FOR and packet.ldn < NOT_WAITED_FOR
 
     def receive(self, sender: int, packet: Numbered) -> None:
         """Of what this sender sent to me, nothing that went before is missing."""
-        self.RL = max(self.RL, packet.c)
         self.VR[sender] = packet.c
         self.VE[sender] = packet.ldn
         if isinstance(packet, Data):
+            self.RL = max(self.RL, packet.c)
             self.keep(packet.m, packet.c, sender)
             for process in packet.m.destinations:
                 if process != self.process:
@@ -239,10 +236,21 @@ class Atomic(Layer):
 
     def owe(self, process: int, c: int) -> None:
         """Somebody waits for a number of at least c from me."""
+        self.RL = max(self.RL, c)
         if c > self.owed[process]:
             self.owed[process] = c
-            if c > self.told[process]:
+            if self.is_due(process):
                 self.end_silence()
+
+    def is_due(self, process: int) -> bool:
+        """What it waits for: before that, if I am ahead and half of the lead is used up."""
+        return self.owed[process] > max(0, self.told[process] - self.lead // 2)
+
+    def tell(self, party: list[int], packet: Numbered) -> None:
+        self.send(tuple(party), packet)
+        for process in party:
+            self.told[process] = packet.c
+            self.owed[process] = 0
 
     def want(self, process: int, c: int) -> None:
         """I wait for a number of at least c from somebody who may not know."""
@@ -261,15 +269,14 @@ class Atomic(Layer):
         parties: dict[tuple[int, int], list[int]] = {}
         for peer in self.peers:
             wanted = self.wanted[peer] if self.wanted[peer] > self.VR[peer] else 0
-            if wanted or self.owed[peer] > self.told[peer]:
+            if wanted or self.is_due(peer):
                 parties.setdefault((self.told[peer], wanted), []).append(peer)
                 self.wanted[peer] = 0
         if parties:
-            self.RL += 1
+            self.RL += self.lead
+            self.lead = min(2 * self.lead, FARTHEST)
         for (after, wanted), party in parties.items():
-            self.send(tuple(party), Null(self.RL, self.D, after, wanted))
-            for process in party:
-                self.told[process] = self.RL
+            self.tell(party, Null(self.RL, self.D, after, wanted))
 
     # Crashes, which the paper leaves to its membership protocol.
 
