@@ -65,6 +65,20 @@ def test_a_crash_is_survived(stack: str, detection: str | None, seed: int) -> No
     assert_kept(history, PROMISES[stack])
 
 
+@pytest.mark.parametrize("stack", ["reliable fifo", "reliable causal-rst"])
+@pytest.mark.parametrize("seed", range(4))
+def test_with_one_set_of_destinations_a_sender_may_crash(stack: str, seed: int) -> None:
+    """With several it is order or agreement: tests/scripts/reliable_fifo_subsets.txt."""
+    faults = Faults(crashes=("3@200ms",), detection="20ms")
+    scenario = Scenario(
+        stack, 4, 6, "broadcast", LOSSY, duration=0.4, seed=seed, rate=80.0, drain=3.0,
+        faults=faults,
+    )  # fmt: skip
+    outcome, history = simulated(scenario)
+    assert outcome.complete
+    assert_kept(history, PROMISES[stack])
+
+
 def test_a_partition_that_drops_packets_is_survived() -> None:
     faults = Faults(partitions=("0,1|2,3@100ms-300ms!drop",))
     scenario = Scenario(

@@ -1,7 +1,8 @@
 """FIFO order: what one process multicasts is delivered in the order it was multicast.
 
 Source: Hadzilacos and Toueg 1994, section 4, by sequence numbers. Messages go to
-subsets of the processes, so the sender numbers its messages per destination.
+subsets of the processes, so the sender numbers its messages per destination. All numbers go
+to all destinations: for the layer below it is one message, which it may pass on.
 
 Assumes reliable channels, which may reorder. Guarantees FIFO order between every pair
 of processes, which makes it the layer to put under protocols that need FIFO channels.
@@ -13,19 +14,19 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INT, MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import INTS, MESSAGE, Fields, Message, Packet
 
 
 @final
 class Numbered(Packet):
-    """(DATA, m, number): the number-th message of the sender to this destination."""
+    """(DATA, m, numbers): which message of the sender to each of its destinations it is."""
 
-    __slots__ = ("m", "number")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("number", INT))
+    __slots__ = ("m", "numbers")
+    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
 
-    def __init__(self, m: Message, number: int) -> None:
+    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
         self.m = m
-        self.number = number
+        self.numbers = numbers
 
 
 class Fifo(Layer):
@@ -46,18 +47,22 @@ class Fifo(Layer):
         """Messages that came before their turn, by (sender, number)."""
 
     def on_cast(self, m: Message) -> None:
-        for destination in m.destinations:
-            number = self.sent.get(destination, 0)
+        numbers = tuple([self.sent.get(destination, 0) for destination in m.destinations])
+        for destination, number in zip(m.destinations, numbers, strict=True):
             self.sent[destination] = number + 1
-            self.send((destination,), Numbered(m, number))
+        self.send(m.destinations, Numbered(m, numbers))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Numbered) or not self.is_for_me(packet.m):
             raise self.refuse(sender, packet)
-        turn = self.next.get(sender, 0)
-        if packet.number < turn:
+        destinations = packet.m.destinations
+        if len(packet.numbers) != len(destinations):
             raise self.refuse(sender, packet)
-        self.early[sender, packet.number] = packet.m
+        number = packet.numbers[destinations.index(self.process)]
+        turn = self.next.get(sender, 0)
+        if number < turn:
+            raise self.refuse(sender, packet)
+        self.early[sender, number] = packet.m
         while (sender, turn) in self.early:
             self.deliver(self.early.pop((sender, turn)))
             turn += 1
