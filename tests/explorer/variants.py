@@ -14,7 +14,7 @@ from flexgroup.core.message import Packet
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
 
-from . import variants_atomic, variants_causal, variants_vcube, variants_xamp
+from . import variants_atomic, variants_causal, variants_majority, variants_vcube, variants_xamp
 from .variant_parts import Case, loaded_anew, plan_of
 
 LAYERS = {
@@ -27,6 +27,7 @@ LAYERS = {
     **variants_atomic.LAYERS,
     **variants_xamp.LAYERS,
     **variants_causal.LAYERS,
+    **variants_majority.LAYERS,
     **variants_vcube.LAYERS,
 }
 
@@ -84,8 +85,7 @@ def fifo_that_counts_for_all_destinations_together() -> StackPlan:
     def on_cast(self: Any, m: Any) -> None:
         number = self.sent.get(0, 0)
         self.sent[0] = number + 1
-        for destination in m.destinations:
-            self.send((destination,), module.Numbered(m, number))
+        self.send(m.destinations, module.Numbered(m, (number,) * len(m.destinations)))
 
     module.Fifo.on_cast = on_cast
     return plan_of(module.Fifo)
@@ -96,7 +96,8 @@ def fifo_that_drops_what_is_early() -> StackPlan:
     keeping = module.Fifo.on_packet
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:
-        if packet.number == self.next.get(sender, 0):
+        place = packet.m.destinations.index(self.process)
+        if packet.numbers[place] == self.next.get(sender, 0):
             keeping(self, sender, packet)
 
     module.Fifo.on_packet = on_packet
@@ -355,6 +356,7 @@ CASES = [
     *variants_atomic.CASES,
     *variants_xamp.CASES,
     *variants_causal.CASES,
+    *variants_majority.CASES,
     *variants_vcube.CASES,
 ]  # fmt: skip
 

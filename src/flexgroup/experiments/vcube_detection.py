@@ -22,6 +22,8 @@ from flexgroup.worlds.simulator.fault_plans import Faults
 
 VCUBE_TESTS = f"vcube-detector {HIERARCHICAL}"
 HEARTBEATS = f"heartbeat {ALL2ALL}"
+MAJORITY = "vcube-atomic-majority"
+VCUBE_TESTS_MAJORITY = f"vcube-detector {MAJORITY}"
 
 SECOND_ROUND = 60
 """Milliseconds until the second round of tests."""
@@ -111,20 +113,22 @@ FENCED_LOST = "3"
 
 TWICE = f"{EVERYBODY} all@70ms"
 TESTING = (VCUBE_TESTS, HEARTBEATS)
+WITH_MAJORITY = (*STACKS, MAJORITY)
+TESTING_WITH_MAJORITY = (*TESTING, VCUBE_TESTS_MAJORITY)
 
 
 def suspicious(seeds: tuple[int, ...]) -> list[Grid]:
     return [
         Grid(
-            TESTING, ("broadcast",), (0,), seeds, 0.1, (8,), (TIMELY, UNTIMELY), casts=TWICE,
-            drain=0.4,
+            TESTING_WITH_MAJORITY, ("broadcast",), (0,), seeds, 0.1, (8,), (TIMELY, UNTIMELY),
+            casts=TWICE, drain=0.4,
         ),
-        Grid(STACKS, ("broadcast",), (0,), seeds, 0.1, (8,), (UNTIMELY,), casts=TWICE),
+        Grid(WITH_MAJORITY, ("broadcast",), (0,), seeds, 0.1, (8,), (UNTIMELY,), casts=TWICE),
         Grid(
-            STACKS, ("broadcast",), (0,), seeds, 0.1, (8,), (PLANNED,), Faults(suspicions=WRONG),
-            EVERYBODY,
+            WITH_MAJORITY, ("broadcast",), (0,), seeds, 0.1, (8,), (PLANNED,),
+            Faults(suspicions=WRONG), EVERYBODY,
         ),
-        Grid(STACKS, ("broadcast",), (0,), seeds, 0.1, (8,), (PLANNED,), FENCED, EVERYBODY),
+        Grid(WITH_MAJORITY, ("broadcast",), (0,), seeds, 0.1, (8,), (PLANNED,), FENCED, EVERYBODY),
     ]  # fmt: skip
 
 
@@ -167,11 +171,14 @@ FALSE_SUSPICIONS = Experiment(
             ("unanswered", "volume", "latency"), "ours", NOBODY_MEASURED,
         )
         for name, title, stacks, network, lost in (
-            ("timely", "Answers come in time", TESTING, TIMELY, ""),
-            ("untimely", "Answers often come too late", TESTING, UNTIMELY, ""),
-            ("unheard", "The same delays, and nobody suspects", STACKS, UNTIMELY, ""),
-            ("wrong", "Process 2 wrongly suspects process 3", STACKS, PLANNED, ""),
-            ("fenced", "The same, and process 3 is stopped", STACKS, PLANNED, FENCED_LOST),
+            ("timely", "Answers come in time", TESTING_WITH_MAJORITY, TIMELY, ""),
+            ("untimely", "Answers often come too late", TESTING_WITH_MAJORITY, UNTIMELY,
+             ""),
+            ("unheard", "The same delays, and nobody suspects", WITH_MAJORITY, UNTIMELY,
+             ""),
+            ("wrong", "Process 2 wrongly suspects process 3", WITH_MAJORITY, PLANNED, ""),
+            ("fenced", "The same, and process 3 is stopped", WITH_MAJORITY, PLANNED,
+             FENCED_LOST),
         )
     ),
     (
@@ -194,6 +201,18 @@ FALSE_SUSPICIONS = Experiment(
         Claim(
             "fence", "ours", "stopping whoever is suspected repairs it",
             lambda findings: whole(findings, STACKS, FENCED_LOST), PLANNED,
+        ),
+        Claim(
+            "majority, one", "ours", "so does a majority that decides on the order, and nobody has "
+            "to be stopped", lambda findings: whole(findings, (MAJORITY,)), PLANNED,
+        ),
+        Claim(
+            "majority, too late", "ours", "also if answers often come too late",
+            lambda findings: whole(findings, (VCUBE_TESTS_MAJORITY,)), UNTIMELY,
+        ),
+        Claim(
+            "majority, crash", "ours", "also if the suspect has crashed",
+            lambda findings: whole(findings, (MAJORITY,), FENCED_LOST), PLANNED,
         ),
     ),
 )  # fmt: skip

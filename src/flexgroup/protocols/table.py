@@ -18,6 +18,7 @@ from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.reliable import Reliable
 from flexgroup.protocols.skeen import Skeen
 from flexgroup.protocols.vcube_atomic import VCubeAtomic
+from flexgroup.protocols.vcube_atomic_majority import VCubeAtomicMajority
 from flexgroup.protocols.vcube_atomic_published import VCubeAtomicPublished
 from flexgroup.protocols.vcube_best_effort import VCubeBestEffort
 from flexgroup.protocols.vcube_detector import VCubeDetector
@@ -189,6 +190,15 @@ PROTOCOLS: dict[str, Protocol] = {
             "the same as published: crashes break order and agreement",
             "Ruchel and others 2021, algorithm 1",
             faults="none",
+            genuine="no",
+            answers=ALL,
+        ),
+        Protocol(
+            "vcube-atomic-majority",
+            VCubeAtomicMajority,
+            "the same, and a majority decides on the order if somebody is suspected",
+            "after Ruchel and others 2021 and Chandra and Toueg 1996",
+            faults="crashes of fewer than half, suspicions that are wrong",
             genuine="no",
             answers=ALL,
         ),
