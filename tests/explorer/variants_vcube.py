@@ -144,8 +144,9 @@ def vcube_atomic_that_waits_for_the_crashed() -> StackPlan:
 def vcube_atomic_that_does_not_replace_the_crashed() -> StackPlan:
     module = loaded_anew("vcube_atomic")
 
-    def replace(self: Any, j: int, T: Any, forwarded: Any) -> None:
-        self.confirm(j, T, forwarded, forwarded.sources(j, T))
+    def replace(self: Any, s: int, forwarded: Any) -> None:
+        for T in sorted(forwarded.awaited_from(s)):
+            self.confirm(s, T, forwarded)
 
     module.VCubeAtomic.replace = replace
     return plan_of(module.VCubeAtomic)

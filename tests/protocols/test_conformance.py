@@ -215,15 +215,21 @@ def deeply_immutable(value: object) -> bool:
 
 
 def copied_by_itself(record: Record) -> bool:
-    """Its attributes are immutable, or containers of such that its copy has copies of."""
-    twin = record.copy()
-    for name in state_names(record):
-        value, copied = getattr(record, name), getattr(twin, name)
-        if not deeply_immutable(value) and (
-            value is copied or value != copied or not copied_by_fork(value)
-        ):
-            return False
-    return True
+    return is_copy(record, record.copy())
+
+
+def is_copy(value: object, copied: object) -> bool:
+    """Equal, and what can change of one is no part of the other."""
+    if deeply_immutable(value):
+        return value == copied
+    if value is copied or type(value) is not type(copied):
+        return False
+    if isinstance(value, Record):
+        names = state_names(value)
+        return all(is_copy(getattr(value, name), getattr(copied, name)) for name in names)
+    if isinstance(value, list) and isinstance(copied, list):
+        return len(value) == len(copied) and all(map(is_copy, value, copied))
+    return value == copied and copied_by_fork(value)
 
 
 def copied_by_fork(value: object) -> bool:

@@ -63,14 +63,13 @@ def with_line_60_as_printed() -> StackPlan:
     """What came from a parent that crashed is not sent again, if the child crashes as well."""
     module = loaded_anew("vcube_atomic")
 
-    def replace(self: Any, j: int, T: Any, forwarded: Any) -> None:
-        level = module.cluster(self.process, j)
-        k = module.ff_neighbor(self.process, level, self.size, self.crashed)
-        sources = forwarded.sources(j, T)
-        for source in sources:
-            if k != module.NOBODY and source not in self.crashed:
-                self.send_tree(source, [k], forwarded.m, T)
-        self.confirm(j, T, forwarded, sources)
+    as_corrected = module.VCubeAtomic.replace
+
+    def replace(self: Any, s: int, forwarded: Any) -> None:
+        if forwarded.source not in self.crashed:
+            as_corrected(self, s, forwarded)
+        elif forwarded.clusters >> s & 1:
+            self.confirm(s, forwarded.T, forwarded)
 
     module.VCubeAtomic.replace = replace
     return plan_of(module.VCubeAtomic)

@@ -24,11 +24,12 @@ from flexgroup.core.message import Message, Packet
 Stored = int | str | bytes | tuple["Stored", ...] | None
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Record:
     """A few attributes of a layer's state that belong together, as the value in a dict.
 
-    Only one place of the state may refer to a record: a copy of the state copies it.
+    Only one place of the state may refer to a record: a copy of the state copies it, and a copy of
+    a record copies those that it holds.
     """
 
     __slots__ = ()

@@ -100,7 +100,7 @@ class All2AllAtomic(DestinationAgreement):
         if known is None and not self.is_delivered(m.id):
             known = self.receive_first(m)
             self.spread(m)
-        self.send((j,), Ack(m.id, self.count()))
+        self.send((j,), Ack(m.id, self.count))
         if known is not None:
             known.hear(j, packet.ts)
             self.check_deliverable(known)

@@ -43,8 +43,8 @@ class DestinationAgreement(Layer):
     """The base of protocols that spread timestamps; they say how."""
 
     __slots__ = (
-        "TS", "ahead", "counts", "crashed", "delivered", "flushed", "foretold", "forgotten",
-        "last", "look_at", "received", "settled", "stopped",
+        "TS", "ahead", "count", "counts", "crashed", "delivered", "flushed", "foretold", "last",
+        "look_at", "received", "settled", "stopped",
     )  # fmt: skip
 
     def __init__(self, context: Context) -> None:
@@ -69,8 +69,8 @@ class DestinationAgreement(Layer):
         """Others take this process for crashed, so it is."""
         self.delivered: list[tuple[MessageId, int]] = []
         """Delivered messages and their sn, in order, that others may have to be told of."""
-        self.forgotten = 0
-        """How many messages were delivered before those."""
+        self.count = 0
+        """How many messages this process has delivered, those before them included."""
         self.counts: list[int] = []
         """How many messages each part of the system is known to have delivered."""
         self.look_at = KEPT
@@ -161,19 +161,16 @@ class DestinationAgreement(Layer):
             turn += 1
         self.last[source] = turn
         self.delivered.append((m, sn))
+        self.count += 1
         if len(self.delivered) >= self.look_at:
             self.forget()
 
-    def count(self) -> int:
-        """How many messages this process has delivered."""
-        return self.forgotten + len(self.delivered)
-
     def forget(self) -> None:
         """What all have delivered: the same messages, for all deliver in one order."""
-        stable = min([self.count(), *self.counts])
-        if stable > self.forgotten:
-            del self.delivered[: stable - self.forgotten]
-            self.forgotten = stable
+        stable = min([self.count, *self.counts])
+        forgotten = self.count - len(self.delivered)
+        if stable > forgotten:
+            del self.delivered[: stable - forgotten]
         self.look_at = 2 * len(self.delivered) + KEPT
 
     # After a crash.
@@ -189,7 +186,7 @@ class DestinationAgreement(Layer):
         self.crashed.update(crashed)
         others = self.others()
         for known in self.received.values():
-            known.missing &= others
+            known.expect(others)
         self.take_over(crashed)
         self.flush()
 

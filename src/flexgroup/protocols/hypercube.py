@@ -31,7 +31,7 @@ def members(i: int, s: int, n: int) -> list[int]:
 def ff_neighbor(i: int, s: int, n: int, crashed: set[int]) -> int:
     """FF_neighbor: the first process in cluster s of i that is fault-free, or NOBODY."""
     first = i ^ (1 << (s - 1))
-    if first < n and first not in crashed:
+    if first < n and not (crashed and first in crashed):
         return first
     for x in range(1, 1 << (s - 1)):
         j = first ^ x

@@ -27,13 +27,12 @@ from typing import ClassVar, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Record
+from flexgroup.core.layer import Context
 from flexgroup.core.message import (
     ID,
     INT,
     INTS,
     MESSAGE,
-    ORIGIN_BITS,
     Fields,
     Message,
     MessageId,
@@ -41,10 +40,8 @@ from flexgroup.core.message import (
 )
 from flexgroup.protocols.destination_agreement import ALL, DestinationAgreement
 from flexgroup.protocols.hypercube import NOBODY, cluster, dimension, ff_neighbor, neighborhood
+from flexgroup.protocols.pending_acks import Forwarded, Timestamps, Trees
 from flexgroup.protocols.timestamped import FAR, Agreed, Flush, Request
-
-Timestamps = tuple[int, ...]
-"""The paper's T, flat: a process and its timestamp, another process and its, ..."""
 
 
 @final
@@ -77,35 +74,6 @@ class Ack(Packet):
         self.count = count
 
 
-@final
-class Forwarded(Record):
-    """The entries of pending_ack(i) for m in the tree of one process."""
-
-    __slots__ = ("entries", "m")
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
-        self.entries: list[tuple[int, int, Timestamps]] = []
-        """From whom (m, T) came, to whom it went that has not confirmed it, and T."""
-
-    def copy(self) -> Forwarded:
-        twin = Forwarded(self.m)
-        twin.entries = list(self.entries)
-        return twin
-
-    def sources(self, p: int, T: Timestamps) -> list[int]:
-        """From whom came what went to p as (m, T)."""
-        return [parent for parent, child, sent in self.entries if child == p and sent == T]
-
-    def is_awaited_by(self, source: int, T: Timestamps) -> bool:
-        return any(parent == source and sent == T for parent, _, sent in self.entries)
-
-
-def tree_of(m: MessageId, T: Timestamps) -> int:
-    """A key for m in the tree of the first process in T."""
-    return (m << ORIGIN_BITS) | T[0]
-
-
 class VCubeAtomic(DestinationAgreement):
     __slots__ = ("pending_ack",)
 
@@ -115,8 +83,7 @@ class VCubeAtomic(DestinationAgreement):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.pending_ack: dict[int, Forwarded] = {}
-        """By `tree_of` (m, T)."""
+        self.pending_ack: dict[MessageId, Trees] = {}
         self.counts = [ALL] + [0] * dimension(self.size)
         self.count_clusters()
 
@@ -128,29 +95,34 @@ class VCubeAtomic(DestinationAgreement):
     # Lines 14 to 17.
 
     def forward(self, source: int, low: int, high: int, m: Message, T: Timestamps) -> bool:
-        """Send what came from `source` to the clusters from `low` to `high`; is anybody there?"""
-        to = neighborhood(self.process, low, high, self.size, self.crashed)
-        if to:
-            self.send_tree(source, to, m, T)
-        return len(to) > 0
+        """Send what came from `source` to the clusters from `low` to `high`; is anybody there?
 
-    def send_tree(self, source: int, to: list[int], m: Message, T: Timestamps) -> None:
-        """Send what came from `source`, but not again to who has it and has not confirmed it."""
-        tree = tree_of(m.id, T)
-        forwarded = self.pending_ack.get(tree)
-        if forwarded is None:
-            forwarded = self.pending_ack[tree] = Forwarded(m)
+        It does not go again to who has it and has not confirmed it.
+        """
+        to = neighborhood(self.process, low, high, self.size, self.crashed)
+        if not to:
+            return False
+        trees = self.pending_ack.get(m.id)
+        before = trees.of_root[T[0]] if trees is not None else None
+        awaited = before.awaited(T) if before is not None else 0
+        clusters = 0
         packet = Tree(m, T)
-        before = len(forwarded.entries)
         for p in to:
-            sources = forwarded.sources(p, T)
-            if not sources:
+            s = cluster(self.process, p)
+            clusters |= 1 << s
+            if not awaited >> s & 1:
                 self.send((p,), packet)
-            if source not in sources:
-                forwarded.entries.append((source, p, T))
-        known = self.received.get(m.id)
-        if known is not None:
-            known.pending += len(forwarded.entries) - before
+        forwarded = before.entry(T, source) if before is not None else None
+        if forwarded is None:
+            forwarded = Forwarded(m, T, source, before)
+            if trees is None:
+                trees = self.pending_ack[m.id] = Trees(self.size)
+            trees.put(T[0], forwarded)
+            known = self.received.get(m.id)
+            if known is not None:
+                known.pending += 1
+        forwarded.clusters |= clusters
+        return True
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if self.stopped:
@@ -173,7 +145,7 @@ class VCubeAtomic(DestinationAgreement):
     def on_tree(self, j: int, packet: Tree) -> None:
         if not self.is_tree(j, packet):
             raise self.refuse(j, packet)
-        if j in self.crashed:
+        if self.crashed and j in self.crashed:
             return
         m, T = packet.m, packet.T
         level = cluster(self.process, j) - 1
@@ -188,7 +160,7 @@ class VCubeAtomic(DestinationAgreement):
             self.forward(self.process, level + 1, dimension(self.size), m, own)
         if known is not None:
             for at in range(0, len(packet.T), 2):
-                if packet.T[at] not in self.crashed:
+                if not (self.crashed and packet.T[at] in self.crashed):
                     known.hear(packet.T[at], packet.T[at + 1])
         awaited = self.forward(j, 1, level, m, T)
         if known is not None:
@@ -208,37 +180,41 @@ class VCubeAtomic(DestinationAgreement):
     # Lines 33 to 37.
 
     def on_ack(self, j: int, packet: Ack) -> None:
-        if j in self.crashed:
+        if self.crashed and j in self.crashed:
             return
-        forwarded = self.pending_ack.get(tree_of(packet.m, packet.T)) if packet.T else None
-        sources = forwarded.sources(j, packet.T) if forwarded is not None else []
-        if forwarded is None or not sources:
-            raise self.refuse(j, packet)
+        T = packet.T
         s = cluster(self.process, j)
-        self.counts[s] = max(self.counts[s], packet.count)
-        self.confirm(j, packet.T, forwarded, sources)
+        trees = self.pending_ack.get(packet.m)
+        forwarded = trees.of_root[T[0]] if trees is not None and T and T[0] < self.size else None
+        if forwarded is None or not forwarded.awaited(T) >> s & 1 or self.ff_neighbor(s) != j:
+            raise self.refuse(j, packet)
+        if packet.count:
+            self.counts[s] = max(self.counts[s], packet.count)
+        self.confirm(s, T, forwarded)
 
-    def confirm(self, j: int, T: Timestamps, forwarded: Forwarded, sources: list[int]) -> None:
-        """Process j, to which (m, T) went from these sources, is done with it, or gone."""
+    def confirm(self, s: int, T: Timestamps, forwarded: Forwarded) -> None:
+        """FF_neighbor(s), to which (m, T) went, is done with it, or nobody is left there."""
+        sources = forwarded.confirm(s, T)
+        if not sources:
+            return
         m = forwarded.m.id
-        for source in sources:
-            forwarded.entries.remove((source, j, T))
-        if not forwarded.entries:
-            del self.pending_ack[tree_of(m, T)]
+        trees = self.pending_ack[m]
+        trees.put(T[0], forwarded.rest())
+        if not trees.count:
+            del self.pending_ack[m]
         known = self.received.get(m)
         if known is not None:
             known.pending -= len(sources)
             self.check_deliverable(known)
         for source in sources:
-            if not forwarded.is_awaited_by(source, T):
-                self.ack(source, m, T)
+            self.ack(source, m, T)
 
     # Lines 38 to 52 are DestinationAgreement.check_deliverable. Lines 53 to 56:
 
     def ack(self, source: int, m: MessageId, T: Timestamps) -> None:
-        if source != self.process and source not in self.crashed:
+        if source != self.process and not (self.crashed and source in self.crashed):
             came = T[:-2] if T[-2] == self.process else T
-            count = self.count()
+            count = self.count
             for s in range(1, cluster(self.process, source)):
                 count = min(count, self.counts[s])
             self.send((source,), Ack(m, came, count))
@@ -246,24 +222,31 @@ class VCubeAtomic(DestinationAgreement):
     # Lines 57 to 67, but for what DestinationAgreement.crash does.
 
     def take_over(self, crashed: tuple[int, ...]) -> None:
+        before = self.crashed.difference(crashed)
+        clusters = range(1, len(self.counts))
+        lost = {ff_neighbor(self.process, s, self.size, before): s for s in clusters}
         for j in crashed:
-            for tree in sorted(self.pending_ack):
-                forwarded = self.pending_ack[tree]
-                for T in sorted({sent for _, child, sent in forwarded.entries if child == j}):
-                    self.replace(j, T, forwarded)
+            if j in lost:
+                for m in sorted(self.pending_ack):
+                    for forwarded in list(self.pending_ack[m].of_root):
+                        if forwarded is not None:
+                            self.replace(lost[j], forwarded)
         self.count_clusters()
 
-    def replace(self, j: int, T: Timestamps, forwarded: Forwarded) -> None:
-        """Send what j has not confirmed to the next process in its cluster."""
-        k = ff_neighbor(self.process, cluster(self.process, j), self.size, self.crashed)
-        sources = forwarded.sources(j, T)
-        if k != NOBODY:
-            for source in sources:
-                self.send_tree(source, [k], forwarded.m, T)
-        self.confirm(j, T, forwarded, sources)
+    def replace(self, s: int, forwarded: Forwarded) -> None:
+        """Send what was not confirmed in cluster s to who is FF_neighbor(s) now."""
+        k = self.ff_neighbor(s)
+        for T in sorted(forwarded.awaited_from(s)):
+            if k != NOBODY:
+                self.send((k,), Tree(forwarded.m, T))
+            else:
+                self.confirm(s, T, forwarded)
+
+    def ff_neighbor(self, s: int) -> int:
+        return ff_neighbor(self.process, s, self.size, self.crashed)
 
     def count_clusters(self) -> None:
         """Clusters in which nobody is left have delivered all there is."""
         for s in range(1, len(self.counts)):
-            if ff_neighbor(self.process, s, self.size, self.crashed) == NOBODY:
+            if self.ff_neighbor(s) == NOBODY:
                 self.counts[s] = ALL

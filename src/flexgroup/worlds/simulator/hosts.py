@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.vecs import vec
+from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from flexgroup.core.layer import Stored
@@ -13,6 +13,15 @@ from flexgroup.core.stack import Stack
 
 DEPTHS_KEPT: Final = 1 << 16
 """Of how many messages a process remembers the depth at which it last heard of them."""
+
+
+FEW: Final = 16
+"""Targets of packets in order that are found by looking through them all."""
+
+MANY: Final = 256
+"""Processes and clients whose last arrivals, of each at each, do not fit into the cache."""
+
+COMPILED: Final = not __file__.endswith(".py")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -31,6 +40,7 @@ class Host:
         "busy_until",
         "crash_at",
         "depths",
+        "few_targets",
         "last_arrivals",
         "process",
         "saved",
@@ -47,8 +57,10 @@ class Host:
         self.step = 0
         """How many events of its history have been recorded."""
         self.busy_until = 0
+        self.few_targets = vec[i64]()
+        """Whom packets were sent to in order from here, as long as these are few."""
         self.last_arrivals = vec[i64]()
-        """At every process and client, of packets from here; empty until one is sent in order."""
+        """Of those packets, at each of the few targets; or at every process and client."""
         self.crash_at = crash_at
         self.saved: list[Stored] = [None] * len(stack.layers)
         self.timers: dict[tuple[int, str], int] = {}
@@ -57,13 +69,36 @@ class Host:
 
     def in_order(self, target: int, arrival: int, total: int) -> int:
         """When a packet arrives that would take until `arrival` and must not overtake others."""
-        if len(self.last_arrivals) == 0:
-            self.last_arrivals = vec[i64]([0] * total)
-        last = int(self.last_arrivals[i64(target)])
+        place = self._place_of(i64(target), total)
+        last = int(self.last_arrivals[place])
         if arrival < last:
             return last
-        self.last_arrivals[i64(target)] = i64(arrival)
+        self.last_arrivals[place] = i64(arrival)
         return arrival
+
+    def _place_of(self, target: i64, total: int) -> i64:
+        """In `last_arrivals`."""
+        few = self.few_targets
+        count: i64 = len(few)
+        if count == 0 and len(self.last_arrivals) > 0:
+            return target
+        place: i64 = 0
+        while place < count:
+            if few[place] == target:
+                return place
+            place += 1
+        if COMPILED and count < FEW and total > MANY:
+            self.few_targets = append(few, target)
+            self.last_arrivals = append(self.last_arrivals, i64(0))
+            return place
+        arrivals = vec[i64]([0] * total)
+        place = 0
+        while place < count:
+            arrivals[few[place]] = self.last_arrivals[place]
+            place += 1
+        self.few_targets = vec[i64]()
+        self.last_arrivals = arrivals
+        return target
 
     def remember_depth(self, message: int, depth: int) -> None:
         depths = self.depths
