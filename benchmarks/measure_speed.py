@@ -57,7 +57,7 @@ def main() -> None:
             Path(directory),
         )
         started = start(name="measure_speed")
-        from flexgroup.pipeline.measure import measure_runs
+        from flexgroup.pipeline.measure.plan import sums_of_runs
 
         traces = open_trace_set(started.spark, directory)
         deliveries = rows(traces, schema.DELIVER)
@@ -67,8 +67,8 @@ def main() -> None:
             f"{outcome.deliveries:,} deliveries, {everything.count():,} events; "
             f"Spark started in {started.seconds:.1f} s"
         )
-        first = seconds(measure_runs(traces))
-        again = seconds(measure_runs(traces))
+        first = seconds(sums_of_runs(traces))
+        again = seconds(sums_of_runs(traces))
         seconds(deliveries.orderBy(*ORDER))
         floor = seconds(deliveries.orderBy(*ORDER))
         whole_floor = seconds(everything.orderBy(*ORDER))

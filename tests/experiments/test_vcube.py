@@ -137,18 +137,16 @@ def test_an_average_is_compared_with_the_papers(volume: float, appears: bool) ->
 def test_packets_by_type_and_latency_come_through_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from flexgroup.pipeline.measure import by_packet, measure_runs, with_packet_types
+    from flexgroup.pipeline.measure import Measured, with_packet_types
     from flexgroup.pipeline.read import open_trace_set
 
     free = Scenario(ALL2ALL, 8, 0, "broadcast", AS_IN_THE_PAPER, casts="0@0s")
     gone = replace(free, faults=p1_at_once(ALL2ALL, 8), casts=AFTER_DETECTION)
     for scenario in (free, gone):
         record_scenario(scenario, tmp_path)
-    traces = open_trace_set(spark, str(tmp_path))
-    columns = ("crashed", "packets_Tree", "packets_Ack", "latency_last_mean")
-    measures = with_packet_types(measure_runs(traces), by_packet(traces)).select(*columns)
-    without, with_a_crash = sorted(measures.collect())
-    assert without[:3] == (0, 56, 56)
-    assert with_a_crash[:3] == (1, 42, 42)
-    latencies = [without.latency_last_mean, with_a_crash.latency_last_mean]
-    assert latencies == pytest.approx([0.0042, 0.0040])
+    measured = Measured(open_trace_set(spark, str(tmp_path)))
+    columns = ["crashed", "packets_Tree", "packets_Ack", "latency_last_mean"]
+    measures = with_packet_types(measured.measures, measured.packets).select(columns)
+    without, with_a_crash = sorted(tuple(row.values()) for row in measures.to_pylist())
+    assert without == (0, 56, 56, pytest.approx(0.0042))
+    assert with_a_crash == (1, 42, 42, pytest.approx(0.0040))

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.pipeline.read import open_trace_set
-from flexgroup.pipeline.verify import Violated, evidence_of
-from flexgroup.pipeline.verify.evidence import SHOWN, chosen
+from flexgroup.pipeline.verify.evidence import SHOWN, Violated, chosen, evidence_of
 
 from ..trace.recorded import SCENARIO, record
 

@@ -1,89 +1,46 @@
 """Measuring on Spark: the same figures as in plain Python, on runs of every sort.
 
-All runs are in one trace set, measured in one job: with fast and slow messages, with crashes, cut
-short, without a message, and one that another system recorded.
+All runs are in one trace set, measured in both ways: each by a task that reads its files, and all
+by a plan of column expressions.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.metrics.costs import costs
+from flexgroup.pipeline.measure.sums import PACKETS
+from flexgroup.pipeline.trace_files import MOST_EVENTS
 from flexgroup.trace import schema
 from flexgroup.trace.reader import read_runs
-from flexgroup.worlds.simulator.fault_plans import Faults
-from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 from .measure_reference import SECOND, Reference, percentile, trimmed_mean
+from .measured_runs import FOREIGN, PATCHY, PLANNED, SCENARIOS, record_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from flexgroup.pipeline.measure import Measured
     from flexgroup.pipeline.read import TraceSet
 
 Measures = dict[str, Any]
 
-BASE = Scenario("skeen", 4, 6, "tpcc", duration=0.008)
-SCENARIOS = {
-    "skeen": BASE,
-    "skeen repeated": replace(BASE, seed=2),
-    "df": replace(BASE, stack="df", workload="tpcc@0.2"),
-    "dcc": replace(BASE, stack="dcc", workload="partitioned:2x2@0.3"),
-    "dcc/rv": replace(BASE, stack="dcc/rv", workload="random:N", clients=12),
-    "crash": replace(BASE, workload="random:2", faults=Faults(crashes=("1@4ms",))),
-    "df crash": replace(BASE, stack="df", workload="random:N", faults=Faults(crashes=("2@5ms",))),
-    "cut": replace(BASE, stack="dcc", workload="random:2", drain=0.0),
-    "lossy": replace(BASE, stack="best-effort", network="lan:loss=0.2,duplication=0.1"),
-    "empty": replace(BASE, rate=0.001),
-}
 RUNS = sorted(SCENARIOS)
-FOREIGN = "theirs"
 HISTOGRAM_STEP = 1 / 1000
+
+
+WAYS = {"from files": MOST_EVENTS, "by the plan": 0}
+"""How many events a run may have to be read by one task."""
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("traces")
-    for scenario in SCENARIOS.values():
-        record_scenario(scenario, directory)
-    write_foreign(directory)
+    record_all(directory)
     return directory
-
-
-def write_foreign(directory: Path) -> None:
-    """Six messages, one each microsecond of a clock that started long ago, delivered 500 ns later
-    at process 1 and 700 ns later at process 2; no packets."""
-    start = 1_700_000_000 * SECOND
-    multicasts = [
-        {"process": 0, "step": n, "time": start + n * 1000, "seq": n, "destinations": [1, 2]}
-        for n in range(6)
-    ]
-    deliveries = [
-        {"process": process, "step": n, "time": start + n * 1000 + delay, "seq": n}
-        for n in range(6)
-        for process, delay in ((1, 500), (2, 700))
-    ]
-    for kind, rows in ((schema.MULTICAST, multicasts), (schema.DELIVER, deliveries)):
-        whole = [{"run": FOREIGN, "origin": 0, **row} for row in rows]
-        pq.write_table(
-            pa.Table.from_pylist(whole, schema.EVENT_COLUMNS),
-            directory / "events" / f"event={kind}" / f"{FOREIGN}.parquet",
-        )
-    description = {
-        **schema.RUN_DEFAULTS,
-        "run": FOREIGN,
-        "stack": "their protocol",
-        "processes": 3,
-        "schema_version": schema.VERSION,
-    }
-    table = pa.Table.from_pylist([description], schema.RUN_COLUMNS)
-    pq.write_table(table, directory / "runs" / f"{FOREIGN}.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -94,16 +51,22 @@ def traces(spark: SparkSession, directory: Path) -> TraceSet:
 
 
 @pytest.fixture(scope="module")
-def measured(traces: TraceSet) -> dict[str, Measures]:
-    from flexgroup.pipeline.measure import measure_runs
+def each_way(traces: TraceSet) -> dict[str, Measured]:
+    from flexgroup.pipeline.measure import Measured
 
-    return {row.run: row.asDict() for row in measure_runs(traces).collect()}
+    return {way: Measured(traces, most_events) for way, most_events in WAYS.items()}
+
+
+@pytest.fixture(params=WAYS)
+def measured(request: pytest.FixtureRequest, each_way: dict[str, Measured]) -> dict[str, Measures]:
+    return {row["run"]: row for row in each_way[request.param].measures.to_pylist()}
 
 
 @pytest.fixture(scope="module")
 def references(directory: Path) -> dict[str, Reference]:
+    simulated = {scenario.run for scenario in SCENARIOS.values()}
     return {
-        run.run: Reference(directory, run) for run in read_runs(directory) if run.run != FOREIGN
+        run.run: Reference(directory, run) for run in read_runs(directory) if run.run in simulated
     }
 
 
@@ -219,27 +182,80 @@ def test_a_run_of_another_system(measured: dict[str, Measures]) -> None:
         assert row[name] is None
 
 
+def test_a_run_without_clients_is_measured_whole(measured: dict[str, Measures]) -> None:
+    """Five broadcasts, none of them dropped as warm-up: over 7 ms and the last of the latencies."""
+    row = measured[PLANNED.run]
+    assert (row["messages"], row["unanswered"]) == (5, 0)
+    length = 5 / row["throughput"]
+    assert 0.007 < length < 0.007 + 2 * row["latency_last_max"]
+
+
+@pytest.mark.parametrize("table", ["measures", "points", "packets"])
+def test_both_ways_come_to_the_same_to_the_last_bit(
+    each_way: dict[str, Measured], table: str
+) -> None:
+    """On all runs, also of other systems, with gaps, and plain nonsense."""
+    from_files, planned = (getattr(each_way[way], table) for way in WAYS)
+    assert from_files.schema == planned.schema
+    for one, other in zip(from_files.to_pylist(), planned.to_pylist(), strict=True):
+        assert one == other
+
+
+def test_the_gaps_are_seen(measured: dict[str, Measures]) -> None:
+    """Otherwise the comparison would say little about them."""
+    whole, patchy = measured[SCENARIOS["dcc"].run], measured[PATCHY]
+    assert patchy["messages"] == whole["messages"]
+    for name in ("volume", "volume_bytes", "queued", "fast", "steps"):
+        assert 0 < patchy[name] != whole[name]
+    assert patchy["unanswered"] > whole["unanswered"]
+    assert patchy["latency_first_mean"] < whole["latency_first_mean"]
+
+
+def test_runs_that_fit_into_a_task_are_one_job_of_one_stage(traces: TraceSet) -> None:
+    from flexgroup.pipeline.measure import Measured
+
+    context = traces.spark.sparkContext
+    context.setJobGroup("measuring", "of runs that fit into a task")
+    measured = Measured(traces)
+    assert measured.points.num_rows < measured.measures.num_rows < measured.packets.num_rows
+    tracker = context.statusTracker()
+    (job,) = tracker.getJobIdsForGroup("measuring")
+    told = tracker.getJobInfo(job)
+    assert told is not None
+    assert len(told.stageIds) == 1
+
+
+def test_runs_of_all_sizes_are_measured_together(
+    traces: TraceSet, each_way: dict[str, Measured]
+) -> None:
+    from flexgroup.pipeline.measure import Measured
+
+    assert traces.files is not None
+    sizes = sorted(traces.files.runs_to_read().values())
+    some = Measured(traces, sizes[len(sizes) // 2])
+    assert some.packets == each_way["from files"].packets
+
+
 def test_what_is_large_is_read_twice_at_most(
     traces: TraceSet, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from flexgroup.pipeline.measure import measure_runs
+    from flexgroup.pipeline.measure.plan import sums_of_runs
 
     # Or else long paths are cut short in the plan.
     traces.spark.conf.set("spark.sql.maxMetadataStringLength", 10_000)
-    measure_runs(traces).explain()
+    sums_of_runs(traces).explain()
     traces.spark.conf.unset("spark.sql.maxMetadataStringLength")
     plan = capsys.readouterr().out
     assert plan.count("event=send]") == plan.count("event=receive]") == 2
     assert plan.count("event=deliver]") == plan.count("event=multicast]") == 3
 
 
-def test_packets_by_type(traces: TraceSet, references: dict[str, Reference]) -> None:
-    from flexgroup.pipeline.measure import by_packet
-
+def test_packets_by_type(each_way: dict[str, Measured], references: dict[str, Reference]) -> None:
     run = SCENARIOS["dcc"].run
     found = {
-        (row.sender, row.packet): (row.packets, row.header_bytes, row.payload_bytes)
-        for row in by_packet(traces).where(f"run = '{run}'").collect()
+        (row["sender"], row["packet"]): tuple(row[name] for name in PACKETS.names[3:])
+        for row in each_way["from files"].packets.to_pylist()
+        if row["run"] == run
     }
     sends = references[run].history.sends
     expected = {}

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.cli.main import main
-from flexgroup.pipeline.measure import tables
+from flexgroup.pipeline import tables
 
-from ..trace.recorded import SCENARIO, record
+from ..trace.damages import damage_the_middle
+from ..trace.recorded import SCENARIO, event_file, record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +68,7 @@ def test_json_is_one_document(
 
 
 def test_tables_that_exist_are_kept(
-    spark: SparkSession, traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "points").mkdir()
     assert main(["measure", str(traces), "--out", str(tmp_path)]) == 2
@@ -80,10 +81,28 @@ def test_what_fails_leaves_nothing(
     def fail(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tables, "measure_runs", lambda traces: traces.runs)
-    monkeypatch.setattr(tables, "points", fail)
-    assert main(["measure", str(traces), "--out", str(tmp_path)]) == 130
+    monkeypatch.setattr(tables, "_write_csv", fail)
+    assert main(["measure", str(traces), "--out", str(tmp_path), "--csv"]) == 130
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written(
+    spark: SparkSession, traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["measure", str(traces), "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_damage_inside_a_file_is_named(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = event_file(tmp_path, "receive", record(tmp_path))
+    damage_the_middle(damaged)
+    assert main(["measure", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert f"cannot read '{damaged}' as Parquet" in told
+    assert "Traceback" not in told
 
 
 def test_csv_needs_a_place(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import gamma, pi, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flexgroup.metrics.confidence import student_95
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+from flexgroup.pipeline.measure import points, with_packet_types
+from flexgroup.pipeline.measure.metrics import MEASURES
+from flexgroup.pipeline.measure.sums import PACKETS
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 30, 31, 60])
@@ -36,36 +37,38 @@ RUNS = [
 
 
 @pytest.fixture(scope="module")
-def by_clients(spark: SparkSession) -> dict[int, Row]:
+def by_clients() -> dict[int, dict[str, Any]]:
     """The points of RUNS, by the number of clients."""
-    from flexgroup.pipeline.measure import METRICS, POINT, points
-
-    names = ("run", *POINT, "seed", "outcome", *METRICS)
-    columns = ", ".join(
-        f"{name} {'int' if name == 'clients' else 'double' if name in METRICS else 'string'}"
-        for name in names
-    )
-    rows: list[tuple[Any, ...]] = []
-    for number, (clients, throughput, outcome) in enumerate(RUNS):
-        told = {"run": str(number), "clients": clients, "seed": str(number), "outcome": outcome}
-        told["throughput"] = throughput
-        rows.append(tuple(told.get(name) for name in names))
-    return {row.clients: row for row in points(spark.createDataFrame(rows, columns)).collect()}
+    rows = [
+        {"run": str(number), "clients": clients, "outcome": outcome, "throughput": throughput}
+        for number, (clients, throughput, outcome) in enumerate(RUNS)
+    ]
+    found = points(pa.Table.from_pylist(rows, MEASURES)).to_pylist()
+    return {row["clients"]: row for row in found}
 
 
-def test_repetitions_become_a_mean_with_an_interval(by_clients: dict[int, Row]) -> None:
+def test_repetitions_become_a_mean_with_an_interval(by_clients: dict[int, dict[str, Any]]) -> None:
     """10, 12 and 17 have mean 13 and standard deviation sqrt(13); t is 4.303 with 2 degrees of
     freedom. A run without the metric does not count in it."""
     point = by_clients[3]
-    assert (point.runs, point.cut_runs, point.throughput) == (4, 1, 13.0)
-    assert point.throughput_ci95 == pytest.approx(4.302653 * sqrt(13) / sqrt(3))
+    assert (point["runs"], point["cut_runs"], point["throughput"]) == (4, 1, 13.0)
+    assert point["throughput_ci95"] == pytest.approx(4.302653 * sqrt(13) / sqrt(3))
 
 
-def test_a_single_run_has_no_interval(by_clients: dict[int, Row]) -> None:
+def test_a_single_run_has_no_interval(by_clients: dict[int, dict[str, Any]]) -> None:
     point = by_clients[1]
-    assert (point.runs, point.throughput, point.throughput_ci95) == (1, 5.0, None)
+    assert (point["runs"], point["throughput"], point["throughput_ci95"]) == (1, 5.0, None)
 
 
-def test_the_interval_of_many_runs(by_clients: dict[int, Row]) -> None:
+def test_the_interval_of_many_runs(by_clients: dict[int, dict[str, Any]]) -> None:
     deviation = sqrt(42 * 0.25 / 41)
-    assert by_clients[42].throughput_ci95 == pytest.approx(2.019541 * deviation / sqrt(42))
+    assert by_clients[42]["throughput_ci95"] == pytest.approx(2.019541 * deviation / sqrt(42))
+
+
+def test_types_of_packets_become_columns() -> None:
+    """Of what processes sent; a run without a type sent none of it."""
+    measures = pa.table({"run": ["a", "b"]})
+    sent = [("a", "process", "Ack", 3), ("a", "client", "Ask", 9), ("b", "process", None, 1)]
+    rows = [dict(zip(PACKETS.names, row, strict=False)) for row in sent]
+    typed = with_packet_types(measures, pa.Table.from_pylist(rows, PACKETS))
+    assert typed.to_pydict() == {"run": ["a", "b"], "packets_Ack": [3, 0]}

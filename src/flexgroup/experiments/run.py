@@ -7,18 +7,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from flexgroup.experiments.directory import Directory
 from flexgroup.experiments.drawing import draw
 from flexgroup.experiments.experiment import Experiment
 from flexgroup.experiments.findings import VIOLATED, Findings
 from flexgroup.experiments.page import page
-from flexgroup.experiments.tables import CLAIMS, read_table, write_rows, write_table
+from flexgroup.experiments.tables import CLAIMS, read_table
+from flexgroup.pipeline.read import open_trace_set
 from flexgroup.pipeline.sweep import Progress, Swept, sweep
+from flexgroup.pipeline.tables import in_order, write_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from flexgroup.pipeline.read import TraceSet
 
 Stage = Callable[[str], AbstractContextManager[Progress]]
 """Shows what is being done, and gives a function that is told how far it is."""
@@ -51,51 +58,32 @@ def run_experiment(
     with _timed(seconds, "simulate"), stage(f"simulating {len(scenarios)} runs") as progress:
         swept = sweep(spark, scenarios, directory.traces, progress)
     with _timed(seconds, "verify"), stage("verifying"):
-        _verify(spark, directory)
+        traces = open_trace_set(spark, str(directory.traces.absolute()))
+        _verify(traces, directory.tables)
     with _timed(seconds, "measure"), stage("measuring"):
-        _measure(spark, directory)
+        _measure(traces, directory.tables)
     with _timed(seconds, "figures"), stage("drawing"):
         return _conclude(experiment, scale, directory, swept, seconds)
 
 
-def _verify(spark: SparkSession, directory: Directory) -> None:
-    from flexgroup.pipeline.read import open_trace_set
+def _verify(traces: TraceSet, tables: Path) -> None:
     from flexgroup.pipeline.verify import evidence, verify
 
-    traces = open_trace_set(spark, str(directory.traces.absolute()))
-    write_table(verify(traces), directory.tables / "verdicts", ["run", "property"])
-    verdicts = spark.read.parquet(f"file:{(directory.tables / 'verdicts').absolute()}")
-    write_table(
-        evidence(traces, verdicts),
-        directory.tables / "evidence",
-        ["run", "property", "process", "step"],
-    )
+    verdicts = in_order(verify(traces).toArrow(), "run", "property")
+    events = evidence(traces, verdicts.to_pylist())
+    write_tables({"verdicts": verdicts, "evidence": events}, tables)
 
 
-def _measure(spark: SparkSession, directory: Directory) -> None:
-    from flexgroup.pipeline.measure import (
-        METRICS,
-        OF_TYPE,
-        by_packet,
-        measure_runs,
-        points,
-        with_packet_types,
-    )
-    from flexgroup.pipeline.read import open_trace_set
+def _measure(traces: TraceSet, tables: Path) -> None:
+    from flexgroup.pipeline.measure import METRICS, OF_TYPE, Measured, points, with_packet_types
 
-    traces = open_trace_set(spark, str(directory.traces.absolute()))
-    write_table(by_packet(traces), directory.tables / "packets", ["run", "sender", "packet"])
-    write_table(measure_runs(traces), directory.tables / "measures", ["run"])
-    packets, measures = (
-        spark.read.parquet(f"file:{(directory.tables / name).absolute()}")
-        for name in ("packets", "measures")
-    )
-    measures = with_packet_types(measures, packets)
-    types = [name for name in measures.columns if name.startswith(OF_TYPE)]
-    write_table(
-        points(measures, (*METRICS, *types)),
-        directory.tables / "points",
-        ["stack", "workload", "network", "processes", "clients", "faults"],
+    measured = Measured(traces)
+    typed = with_packet_types(measured.measures, measured.packets)
+    types = [name for name in typed.column_names if name.startswith(OF_TYPE)]
+    order = ("stack", "workload", "network", "processes", "clients", "faults")
+    found = in_order(points(typed, (*METRICS, *types)), *order)
+    write_tables(
+        {"packets": measured.packets, "measures": measured.measures, "points": found}, tables
     )
 
 
@@ -127,7 +115,7 @@ def _conclude(
                 "evidence": evidence,
             }
         )
-    write_rows(claims, CLAIMS, directory.tables / "claims")
+    write_tables({"claims": pa.Table.from_pylist(claims, CLAIMS)}, directory.tables)
     for figure in experiment.figures:
         if figure.image:
             draw(figure, findings, directory.path / figure.image)

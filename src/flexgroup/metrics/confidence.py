@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import atan2, cos, pi, sin, sqrt, tan
 
 LARGE = 30
@@ -18,6 +19,7 @@ TAIL = (
 """Coefficients of 1/d^0, 1/d^1, ... for d degrees of freedom (Abramowitz and Stegun 26.7.5)."""
 
 
+@cache
 def student_95(freedom: int) -> float:
     """What |t| does not exceed with probability 0.95."""
     if freedom > LARGE:
@@ -39,6 +41,3 @@ def _central(angle: float, freedom: int) -> float:
         term *= (factor - 1) / factor * cos(angle) ** 2
         total += term
     return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
-
-
-STUDENT_95 = tuple(student_95(freedom) for freedom in range(1, LARGE + 1))

@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
 
+from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.session import SMALL_JOB, is_on_this_machine
 from flexgroup.trace.reader import Run, read_runs
 from flexgroup.trace.validate.footers import checked_kinds, event_files
 
@@ -81,6 +83,18 @@ def look_here(path: str) -> TraceFiles | None:
     described = read_runs(directory)
     kinds = checked_kinds(directory, [run.run for run in described])
     return TraceFiles(directory, tuple(described), kinds)
+
+
+def refuse_if_missing(path: str, master: str | None) -> None:
+    """A path that Spark would look for on this machine, and that is not there."""
+    if is_on_this_machine(master) and not urlsplit(path).scheme and not Path(path).exists():
+        raise UsageError(f"'{path}' does not exist; give the directory of a trace set")
+
+
+def settings_for(files: TraceFiles | None, master: str | None) -> Mapping[str, str]:
+    """Spark's settings, if it is on two cores of this machine and tasks can read all the runs."""
+    is_small = files is not None and len(files.runs_to_read()) == len(files.described)
+    return SMALL_JOB if master is None and is_small else {}
 
 
 def _directory_here(path: str) -> Path | None:

@@ -79,7 +79,6 @@ def _compute(directory: Path, master: str | None) -> None:
             "the directory of an experiment, or record a run with: "
             f"flexgroup simulate --protocol skeen --out {directory}"
         )
-    from flexgroup.pipeline.session import start
     from flexgroup.report.compute import compute_tables
 
-    compute_tables(start(master, "flexgroup report").spark, traces, directory / "tables")
+    compute_tables(traces, directory / "tables", master)

@@ -17,16 +17,13 @@ from pyspark.sql import functions as f
 
 from flexgroup.pipeline.measure.facts import within
 from flexgroup.pipeline.measure.messages import MESSAGE
+from flexgroup.pipeline.measure.sums import ALONE, ANY, CONVOYED
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexgroup.pipeline.read import TraceSet
-
-ANY = "any"
-ALONE = "alone"
-CONVOYED = "convoyed"
 
 
 def delivery_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:

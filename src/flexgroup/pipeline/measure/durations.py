@@ -7,16 +7,12 @@ that did occur, at most a thousandth above the exact one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from pyspark.sql import Window
-from pyspark.sql import functions as f
+import numpy as np
 
 from flexgroup.pipeline.measure.facts import SECOND
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from flexgroup.trace.history import Ints
 
 CLASSES_PER_E_FOLD = 1024
 PERCENTILES = (50, 95, 99)
@@ -26,60 +22,43 @@ TRIMMED = 20
 """One part in so many is dropped at either end: 5%."""
 
 
-def statistics(durations: DataFrame, counted: Iterable[str]) -> DataFrame:
-    """The STATISTICS of the column `duration` (nanoseconds or null) of each run `number` and
-    `kind` of duration, in seconds; how many there are, and the sums of the columns `counted`."""
-    duration = f.col("duration")
-    fold = f.log(f.greatest(duration, f.lit(1)))
-    sums = [f.sum(name).alias(name) for name in counted]
-    classes = durations.groupBy(
-        "number", "kind", f.floor(fold * CLASSES_PER_E_FOLD).alias("class")
-    ).agg(
-        f.count(duration).alias("count"),
-        f.sum(duration).alias("sum"),
-        f.max(duration).alias("largest"),
-        *sums,
+@dataclass(frozen=True)
+class Histogram:
+    """How many durations there are in each class that occurs, shortest first, their sum, and the
+    largest of them; in nanoseconds."""
+
+    count: Ints
+    total: Ints
+    largest: Ints
+
+
+def histogram(durations: Ints) -> Histogram:
+    ordered = np.sort(durations)
+    classes = np.floor(np.log(np.maximum(ordered, 1)) * CLASSES_PER_E_FOLD)
+    first = np.flatnonzero(np.diff(classes, prepend=-1.0))
+    if len(first) == 0:
+        return Histogram(first, first, first)
+    count = np.diff(first, append=len(ordered))
+    return Histogram(count, np.add.reduceat(ordered, first), ordered[first + count - 1])
+
+
+def statistics(durations: Histogram) -> dict[str, float | None]:
+    """The STATISTICS, in seconds, or nothing."""
+    count, total, largest = durations.count, durations.total, durations.largest
+    everything = int(count.sum())
+    if not everything:
+        return dict.fromkeys(STATISTICS)
+    up_to = np.cumsum(count)
+    dropped = everything // TRIMMED
+    kept = np.maximum(
+        0, np.minimum(up_to, everything - dropped) - np.maximum(up_to - count, dropped)
     )
-    here = Window.partitionBy("number", "kind")
-    # The row without a class comes first, and counts nothing.
-    upward = here.orderBy("class").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    ranked = (
-        # What follows goes by run, so the classes of a run may as well be in one place at once.
-        classes.repartition("number").withColumns(
-            {"up_to": f.sum("count").over(upward), "all": f.sum("count").over(here)}
-        )
+    # By nearest rank: the smallest that so many of 100 are not above.
+    ranks = [np.searchsorted(up_to * 100, everything * percent) for percent in PERCENTILES]
+    told = (
+        total.sum() / everything,
+        (total / count * kept).sum() / kept.sum(),
+        *largest[ranks],
+        largest.max(),
     )
-    dropped = f.floor(f.col("all") / TRIMMED)
-    kept = f.greatest(
-        f.lit(0),
-        f.least(f.col("up_to"), f.col("all") - dropped)
-        - f.greatest(f.col("up_to") - f.col("count"), dropped),
-    )
-    kept_sum = f.col("sum") / f.col("count") * kept
-    told: dict[str, Column] = {
-        "mean": f.sum("sum") / _some(f.sum("count")),
-        "trimmed": f.sum(kept_sum) / _some(f.sum(kept)),
-        **{f"p{percent}": _percentile(percent) for percent in PERCENTILES},
-        "max": f.max("largest"),
-    }
-    return ranked.groupBy("number", "kind").agg(
-        *((statistic / SECOND).alias(name) for name, statistic in told.items()),
-        f.sum("count").alias("count"),
-        *sums,
-    )
-
-
-def _percentile(percent: int) -> Column:
-    """The smallest duration that `percent` of 100 are not above, by nearest rank."""
-    reached = f.col("up_to") * 100 >= f.col("all") * percent
-    return f.min(f.when(reached, f.col("largest")))
-
-
-def _some(count: Column) -> Column:
-    """A count to divide by: null instead of zero."""
-    return f.nullif(count, f.lit(0))
-
-
-def of_kind(kind: str, column: str) -> Column:
-    """The value of a column in the row of this kind, where a run has one row for each kind."""
-    return f.max(f.when(f.col("kind") == kind, f.col(column)))
+    return {name: float(value) / SECOND for name, value in zip(STATISTICS, told, strict=True)}

@@ -14,10 +14,9 @@ import re
 from collections.abc import Mapping
 from functools import reduce
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import LAST, parse_stack
@@ -44,38 +43,47 @@ COLUMNS = pa.schema(
         "group_size": pa.int32(),
         "send_cost": pa.int64(),
         "receive_cost": pa.int64(),
-        "byte_cost_ps": pa.int64(),
+        "byte_cost": pa.int64(),
         "last_answers": pa.bool_(),
     }
 )
 
+Span = tuple[int, int]
+"""When the first and the last of some events happened."""
 Period = tuple[int, int, float]
 """The first nanosecond, the first that is too late, and the exact length in nanoseconds.
 
 The bounds are integers because doubles that count nanoseconds since 1970 are 256 apart.
 """
-Costs = tuple[int, int, int, bool]
+NO_PERIOD = (0, 0, 0.0)
 UNKNOWN = (None, None, None, None)
+
+
+class Costs(NamedTuple):
+    """Of a packet and of a byte of it, in picoseconds, in which sums are exact; and whether it is
+    the last destination alone that answers clients."""
+
+    send: int
+    receive: int
+    byte: int
+    last_answers: bool
 
 
 def run_facts(traces: TraceSet) -> DataFrame:
     """`begin`, `end` and `length` of the measured period, `group_size`, and costs or null."""
-    runs = dict(enumerate(traces.described))
-    told = {number: period for number, run in runs.items() if (period := _told(run)) is not None}
-    periods = told if len(told) == len(runs) else {**_seen(traces), **told}
-    planned = {n for n, run in runs.items() if run.world == "simulator" and run.clients == 0}
-    if planned:
-        whole = _whole(traces)
-        periods = {**periods, **{number: whole[number] for number in planned & whole.keys()}}
+    from pyspark.sql import functions as f
+
+    asked = [kinds_of_span(run) for run in traces.described]
+    spans = {kinds: _spans(traces, kinds) for kinds in set(asked) if kinds}
     rows = [
         (
             number,
             run.processes,
-            *periods.get(number, (0, 0, 0.0)),
-            _group_size(run.workload),
-            *(_costs(run) or UNKNOWN),
+            *period(run, spans[kinds].get(number) if kinds else None),
+            group_size(run),
+            *(costs(run) or UNKNOWN),
         )
-        for number, run in runs.items()
+        for number, (run, kinds) in enumerate(zip(traces.described, asked, strict=True))
     ]
     columns = [list(column) for column in zip(*rows, strict=True)]
     return f.broadcast(traces.spark.createDataFrame(pa.Table.from_arrays(columns, schema=COLUMNS)))
@@ -83,7 +91,31 @@ def run_facts(traces: TraceSet) -> DataFrame:
 
 def within(time: Column) -> Column:
     """Whether a time lies in the measured period."""
+    from pyspark.sql import functions as f
+
     return (time >= f.col("begin")) & (time < f.col("end"))
+
+
+def kinds_of_span(run: Run) -> tuple[str, ...]:
+    """The kinds of events that tell the measured period, if the description of the run does not."""
+    if _is_planned(run):
+        return (schema.MULTICAST, schema.DELIVER)
+    return (schema.MULTICAST,) if _told(run) is None else ()
+
+
+def period(run: Run, span: Span | None) -> Period:
+    """The measured period; `span` is that of the events of `kinds_of_span`, if there are any."""
+    if span is None:
+        return _told(run) or NO_PERIOD
+    first, end = span[0], span[1] + 1
+    whole = end - first
+    if _is_planned(run):
+        return first, end, float(whole)
+    return first - (-whole // WARM_UP), end, whole - whole / WARM_UP
+
+
+def _is_planned(run: Run) -> bool:
+    return run.world == "simulator" and run.clients == 0
 
 
 def _told(run: Run) -> Period | None:
@@ -97,37 +129,26 @@ def _told(run: Run) -> Period | None:
         return None
 
 
-def _seen(traces: TraceSet) -> Mapping[int, Period]:
-    periods = {}
-    for row in _spans(traces, schema.MULTICAST):
-        whole = row.last + 1 - row.first
-        warm_up = -(-whole // WARM_UP)
-        periods[row.number] = (row.first + warm_up, row.last + 1, whole - whole / WARM_UP)
-    return periods
+def _spans(traces: TraceSet, kinds: tuple[str, ...]) -> Mapping[int, Span]:
+    """The span of the events of these kinds in each run that has any: a row a run."""
+    from pyspark.sql import functions as f
 
-
-def _whole(traces: TraceSet) -> Mapping[int, Period]:
-    rows = _spans(traces, schema.MULTICAST, schema.DELIVER)
-    return {row.number: (row.first, row.last + 1, float(row.last + 1 - row.first)) for row in rows}
-
-
-def _spans(traces: TraceSet, *kinds: str) -> list[Any]:
-    """When the first and the last event of these kinds happened in each run: a row a run."""
     events = (traces.events(kind, "time") for kind in kinds)
-    return (
+    rows = (
         reduce(lambda one, other: one.unionAll(other), events)
         .groupBy("number")
         .agg(f.min("time").alias("first"), f.max("time").alias("last"))
         .collect()
     )
+    return {row.number: (row.first, row.last) for row in rows}
 
 
-def _group_size(workload: str | None) -> int:
-    groups = re.match(r"partitioned:(\d+)x", workload or "")
+def group_size(run: Run) -> int:
+    groups = re.match(r"partitioned:(\d+)x", run.workload or "")
     return int(groups[1]) if groups else 1
 
 
-def _costs(run: Run) -> Costs | None:
+def costs(run: Run) -> Costs | None:
     if run.world != "simulator":
         return None
     try:
@@ -135,4 +156,5 @@ def _costs(run: Run) -> Costs | None:
         last_answers = parse_stack(run.stack).top.answers == LAST
     except UsageError:
         return None
-    return network.send_cost, network.receive_cost, network.byte_cost_ps, last_answers
+    send, receive = network.send_cost * 1000, network.receive_cost * 1000
+    return Costs(send, receive, network.byte_cost_ps, last_answers)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from flexgroup.metrics.costs import SLOW_DETAIL
 from flexgroup.pipeline.measure.facts import within
+from flexgroup.pipeline.measure.sums import FIRST, LAST, OF_MESSAGES
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
@@ -18,16 +19,10 @@ if TYPE_CHECKING:
 
 MESSAGE = ("number", "origin", "seq")
 
-COUNTED = ("messages", "deliveries", "answered", "answered_in_period", "foreign", "slow", "steps")
-"""Columns of `message_latencies` that are to be summed over a run."""
-
-FIRST = "first"
-LAST = "last"
-
 
 def message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
     """Two rows a message: `kind` FIRST and LAST delivery, the `duration` since the multicast in
-    nanoseconds, null unless it is to be measured, and on the second row what is COUNTED.
+    nanoseconds, null unless it is to be measured, and on the second row what counts OF_MESSAGES.
 
     A message is answered when every destination that never crashes has delivered it. Without
     that, there is no last delivery to speak of.
@@ -47,12 +42,12 @@ def message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
     first = f.struct(
         f.lit(FIRST).alias("kind"),
         f.when(measured, f.col("first") - since).alias("duration"),
-        *(f.lit(0).cast("bigint").alias(name) for name in COUNTED),
+        *(f.lit(0).cast("bigint").alias(name) for name in OF_MESSAGES),
     )
     last = f.struct(
         f.lit(LAST).alias("kind"),
         f.when(measured & answered, f.col("last") - since).alias("duration"),
-        *(counts[name].cast("bigint").alias(name) for name in COUNTED),
+        *(counts[name].cast("bigint").alias(name) for name in OF_MESSAGES),
     )
     messages = _messages(_handled(traces), _crashed(traces))
     return messages.join(facts, "number").select("number", f.inline(f.array(first, last)))

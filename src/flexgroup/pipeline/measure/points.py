@@ -1,67 +1,69 @@
-"""Means over repetitions, with confidence intervals."""
+"""Means over repetitions, with confidence intervals; from one row for each run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from math import fsum, sqrt
+from typing import Any
 
-from pyspark.sql import functions as f
+import pyarrow as pa
 
-from flexgroup.metrics.confidence import LARGE, STUDENT_95, TAIL
-from flexgroup.pipeline.measure.runs import METRICS, POINT
+from flexgroup.metrics.confidence import student_95
+from flexgroup.pipeline.measure.metrics import METRICS, POINT
+from flexgroup.pipeline.measure.sums import PROCESS
 from flexgroup.trace import schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 HALF_WIDTH = "_ci95"
 
+OF_TYPE = "packets_"
+"""Before the name of a type of packets: a column with how many of them processes sent."""
 
-def points(measures: DataFrame, metrics: Sequence[str] = METRICS) -> DataFrame:
+
+def points(measures: pa.Table, metrics: Sequence[str] = METRICS) -> pa.Table:
     """One row for each point: what its runs have in common, how many there are, how many of them
     were cut, and of each metric the mean and, as `..._ci95`, half the width of the 95% confidence
     interval (null for a single run)."""
-    # A row for each metric, and columns again at the end: a hundred aggregates side by side would
-    # take longer to compile than to compute.
-    each = [
-        f.struct(f.lit(name).alias("metric"), f.col(name).cast("double").alias("value"))
-        for name in metrics
+    repeated: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for run in measures.to_pylist():
+        repeated.setdefault(tuple(run[name] for name in POINT), []).append(run)
+    rows = []
+    for common, runs in repeated.items():
+        row = dict(zip(POINT, common, strict=True))
+        row["runs"] = len(runs)
+        row["cut_runs"] = sum(run["outcome"] == schema.CUT for run in runs)
+        for name in metrics:
+            values = [float(run[name]) for run in runs if run[name] is not None]
+            row[name], row[name + HALF_WIDTH] = interval(values)
+        rows.append(row)
+    columns = [
+        *(measures.schema.field(name) for name in POINT),
+        pa.field("runs", pa.int64()),
+        pa.field("cut_runs", pa.int64()),
+        *(pa.field(name + end, pa.float64()) for name in metrics for end in ("", HALF_WIDTH)),
     ]
-    is_cut = (f.col("outcome") == schema.CUT).alias("is_cut")
-    summed_up = (
-        measures.repartition(*POINT)
-        .select(*POINT, is_cut, f.inline(f.array(*each)))
-        .groupBy(*POINT, "metric")
-        .agg(
-            f.count("*").alias("runs"),
-            f.count_if("is_cut").alias("cut_runs"),
-            f.struct(f.avg("value").alias("mean"), _half_width("value").alias("half_width")).alias(
-                "interval"
-            ),
-        )
-        .groupBy(*POINT)
-        .agg(
-            f.max("runs").alias("runs"),
-            f.max("cut_runs").alias("cut_runs"),
-            f.map_from_entries(f.collect_list(f.struct("metric", "interval"))).alias("intervals"),
-        )
-    )
-    columns: list[Column] = []
-    for name in metrics:
-        interval = f.col("intervals")[name]
-        columns += [
-            interval["mean"].alias(name),
-            interval["half_width"].alias(name + HALF_WIDTH),
-        ]
-    return summed_up.select(*POINT, "runs", "cut_runs", *columns)
+    return pa.Table.from_pylist(rows, pa.schema(columns))
 
 
-def _half_width(name: str) -> Column:
-    repetitions = f.count(name)
-    freedom = repetitions - 1
-    tail = f.lit(TAIL[0])
-    for power, coefficient in enumerate(TAIL[1:], start=1):
-        tail += coefficient / f.pow(freedom, f.lit(power))
-    table = f.lit(list(STUDENT_95))
-    student = f.when(freedom <= LARGE, f.get(table, freedom.cast("int") - 1)).otherwise(tail)
-    return f.when(freedom > 0, student * f.stddev_samp(name) / f.sqrt(repetitions))
+def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The mean, and half the width of its 95% confidence interval."""
+    count = len(values)
+    if count == 0:
+        return None, None
+    mean = fsum(values) / count
+    if count == 1:
+        return mean, None
+    deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
+    return mean, student_95(count - 1) * deviation / sqrt(count)
+
+
+def with_packet_types(measures: pa.Table, packets: pa.Table) -> pa.Table:
+    """The measures with a column more for each type of packets that processes sent in any run."""
+    sent: dict[str, dict[str, int]] = {}
+    for row in packets.to_pylist():
+        if row["sender"] == PROCESS and row["packet"] is not None:
+            sent.setdefault(row["packet"], {})[row["run"]] = row["packets"]
+    runs = measures["run"].to_pylist()
+    for packet in sorted(sent):
+        counts = pa.array([sent[packet].get(run, 0) for run in runs], pa.int64())
+        measures = measures.append_column(OF_TYPE + packet, counts)
+    return measures

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from flexgroup.pipeline.measure.facts import within
+from flexgroup.pipeline.measure.sums import CLIENT, OF_PACKETS, PROCESS
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
 
     from flexgroup.pipeline.read import TraceSet
 
-PROCESS = ("number", "process")
-OF_PACKETS = ("packets", "header_bytes", "payload_bytes", "received", "queue_sum", "queued")
-OF_TYPE = "packets_"
-"""Before the name of a type of packets: a column with how many of them processes sent."""
-OF_WORK = ("rows", "sends", "receives", "wire_bytes", "answers")
+AT = ("number", "process")
+SUMMED = tuple(name for name in OF_PACKETS if name != "queue_max")
+OF_COSTS = ("rows", "sends", "receives", "wire_bytes", "answers")
 
 
 def by_packet(traces: TraceSet) -> DataFrame:
@@ -29,7 +28,7 @@ def by_packet(traces: TraceSet) -> DataFrame:
     return (
         traces.events(schema.SEND, "process", "packet", "header_bytes", "payload_bytes")
         .join(runs, "number")
-        .withColumn("sender", f.when(from_process, "process").otherwise("client"))
+        .withColumn("sender", f.when(from_process, PROCESS).otherwise(CLIENT))
         .groupBy("run", "sender", "packet")
         .agg(
             f.count("*").alias("packets"),
@@ -39,28 +38,17 @@ def by_packet(traces: TraceSet) -> DataFrame:
     )
 
 
-def with_packet_types(measures: DataFrame, packets: DataFrame) -> DataFrame:
-    """The measures with a column more for each type of packets that processes sent in any run;
-    `packets` is the table of `by_packet`, which has a few rows for each run."""
-    from_processes = packets.where(f.col("sender") == "process")
-    types = sorted(row.packet for row in from_processes.select("packet").distinct().collect())
-    by_type = from_processes.groupBy("run").pivot("packet", types).agg(f.sum("packets"))
-    named = by_type.select("run", *(f.col(f"`{name}`").alias(OF_TYPE + name) for name in types))
-    return measures.join(named, "run", "left").fillna(0, [OF_TYPE + name for name in types])
-
-
 def traffic(traces: TraceSet, facts: DataFrame) -> DataFrame:
-    """One row for each run with packets or answers: sums over the packets of its processes,
-    whether any were `recorded`, and how `busy` processes were on average and the `busiest`."""
+    """One row for each run with packets or answers: what is summed OF_PACKETS and OF_WORK."""
     parts = (_sent(traces), _received(traces, facts), _answers(traces, facts))
     work = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), parts)
     by_process = (
         # By process and then by run: no need to move twice what is already small.
         work.repartition("number")
-        .groupBy(*PROCESS)
+        .groupBy(*AT)
         .agg(
-            *(f.sum(name).alias(name) for name in OF_PACKETS),
-            *(f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in OF_WORK),
+            *(f.sum(name).alias(name) for name in SUMMED),
+            *(f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in OF_COSTS),
             f.max("queue_max").alias("queue_max"),
             f.max("latest").alias("latest"),
         )
@@ -71,15 +59,15 @@ def traffic(traces: TraceSet, facts: DataFrame) -> DataFrame:
         inside,
         (f.col("sends") + f.col("answers")) * f.col("send_cost")
         + f.col("receives") * f.col("receive_cost")
-        + f.col("wire_bytes") * f.col("byte_cost_ps") / 1000,
+        + f.col("wire_bytes") * f.col("byte_cost"),
     )
-    latest = f.greatest(f.max("latest"), f.lit(1))
     return by_process.groupBy("number").agg(
-        *(f.sum(f.when(inside, f.col(name))).alias(name) for name in OF_PACKETS),
+        *(f.sum(f.when(inside, f.col(name))).alias(name) for name in SUMMED),
         f.max(f.when(inside, f.col("queue_max"))).alias("queue_max"),
-        (f.sum("rows") > 0).alias("recorded"),
-        (f.sum(spent) / f.max("processes") / latest).alias("busy"),
-        (f.max(spent) / latest).alias("busiest"),
+        f.sum("rows").alias("rows"),
+        f.sum(spent).alias("spent"),
+        f.max(spent).alias("most_spent"),
+        f.max("latest").alias("latest"),
     )
 
 
@@ -88,7 +76,7 @@ def _sent(traces: TraceSet) -> DataFrame:
     about = f.col("origin").isNotNull()
     return (
         traces.events(schema.SEND, "process", "peer", "origin", "header_bytes", "payload_bytes")
-        .groupBy(*PROCESS)
+        .groupBy(*AT)
         .agg(
             f.count("*").alias("rows"),
             f.count(f.when(about, 1)).alias("packets"),
@@ -108,7 +96,7 @@ def _received(traces: TraceSet, facts: DataFrame) -> DataFrame:
             schema.RECEIVE, "process", "peer", "time", "queued", "header_bytes", "payload_bytes"
         )
         .join(facts, "number")
-        .groupBy(*PROCESS)
+        .groupBy(*AT)
         .agg(
             f.count("*").alias("rows"),
             f.count(f.when(_travels(), 1)).alias("receives"),
@@ -138,7 +126,7 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
         traces.events(schema.DELIVER, "process", "origin")
         .join(facts, "number")
         .where(from_client & ~f.col("last_answers"))
-        .select(*PROCESS)
+        .select(*AT)
     )
     last_answers = (
         traces.events(schema.MULTICAST, "origin", "destinations")
@@ -146,4 +134,4 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
         .where(from_client & f.col("last_answers"))
         .select("number", f.array_max("destinations").alias("process"))
     )
-    return all_answer.union(last_answers).groupBy(*PROCESS).agg(f.count("*").alias("answers"))
+    return all_answer.union(last_answers).groupBy(*AT).agg(f.count("*").alias("answers"))
