@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flexgroup.core.message import message_id
 from flexgroup.trace.histories import write_history
-from flexgroup.trace.history import History
+from flexgroup.trace.history import History, lost_since
 from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, SEND, VIEW
 
 from ..properties.histories import Event, history_of
@@ -59,7 +59,19 @@ def nonsense(seed: int) -> History:
             )
     events = [event for _, event in sorted(waiting, key=lambda timed: timed[0])]
     history = history_of(events, processes, complete=chance.random() < 0.7)
+    if chance.random() < 0.4:
+        history = cut_off(events, processes, chance)
     return replace(history, run=f"nonsense-{seed:03}")
+
+
+def cut_off(events: list[Event], processes: int, chance: random.Random) -> History:
+    """The last events of a process are lost."""
+    process = chance.randrange(processes)
+    of_process = [place for place, event in enumerate(events) if event.process == process]
+    lost = set(of_process[chance.randint(0, len(of_process)) :])
+    rest = [event for place, event in enumerate(events) if place not in lost]
+    history = history_of(rest, processes, complete=False)
+    return replace(history, lost=lost_since([process], history.multicasts.message))
 
 
 def write_all(directory: Path, histories: list[History], stack: str = "somebody else's") -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from flexgroup.pipeline.java import spark_environment
 
-from ..trace.recorded import record
+from ..trace.recorded import SCENARIO, record
 
 PATIENCE = 120
 """Seconds until a cluster that does not start counts as broken."""
@@ -124,18 +125,35 @@ for row in spark.range(4).repartition(2).mapInArrow(where, "file string").distin
 """
 
 
-def test_verify_on_two_workers(cluster: Cluster, tmp_path: Path) -> None:
-    traces = tmp_path / "traces"
-    run = record(traces)
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("traces")
+    record(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def verified(cluster: Cluster, traces: Path) -> subprocess.CompletedProcess[str]:
     command = ["-m", "flexgroup.cli.main", "verify", str(traces), "--json"]
-    done = on(cluster, tmp_path, *command, "--master", cluster.master)
-    assert done.returncode == 0, done.stderr[-2000:]
-    verdicts = json.loads(done.stdout)["verdicts"]
-    assert {verdict["run"] for verdict in verdicts} == {run}
+    return on(cluster, traces, *command, "--master", cluster.master)
+
+
+def test_verify_on_two_workers(
+    cluster: Cluster, verified: subprocess.CompletedProcess[str]
+) -> None:
+    assert verified.returncode == 0, verified.stderr[-2000:]
+    verdicts = json.loads(verified.stdout)["verdicts"]
+    assert {verdict["run"] for verdict in verdicts} == {SCENARIO.run}
     assert {verdict["outcome"] for verdict in verdicts} == {"holds"}
     applications = list((cluster.directory / "work").glob("app-*"))
     executors = [path for app in applications for path in app.iterdir() if path.name.isdigit()]
     assert len(executors) == 2
+
+
+def test_spark_says_nothing_if_nothing_is_wrong(
+    verified: subprocess.CompletedProcess[str],
+) -> None:
+    assert re.search(r"\bWARN\b|log level|log4j", verified.stderr) is None
 
 
 def test_the_package_comes_with_the_job(cluster: Cluster, tmp_path: Path) -> None:

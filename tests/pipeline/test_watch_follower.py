@@ -19,6 +19,7 @@ from flexgroup.pipeline.watch.refusal import RefusedError
 from flexgroup.pipeline.watch.tally import WATCHED
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
+from flexgroup.trace.history import lost_since
 from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECOVER
 
 from ..properties.histories import Event, correct_events, events_of, history_of, swapped, where
@@ -72,9 +73,10 @@ def runs(draw: st.DrawFn) -> list[Event]:
     size=st.sampled_from((1, 3, 20)),
     seed=st.integers(0, 1 << 16),
     hold=st.sampled_from((1000, 1000, FEW)),
+    lost=st.sets(st.integers(0, 3), max_size=2),
 )
 def test_the_same_is_found_as_by_checking_afterwards(
-    events: list[Event], complete: bool, size: int, seed: int, hold: int
+    events: list[Event], complete: bool, size: int, seed: int, hold: int, lost: set[int]
 ) -> None:
     """In whatever order parts arrive, and however they are batched."""
     chance = random.Random(seed)
@@ -84,9 +86,11 @@ def test_the_same_is_found_as_by_checking_afterwards(
         count = chance.randint(1, 4)
         batches.append(pa.concat_tables(parts[:count]))
         del parts[:count]
-    follower, told, final = followed(batches, complete, hold)
+    follower, told, final = followed(batches, complete, hold, sorted(lost))
     counted = {verdict.property: verdict.violations for verdict in told}
-    for verdict in check(history_of(events, 4, complete), WATCHED):
+    history = history_of(events, 4, complete)
+    since = lost_since(sorted(lost), history.multicasts.message)
+    for verdict in check(replace(history, lost=since), WATCHED):
         name = verdict.property
         if name not in follower.in_doubt:
             assert final[name].outcome is verdict.outcome, name
@@ -206,6 +210,25 @@ def test_a_later_part_waits_for_the_earlier_ones() -> None:
     assert follower.multicasts == 0
     follower.take(first)
     assert follower.multicasts == 2
+
+
+def by(writer: str, part: pa.Table) -> pa.Table:
+    """A part as one of several writers has written it."""
+    place = ARRIVING.get_field_index("writer")
+    return part.set_column(place, "writer", pa.array([writer] * part.num_rows, pa.string()))
+
+
+def test_parts_of_several_writers_wait_only_for_their_own() -> None:
+    zero = parts_of(rows_of(events_of("0 multicast 0.0 to 1\n0 multicast 0.1 to 1")), 1)
+    one = parts_of(rows_of(events_of("1 multicast 1.0 to 0\n1 multicast 1.1 to 0")), 1)
+    follower = Follower("told")
+    follower.take(pa.concat_tables([by("s0", zero[1]), by("s1", one[0]), by("s1", one[1])]))
+    assert follower.multicasts == 2
+    follower = Follower.from_bytes(follower.to_bytes())
+    with pytest.raises(RefusedError, match="part 0 of the multicast events of s0 is missing"):
+        follower.finish(complete=True)
+    follower.take(by("s0", zero[0]))
+    assert follower.multicasts == 4
 
 
 def test_a_part_that_never_came_is_noticed_at_the_end() -> None:

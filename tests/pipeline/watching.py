@@ -32,6 +32,7 @@ def rows_of(events: Sequence[Event], part: int | None = None) -> pa.Table:
                 "message": event.message,
                 "destinations": list(event.others) if event.kind == MULTICAST else None,
                 "part": part,
+                "writer": None,
             }
         )
         steps[event.process] += 1
@@ -46,11 +47,10 @@ def parts_of(rows: pa.Table, size: int) -> list[pa.Table]:
     for kind in FOLLOWED:
         places = np.flatnonzero(event == CODES[kind])
         for number, first in enumerate(range(0, len(places), size)):
-            chosen = rows.take(pa.array(places[first : first + size])).drop_columns(["part"])
+            chosen = rows.take(pa.array(places[first : first + size]))
             numbers = pa.array([number] * chosen.num_rows, pa.int32())
-            parts.append(
-                (int(places[first]), chosen.append_column(ARRIVING.field("part"), numbers))
-            )
+            place = ARRIVING.get_field_index("part")
+            parts.append((int(places[first]), chosen.set_column(place, "part", numbers)))
     return [part for _, part in sorted(parts, key=lambda placed: placed[0])]
 
 
@@ -61,7 +61,10 @@ def displaced(parts: list[pa.Table], chance: random.Random) -> list[pa.Table]:
 
 
 def followed(
-    batches: Sequence[pa.Table], complete: bool = True, hold: int = HOLD
+    batches: Sequence[pa.Table],
+    complete: bool = True,
+    hold: int = HOLD,
+    lost: Sequence[int] = (),
 ) -> tuple[Follower, list[Verdict], dict[str, Verdict]]:
     """Follow a run to its end, the state going through bytes between any two batches.
 
@@ -72,5 +75,5 @@ def followed(
     for batch in batches:
         told += follower.take(batch)
         follower = Follower.from_bytes(follower.to_bytes())
-    new, final = follower.finish(complete)
+    new, final = follower.finish(complete, lost)
     return follower, told + new, {verdict.property: verdict for verdict in final}

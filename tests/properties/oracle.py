@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import combinations, pairwise, permutations
 
-from flexgroup.core.message import origin_of
+from flexgroup.core.message import origin_of, seq_of
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.history import History
 from flexgroup.trace.views import View
@@ -20,6 +20,7 @@ class Facts:
     def __init__(self, history: History) -> None:
         rows = history.multicasts
         self.complete = history.complete
+        self.lost = dict(history.lost)
         self.sender: dict[int, int] = {}
         self.destinations: dict[int, set[int]] = {}
         self.multicast_step: dict[int, int] = {}
@@ -83,6 +84,11 @@ class Facts:
     def is_destination(self, process: int, message: int) -> bool:
         return process in self.destinations.get(message, set())
 
+    def is_unrecorded(self, message: int) -> bool:
+        """Whether the multicast is not there and may be lost."""
+        first = self.lost.get(origin_of(message))
+        return first is not None and seq_of(message) >= first and message not in self.sender
+
     def delivery_order(self) -> Relation:
         return {pair for queue in self.order.values() for pair in combinations(queue, 2)}
 
@@ -128,13 +134,19 @@ def _missing(facts: Facts, due: Iterable[int]) -> Judgement:
     return (Outcome.UNKNOWN, 0) if cut_short else judgement
 
 
+def _unless_unclear(judgement: Judgement, unclear: bool) -> Judgement:
+    return (Outcome.UNKNOWN, 0) if unclear and judgement[0] is Outcome.HOLDS else judgement
+
+
 def integrity(facts: Facts) -> Judgement:
-    return _judge(
+    judgement = _judge(
         delivery
         for delivery in facts.deliveries
-        if not facts.is_destination(delivery[0], delivery[2])
+        if not (facts.is_destination(delivery[0], delivery[2]) or facts.is_unrecorded(delivery[2]))
         or facts.delivery_step[delivery[0], delivery[2]] != delivery[1]
     )
+    unclear = any(facts.is_unrecorded(message) for _, _, message, _ in facts.deliveries)
+    return _unless_unclear(judgement, unclear)
 
 
 def validity(facts: Facts) -> Judgement:
@@ -253,11 +265,18 @@ def minimality(facts: Facts) -> Judgement:
     packets = {(process, message) for process, message in facts.packets if message >= 0}
     if not packets:
         return Outcome.UNKNOWN, 0
-    return _judge(
+    judgement = _judge(
         (process, message)
         for process, message in packets
-        if process != origin_of(message) and not facts.is_destination(process, message)
+        if process != origin_of(message)
+        and not facts.is_destination(process, message)
+        and not facts.is_unrecorded(message)
     )
+    unclear = any(
+        process != origin_of(message) and facts.is_unrecorded(message)
+        for process, message in packets
+    )
+    return _unless_unclear(judgement, unclear)
 
 
 def virtual_synchrony(facts: Facts) -> Judgement:

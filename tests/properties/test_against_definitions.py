@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flexgroup.core.message import message_id
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.trace.history import Deliveries, History, Multicasts, Packets
+from flexgroup.trace.history import Deliveries, History, Multicasts, Packets, lost_since
 from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND, VIEW
 
 from .histories import Event, history_of
@@ -57,7 +57,9 @@ def histories(draw: st.DrawFn) -> History:
             events[place] = replace(events[place], process=process)
         else:
             events[place:place] = [Event(process, CRASH), Event(process, RECOVER)]
-    return history_of(events, processes, complete=draw(st.booleans()))
+    history = history_of(events, processes, complete=draw(st.booleans()))
+    lost = sorted(draw(st.sets(st.integers(0, processes - 1), max_size=2)))
+    return replace(history, lost=lost_since(lost, history.multicasts.message))
 
 
 thorough = settings(max_examples=300, deadline=None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.trace.history import History
+from flexgroup.trace.history import History, lost_since
 
 from .histories import identity, told
 
@@ -96,3 +98,39 @@ def test_a_long_list_of_destinations_is_shortened() -> None:
     everyone = ",".join(str(process) for process in range(20))
     verdict = integrity(told(f"0 multicast 0.0 to {everyone}\n20 deliver 0.0"))
     assert "to {0,1,2,3,4,5,6,7,8,9,10,11,... (20 processes)}" in verdict.explanation
+
+
+KILLED = """
+    2 multicast 2.0 to 0,1
+    0 deliver 2.0
+    0 deliver 2.1
+    1 deliver 2.1
+"""
+
+
+def test_what_a_killed_process_multicast_last_may_be_lost_with_its_last_events() -> None:
+    history = told(KILLED, complete=False)
+    verdict = integrity(replace(history, lost=lost_since([2], history.multicasts.message)))
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.explanation == (
+        "the last events of {2} are lost, and 2 deliveries may be of messages that were multicast"
+        " then, the first of message 2.1 by process 0 (step 1)"
+    )
+
+
+def test_what_came_before_the_last_events_that_are_there_is_not_lost() -> None:
+    history = told(KILLED + "0 deliver 2.1\n2 multicast 2.2 to 0", complete=False)
+    verdict = integrity(replace(history, lost=lost_since([2], history.multicasts.message)))
+    assert verdict.explanation.startswith("wrong deliveries: 3 never multicast")
+
+
+def test_a_duplicate_is_one_whether_its_multicast_is_lost_or_not() -> None:
+    history = told(KILLED + "0 deliver 2.1", complete=False)
+    verdict = integrity(replace(history, lost=lost_since([2], history.multicasts.message)))
+    assert verdict.explanation.startswith("wrong deliveries: 1 duplicate")
+
+
+def test_nothing_is_excused_at_processes_whose_events_are_all_there() -> None:
+    history = told(KILLED, complete=False)
+    verdict = integrity(replace(history, lost=lost_since([1], history.multicasts.message)))
+    assert (verdict.outcome, verdict.violations) == (Outcome.VIOLATED, 2)

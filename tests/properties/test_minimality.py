@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import History
@@ -76,3 +78,12 @@ def test_without_packets_nothing_is_known() -> None:
     verdict = minimality(told("0 multicast 0.0 to 1\n1 deliver 0.0"))
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.explanation == "the trace has no packets about messages"
+
+
+def test_where_a_message_had_to_go_may_be_lost_with_the_last_events_of_its_origin() -> None:
+    history = replace(told("1 receive 0.7 from 0", complete=False), lost=((0, 7),))
+    verdict = minimality(history)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.explanation == (
+        "the last events of {0} are lost, and with them where 1 message had to go"
+    )

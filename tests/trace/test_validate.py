@@ -246,6 +246,14 @@ def test_an_empty_directory_holds_no_run(tmp_path: Path) -> None:
         validate(tmp_path / "nowhere")
 
 
+def test_a_run_without_events_is_strange(traces: Path) -> None:
+    run = first_run(traces)
+    for path in traces.glob(f"events/*/{run}.parquet"):
+        path.unlink()
+    (line,) = told(traces)
+    assert line.startswith(f"warning: run '{run}': has no events: whatever is checked holds")
+
+
 def test_several_runs_in_one_file_are_told_apart(traces: Path) -> None:
     """As Spark, or another system, may write them; the order of kinds and rows does not matter."""
     for folder in (traces / "events").iterdir():

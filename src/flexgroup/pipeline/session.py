@@ -11,6 +11,7 @@ import atexit
 import importlib.util
 import os
 import shutil
+import socket
 import tempfile
 import time
 import zipfile
@@ -18,14 +19,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.interrupts import interrupted_later
 from flexgroup.pipeline.java import FAST_START, spark_environment
+from flexgroup.pipeline.spark_log import errors_only
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL_MASTER = "local[2]"
+MASTERS = ("local", "spark://", "yarn", "k8s://", "sc://")
+SUCH_MASTERS = "give a master such as local[4], spark://host:7077, yarn, k8s://... or sc://host"
+
+CONNECT = "sc://"
+"""A master that is a Spark Connect server: the driver is there, and only plans go over the wire."""
+
+CONNECT_PORT = 15002
+SECONDS_TO_ANSWER = 10
 
 # One collector thread: on two cores, the Python workers need the rest.
 LOCAL_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:-UsePerfData"
@@ -72,34 +84,64 @@ def start(
     if importlib.util.find_spec("pyspark") is None:
         raise UsageError(
             "this needs Spark, and the package pyspark is not installed; "
-            "install it with: pip install 'flexgroup[spark]'"
+            "install it, from the folder with FlexGroup's sources: pip install '.[spark]'"
         )
+    if master is not None and not master.startswith(MASTERS):
+        raise UsageError(f"there is no Spark '{master}'; {SUCH_MASTERS}")
     began = time.perf_counter()
-    os.environ.update(spark_environment())
+    is_connect = master is not None and master.startswith(CONNECT)
+    if is_connect:
+        _refuse_without_answer(str(master))
+    else:
+        os.environ.update(spark_environment())
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name)
-    if master is not None and master.startswith("sc://"):
-        builder = builder.remote(master)
-    else:
-        builder = builder.master(master or LOCAL_MASTER)
+    named = SparkSession.builder.appName(name)
+    builder = named.remote(str(master)) if is_connect else named.master(master or LOCAL_MASTER)
     chosen = {**ALWAYS, **(LOCAL_SETTINGS if master is None else {}), **(settings or {})}
     for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
-        if master is None or not master.startswith("sc://"):
+        with errors_only(), interrupted_later():
+            spark = builder.getOrCreate()
+        if not is_connect:
             spark.sparkContext.setLogLevel("OFF")
         if not is_on_this_machine(master):
             spark.addArtifacts(str(packed()), pyfile=True)
     except (PySparkException, RuntimeError, OSError) as problem:
         reason = str(problem).strip().splitlines()[0]
         raise UsageError(
-            f"cannot start Spark on '{master or LOCAL_MASTER}': {reason}; "
-            "give a master such as local[4], spark://host:7077, yarn, k8s://... or sc://host"
+            f"cannot start Spark on '{master or LOCAL_MASTER}': {reason}; {SUCH_MASTERS}"
         ) from None
     return Started(spark, time.perf_counter() - began)
+
+
+def refuse_connect(master: str | None, doing: str) -> None:
+    """For what Spark Connect cannot serve."""
+    if master is not None and master.startswith(CONNECT):
+        raise UsageError(
+            f"{doing} needs Spark's driver in this process, which Spark Connect (sc://) has"
+            " elsewhere; give a master such as local[4], spark://host:7077, yarn or k8s://..."
+        )
+
+
+def _refuse_without_answer(master: str) -> None:
+    """Spark itself would try for ten minutes."""
+    if importlib.util.find_spec("grpc") is None:
+        raise UsageError(
+            f"'{master}' is a Spark Connect server, and the packages for that are not installed;"
+            " install them with: pip install 'flexgroup[connect]'"
+        )
+    try:
+        address = urlsplit(master)
+        host, port = address.hostname or "", address.port or CONNECT_PORT
+        socket.create_connection((host, port), SECONDS_TO_ANSWER).close()
+    except (OSError, ValueError) as problem:
+        raise UsageError(
+            f"no Spark Connect server answers at '{master}': {problem}; start one with"
+            " start-connect-server.sh of that Spark, or give another master, as sc://host:15002"
+        ) from None
 
 
 def times_told(start: float, doing: str, seconds: float) -> str:

@@ -16,7 +16,7 @@ from flexgroup.properties.kernels.disagreement import Disagreements, disagreemen
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.kernels.rows import distinct, runs
 from flexgroup.properties.verdict import Step
-from flexgroup.trace.history import History, Ints
+from flexgroup.trace.history import History, Ints, may_be_lost
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 Flags = NDArray[np.bool_]
@@ -83,6 +83,12 @@ class IndexedHistory:
         row = np.full(self.message_count, NONE, dtype=np.int64)
         row[np.searchsorted(self.identities, multicast)] = rows
         return row
+
+    @cached_property
+    def unrecorded(self) -> Flags:
+        """Per message, whether its multicast is missing and may be among events that are lost."""
+        unrecorded: Flags = self.multicast_row == NONE
+        return unrecorded & may_be_lost(self.history.lost, self.identities)
 
     @property
     def delivered(self) -> Ints:

@@ -5,6 +5,10 @@ and the message was multicast.
 
 "Was multicast" means anywhere in the run: a trace has no order between the steps of different
 processes. Violations are counted in deliveries.
+
+The last events of a process may be lost: it was killed before they were written. Then nobody can
+tell whether it multicast a message that it had not multicast before. If such a message was
+delivered, and nothing is wrong besides, the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -13,9 +17,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from flexgroup.core.message import name_of
 from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
-from flexgroup.properties.verdict import Verdict
-from flexgroup.properties.wording import Cast, at, holds, violated
+from flexgroup.properties.verdict import Outcome, Verdict
+from flexgroup.properties.wording import Cast, at, holds, lost_events, plural, violated
 
 NAME = "integrity"
 
@@ -24,14 +29,20 @@ NEVER_MULTICAST = "never multicast"
 STRAY = "at no destination"
 KINDS = (DUPLICATE, NEVER_MULTICAST, STRAY)
 
+UNRECORDED = "perhaps never multicast"
+"""Of a message whose multicast may be among events that are lost."""
+
 
 def wrong_deliveries(run: IndexedHistory) -> dict[str, Flags]:
-    """Per kind of error, which delivery rows are wrong in that way."""
-    never_multicast = run.multicast_row[run.delivered] == NONE
+    """Per kind of error, which delivery rows are wrong in that way, and which may be."""
+    is_unrecorded = run.unrecorded[run.delivered]
+    unknown = run.multicast_row[run.delivered] == NONE
+    never_multicast = unknown & ~is_unrecorded
     return {
         DUPLICATE: run.repeated & ~never_multicast,
         NEVER_MULTICAST: never_multicast,
-        STRAY: ~(run.expected | run.repeated | never_multicast),
+        STRAY: ~(run.expected | run.repeated | unknown),
+        UNRECORDED: is_unrecorded & ~run.repeated,
     }
 
 
@@ -39,9 +50,10 @@ def check(run: IndexedHistory, totals: Mapping[str, int] | None = None) -> Verdi
     """If the history is only a part of a run, `totals` are the errors of the whole, by kind."""
     deliveries = run.history.deliveries
     flags = wrong_deliveries(run)
-    wrong = np.flatnonzero(flags[DUPLICATE] | flags[NEVER_MULTICAST] | flags[STRAY])
+    counts = totals or {kind: int(np.count_nonzero(rows)) for kind, rows in flags.items()}
+    wrong = np.flatnonzero(np.any([flags[kind] for kind in KINDS], axis=0))
     if len(wrong) == 0:
-        return holds(run, NAME)
+        return _perhaps(run, flags[UNRECORDED], counts.get(UNRECORDED, 0))
     row = int(wrong[np.argmin(deliveries.time[wrong])])
     message = int(run.delivered[row])
     delivery = run.delivery(row)
@@ -60,7 +72,20 @@ def check(run: IndexedHistory, totals: Mapping[str, int] | None = None) -> Verdi
             f"process {delivery.process} delivered a {at(delivery)} and is not a destination"
             f" of it: process {multicast.process} multicast it {at(multicast)}"
         )
-    counts = totals or {kind: int(np.count_nonzero(flags[kind])) for kind in KINDS}
     told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind))
     lines = ["wrong deliveries: " + told, Cast(run, [message]).let(), reason]
-    return violated(NAME, sum(counts.values()), witness, lines)
+    return violated(NAME, sum(counts.get(kind, 0) for kind in KINDS), witness, lines)
+
+
+def _perhaps(run: IndexedHistory, unrecorded: Flags, count: int) -> Verdict:
+    rows = np.flatnonzero(unrecorded)
+    if len(rows) == 0:
+        return holds(run, NAME)
+    history = run.history
+    first = run.delivery(int(rows[np.argmin(history.deliveries.time[rows])]))
+    explanation = (
+        f"{lost_events(history.lost)}, and {plural(count, 'delivery')} may be of messages that"
+        f" were multicast then, the first of message {name_of(first.message)} by process"
+        f" {first.process} {at(first)}"
+    )
+    return Verdict(NAME, Outcome.UNKNOWN, 0, None, explanation)

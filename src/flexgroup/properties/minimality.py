@@ -5,7 +5,8 @@ destinations.
 
 Violations are counted in pairs (process, message) of an outsider and what it took part in. A
 message that was never multicast has no destinations. Unknown if the trace has no packets about
-messages.
+messages, or if nothing is wrong but with messages whose multicast, and with it their destinations,
+may be among events that are lost.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from flexgroup.core.message import ORIGIN_MASK, name_of
 from flexgroup.properties.indexed import IndexedHistory, lookup
 from flexgroup.properties.kernels.rows import distinct
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.properties.wording import describe, violated
-from flexgroup.trace.history import Ints, Packets
+from flexgroup.properties.wording import describe, lost_events, plural, violated
+from flexgroup.trace.history import Ints, Lost, Packets, may_be_lost
 from flexgroup.trace.schema import RECEIVE, SEND
 
 NAME = "minimality"
@@ -30,8 +31,11 @@ def check(run: IndexedHistory) -> Verdict:
     passed = sum(int(np.count_nonzero(packets.message >= 0)) for packets in (sends, receives))
     if passed == 0:
         return Verdict(NAME, Outcome.UNKNOWN, 0, None, NOTHING_SEEN)
-    sent, received = _outsiders(run, sends), _outsiders(run, receives)
+    (sent, unclear), (received, more_unclear) = _outsiders(run, sends), _outsiders(run, receives)
     if len(sent) + len(received) == 0:
+        messages = len(distinct(np.concatenate([unclear, more_unclear])))
+        if messages:
+            return Verdict(NAME, Outcome.UNKNOWN, 0, None, undecided(run.history.lost, messages))
         return Verdict(NAME, Outcome.HOLDS, 0, None, checked(passed))
     sent_first = len(received) == 0 or (
         len(sent) > 0 and sends.time[sent].min() <= receives.time[received].min()
@@ -46,14 +50,23 @@ def checked(passed: int) -> str:
     return f"checked {passed} sends and receives of packets about messages"
 
 
-def _outsiders(run: IndexedHistory, packets: Packets) -> Ints:
-    """The rows at processes that are neither origin nor destination of the message."""
+def undecided(lost: Lost, messages: int) -> str:
+    return f"{lost_events(lost)}, and with them where {plural(messages, 'message')} had to go"
+
+
+def _outsiders(run: IndexedHistory, packets: Packets) -> tuple[Ints, Ints]:
+    """The rows at processes that are neither origin nor destination of the message; and the
+    messages of rows at processes that may be destinations, because their multicast may be lost."""
     rows = np.flatnonzero(
         (packets.message >= 0) & (packets.message & ORIGIN_MASK != packets.process)
     )
     message, known = lookup(run.identities, packets.message[rows])
     _, is_destination = lookup(run.copy_keys, run.keys(message, packets.process[rows]))
-    return rows[~(known & is_destination)]
+    rows = rows[~(known & is_destination)]
+    messages = packets.message[rows]
+    is_multicast = np.isin(messages, run.history.multicasts.message)
+    unclear = may_be_lost(run.history.lost, messages) & ~is_multicast
+    return rows[~unclear], messages[unclear]
 
 
 def _count_pairs(sends: Packets, sent: Ints, receives: Packets, received: Ints) -> int:

@@ -8,6 +8,7 @@ from itertools import count
 from flexgroup.core.message import name_of
 from flexgroup.properties.indexed import NONE, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Step, Verdict
+from flexgroup.trace.history import Lost
 
 SHOWN_DESTINATIONS = 12
 
@@ -36,7 +37,7 @@ def _letters() -> Iterator[str]:
 def describe(run: IndexedHistory, message: int) -> str:
     name = f"message {name_of(run.identity(message))}"
     if run.multicast_row[message] == NONE:
-        return f"{name} (never multicast)"
+        return f"{name} ({'multicast unknown' if run.unrecorded[message] else 'never multicast'})"
     processes = run.destinations(message)
     shown = ",".join(str(process) for process in processes[:SHOWN_DESTINATIONS])
     if len(processes) > SHOWN_DESTINATIONS:
@@ -46,6 +47,11 @@ def describe(run: IndexedHistory, message: int) -> str:
 
 def at(step: Step) -> str:
     return f"(step {step.step})"
+
+
+def lost_events(lost: Lost) -> str:
+    processes = ",".join(str(process) for process, _ in lost)
+    return f"the last events of {{{processes}}} are lost"
 
 
 def plural(number: int, noun: str) -> str:

@@ -1,56 +1,41 @@
-"""The trace of a live cluster: every server writes its own part of each run.
+"""The trace of a live cluster: every server records its own part of each run.
 
 A run is one domain in one configuration. The files of all servers have different names, so the
-folders of several machines can be laid into one.
+folders of several machines can be laid into one. Another process writes them (see `scribe`).
 """
 
 from __future__ import annotations
 
+import fcntl
+import logging
+import os
+import subprocess
+import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from flexgroup import __version__
 from flexgroup.core.errors import UsageError
 from flexgroup.server.configuration import Configuration, GroupEntry
-from flexgroup.trace import schema
+from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed
+from flexgroup.server.scribe import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
-from flexgroup.trace.writer import as_json, run_file, write_part, write_run
+from flexgroup.trace.writer import STARTED, as_json
 from flexgroup.worlds.network.faults import Faults
+
+log = logging.getLogger("flexgroup.server")
 
 ROWS_AT_ONCE = 1 << 16
 
+HAND_OVER_SECONDS = 0.2
+"""So often are events handed over: who kills a server loses those that were not."""
 
-class PartWriter(Sink):
-    """Writes the rows of one server and run, a file for every block and kind of event.
 
-    A thread does it: a server that writes files must not keep others waiting.
-    """
-
-    def __init__(self, directory: Path, run: str, server: str, scribe: ThreadPoolExecutor) -> None:
-        self._directory = directory
-        self._run = run
-        self._server = server
-        self._scribe = scribe
-        self._parts = 0
-
-    def take(
-        self,
-        columns: list[bytes],
-        labels: list[tuple[str | None, str | None]],
-        destination_sets: list[tuple[int, ...]],
-    ) -> None:
-        name = f"{self._run}@{self._server}-{self._parts:06}.parquet"
-        self._parts += 1
-        self._scribe.submit(
-            write_part,
-            self._directory,
-            self._run,
-            name,
-            columns,
-            list(labels),
-            list(destination_sets),
-        )
+PIPE_BYTES = 1 << 20
+"""So much the pipe takes at a time: in a second, three hundred thousand events."""
 
 
 def network_text(faults: Faults) -> str | None:
@@ -61,73 +46,158 @@ def network_text(faults: Faults) -> str | None:
     return f"lan:loss={faults.loss:g},duplication={faults.duplication:g},fifo={fifo}"
 
 
+def name_in_files(server: str) -> str:
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in server)
+
+
+class Dictation:
+    """The pipe to the process that writes. Nobody waits for it: what it has no room for is kept."""
+
+    def __init__(self, directory: Path, server: str) -> None:
+        # In a session of its own: Ctrl-C is for the server, which then has a few words to say.
+        self._scribe = subprocess.Popen(
+            [sys.executable, "-m", "flexgroup.server.scribe", str(directory), server],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self._scribe.stdin is not None
+        self._pipe = self._scribe.stdin.fileno()
+        os.set_blocking(self._pipe, False)
+        if sys.platform == "linux":
+            with suppress(OSError):  # beyond the limit of this user
+                fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._untold = bytearray()
+        self._is_broken = False
+
+    def tell(self, order: Order) -> None:
+        if not self._is_broken:
+            self._untold += framed(order)
+
+    def push(self) -> None:
+        """As much as the pipe takes."""
+        try:
+            while self._untold:
+                told = os.write(self._pipe, self._untold[:PIPE_BYTES])
+                del self._untold[:told]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._is_broken = True
+            self._untold.clear()
+            log.error("the trace is not written any more")
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        os.set_blocking(self._pipe, True)
+        self.push()
+        assert self._scribe.stdin is not None
+        self._scribe.stdin.close()
+        self._scribe.wait()
+
+
+class RunSink(Sink):
+    """Hands over the rows of one run."""
+
+    def __init__(self, run: str, dictation: Dictation) -> None:
+        self._run = run
+        self._dictation = dictation
+        self._labels = 0
+        self._sets = 0
+
+    def take(
+        self,
+        columns: list[bytes],
+        labels: list[tuple[str | None, str | None]],
+        destination_sets: list[tuple[int, ...]],
+    ) -> None:
+        new_labels, new_sets = labels[self._labels :], destination_sets[self._sets :]
+        self._labels, self._sets = len(labels), len(destination_sets)
+        self._dictation.tell(Happened(self._run, columns, new_labels, new_sets))
+
+
+@dataclass
+class RecordedRun:
+    began: Began
+    recorder: Recorder
+    numbers: Sequence[int]
+    """Of the servers, by process."""
+    is_told: bool = False
+
+
 class LiveTrace:
     """What one server records, configuration after configuration."""
 
     def __init__(self, directory: Path, server: str, faults: Faults) -> None:
-        self._directory = directory
-        self._server = "".join(c if c.isalnum() or c in "-." else "-" for c in server)
         self._network = network_text(faults)
-        self._open: dict[str, tuple[Recorder, dict[str, object]]] = {}
-        self._scribe = ThreadPoolExecutor(1, "trace")
+        self._runs: list[RecordedRun] = []
+        self._handed_over = time.monotonic()
         try:
-            (directory / "runs").mkdir(parents=True, exist_ok=True)
-            (directory / "events").mkdir(exist_ok=True)
+            for folder in ("runs", "events", STARTED, ENDED):
+                (directory / folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(
                 f"cannot write a trace into '{directory}': {error.strerror or error}; "
                 "choose a directory that you may write to"
             ) from None
+        self._dictation = Dictation(directory, name_in_files(server))
 
     def recorder(
         self, cluster: str, configuration: Configuration, stack: str, groups: tuple[GroupEntry, ...]
     ) -> Recorder:
-        numbers = [server.number for server in configuration.servers]
+        servers = configuration.servers
+        numbers = [server.number for server in servers]
         readable = "".join(c if c.isalnum() else "-" for c in stack.lower())
         run = f"{cluster}-{configuration.number:06}-{readable}"
-        recorder = Recorder(
-            PartWriter(self._directory, run, self._server, self._scribe), ROWS_AT_ONCE
-        )
-        self._open[run] = (
-            recorder,
-            {
-                "world": "network",
-                "stack": stack.lower(),
-                "options": "{}",
-                "processes": len(configuration.servers),
-                "clients": 0,
-                "groups": as_json(
-                    {group.name: [numbers.index(s) for s in group.servers()] for group in groups}
-                ),
-                "network": self._network,
-                "software": f"flexgroup {__version__}",
-                "started": time.time_ns(),
-            },
-        )
+        description: dict[str, str | int | None] = {
+            "world": "network",
+            "stack": stack.lower(),
+            "options": "{}",
+            "processes": len(servers),
+            "clients": 0,
+            "groups": as_json(
+                {group.name: [numbers.index(s) for s in group.servers()] for group in groups}
+            ),
+            "network": self._network,
+            "software": f"flexgroup {__version__}",
+            "started": time.time_ns(),
+        }
+        began = Began(run, tuple(name_in_files(server.name) for server in servers), description)
+        recorder = Recorder(RunSink(run, self._dictation), ROWS_AT_ONCE)
+        self._runs.append(RecordedRun(began, recorder, numbers))
         return recorder
 
-    def flush_if_full(self) -> None:
-        for recorder, _ in self._open.values():
-            recorder.flush_if_full()
+    def hand_over(self) -> None:
+        """What was recorded, if it is time. Called every moment."""
+        now = time.monotonic()
+        if now - self._handed_over >= HAND_OVER_SECONDS:
+            self._handed_over = now
+            for run in self._runs:
+                self._tell(run)
+        self._dictation.push()
 
-    def finish(self, complete: bool) -> None:
-        """The configuration is over: all its messages were delivered, or not."""
-        for run, (recorder, description) in self._open.items():
-            if not (recorder.sends.count or recorder.receives.count or recorder.has_drained):
-                continue  # nothing was sent: not worth a run
-            recorder.flush()
-            ended = schema.COMPLETE if complete else schema.CUT
-            self._scribe.submit(self._write_run, run, {**description, "outcome": ended})
-        self._open = {}
+    def finish(self, present: Collection[int] | None) -> None:
+        """The configuration is over, and these servers are in the next one; None: there is no next
+        one that this server knows of."""
+        for run in self._runs:
+            self._tell(run)
+            if run.is_told:
+                places = enumerate(run.numbers)
+                missed = tuple(p for p, number in places if number not in (present or ()))
+                self._dictation.tell(Ended(run.began.run, missed))
+        self._runs = []
+        self._dictation.push()
 
-    def close(self) -> None:
+    def close(self, is_last: bool) -> None:
         """Wait until everything is written."""
-        self._scribe.shutdown()
+        self._dictation.tell(Closed(is_last))
+        self._dictation.close()
 
-    def _write_run(self, run: str, description: dict[str, object]) -> None:
-        # The last word on how a run ended has a server that saw it end well.
-        if description["outcome"] == schema.COMPLETE or not self._is_written(run):
-            write_run(self._directory, run, description, writer=f"{self._server}-")
-
-    def _is_written(self, run: str) -> bool:
-        return (self._directory / "runs" / run_file(run)).exists()
+    def _tell(self, run: RecordedRun) -> None:
+        recorder = run.recorder
+        if not (run.is_told or recorder.sends.count or recorder.receives.count):
+            return  # nothing was sent: not worth a run
+        if not run.is_told:
+            self._dictation.tell(run.began)
+            run.is_told = True
+        recorder.flush()

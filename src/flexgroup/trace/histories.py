@@ -47,6 +47,7 @@ def write_history(
             "clients": clients,
             "outcome": schema.COMPLETE if history.complete else schema.CUT,
             "software": "flexgroup",
+            "lost": as_json([process for process, _ in history.lost]) if history.lost else None,
         },
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace.views import View
 
 Ints = NDArray[np.int64]
@@ -91,6 +92,27 @@ def views_of(process: Ints, step: Ints, time: Ints, installed: Sequence[View]) -
     return Views(process, step, time, view, distinct)
 
 
+Lost = tuple[tuple[int, int], ...]
+"""Processes whose last events are missing, each with the number of the first message that it may
+have multicast after the last event that is there."""
+
+
+def lost_since(processes: Sequence[int], multicast: Ints) -> Lost:
+    """What is lost with the last events of these processes, if these messages were multicast."""
+    origin, number = multicast & ORIGIN_MASK, multicast >> ORIGIN_BITS
+    return tuple(
+        (process, 1 + int(number[origin == process].max(initial=-1))) for process in processes
+    )
+
+
+def may_be_lost(lost: Lost, messages: Ints) -> NDArray[np.bool_]:
+    """For each message, whether its multicast may be among the events that are lost."""
+    flags = np.zeros(len(messages), dtype=np.bool_)
+    for process, first in lost:
+        flags |= (messages & ORIGIN_MASK == process) & (messages >> ORIGIN_BITS >= first)
+    return flags & (messages >= 0)
+
+
 @dataclass(frozen=True)
 class History:
     """Everything recorded of one run."""
@@ -105,3 +127,4 @@ class History:
     crashes: Faults = field(default_factory=Faults)
     recoveries: Faults = field(default_factory=Faults)
     views: Views = field(default_factory=Views)
+    lost: Lost = ()

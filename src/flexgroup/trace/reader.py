@@ -5,6 +5,7 @@ Bad input is the caller's to fix: every error names the file and what is wrong w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from flexgroup.trace.history import (
     Packets,
     SmallInts,
     Views,
+    lost_since,
     no_ints,
     views_of,
 )
@@ -57,6 +59,21 @@ class Run:
     schema_version: int
     software: str
     started: int | None
+    lost: str | None = None
+
+
+def lost_processes(text: str | None) -> tuple[int, ...]:
+    """The processes whose last events are missing, from the column `lost`."""
+    try:
+        lost = json.loads(text or "[]")
+    except json.JSONDecodeError:
+        lost = None
+    if not isinstance(lost, list) or not all(type(process) is int for process in lost):
+        raise UsageError(
+            f"the column 'lost' of runs is {text!r}, and must be a list of processes in JSON, as"
+            " [0,2]; see docs/trace.md for the columns"
+        )
+    return tuple(sorted(set(lost)))
 
 
 def read_table(
@@ -172,12 +189,13 @@ _SILENT: dict[str, Any] = {**dict.fromkeys(schema.RUN_COLUMNS.names), **schema.R
 
 def read_events(directory: Path, run: str, kind: str) -> pa.Table:
     """The events of one kind of one run with all their columns, by (process, step)."""
-    table = _read_kind(directory, run, kind, schema.EVENT_COLUMNS.names)
+    table = read_columns(directory, run, kind, schema.EVENT_COLUMNS.names)
     order = np.lexsort((ints(table, "step"), ints(table, "process")))
     return table.take(pa.array(order)) if table.num_rows else table
 
 
-def _read_kind(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
+def read_columns(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
+    """These columns of the events of one kind of one run, as far as its files have them."""
     folder = directory / "events" / f"event={kind}"
     own = folder / f"{run}.parquet"
     files = [own] if own.exists() else parquet_files(folder)
@@ -223,7 +241,7 @@ class _Columns:
     """
 
     def __init__(self, directory: Path, run: str, kind: str, names: Sequence[str]) -> None:
-        table = _read_kind(directory, run, kind, ["process", "step", *names])
+        table = read_columns(directory, run, kind, ["process", "step", *names])
         process, step = ints(table, "process"), ints(table, "step")
         order = np.lexsort((step, process))
         self.process: SmallInts = process[order].astype(np.int32)
@@ -341,15 +359,17 @@ def load_history(
     name = run.run
     read = {*kinds} if packets else {*kinds} - {schema.SEND, schema.RECEIVE}
     nothing = Packets()
+    multicasts = _multicasts(directory, name) if schema.MULTICAST in read else Multicasts()
     return History(
         name,
         run.processes,
         run.outcome == schema.COMPLETE,
-        _multicasts(directory, name) if schema.MULTICAST in read else Multicasts(),
+        multicasts,
         _deliveries(directory, name) if schema.DELIVER in read else Deliveries(),
         _packets(directory, name, schema.SEND) if schema.SEND in read else nothing,
         _packets(directory, name, schema.RECEIVE) if schema.RECEIVE in read else nothing,
         _faults(directory, name, schema.CRASH) if schema.CRASH in read else Faults(),
         _faults(directory, name, schema.RECOVER) if schema.RECOVER in read else Faults(),
         _views(directory, name) if schema.VIEW in read else Views(),
+        lost_since(lost_processes(run.lost), multicasts.message),
     )

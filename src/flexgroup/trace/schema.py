@@ -71,6 +71,7 @@ RUN_COLUMNS = pa.schema(
         pa.field("schema_version", pa.int32(), nullable=False),
         pa.field("software", pa.string(), nullable=False),
         pa.field("started", pa.int64()),
+        pa.field("lost", pa.string()),
     ]
 )
 

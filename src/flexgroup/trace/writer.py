@@ -61,12 +61,21 @@ RUNNING = "running"
 """The outcome of a run that has begun, as long as there is none."""
 
 
+LONGEST_NAME = 200
+"""Bytes in the name of a run: a file's may have 255, with what is added to it."""
+
+
 def part_file(run: str, number: int) -> str:
     return f"{run}-part-{number:06}.parquet"
 
 
 def prepare_trace_set(directory: Path, run: str, force: bool = False) -> None:
     """Make sure that this run can be written there; refuse to overwrite it unless forced."""
+    if not run or run[0] in "._" or "/" in run or "\0" in run or len(run.encode()) > LONGEST_NAME:
+        raise UsageError(
+            f"a run cannot be called '{run}', which names files: write 1 to {LONGEST_NAME} bytes "
+            "without a slash, and no dot or underscore in front"
+        )
     try:
         (directory / "runs").mkdir(parents=True, exist_ok=True)
         (directory / "events").mkdir(exist_ok=True)
@@ -208,22 +217,13 @@ def write_run(
     path.replace(directory / folder / run_file(run))
 
 
-def write_part(
-    directory: Path,
-    run: str,
-    name: str,
-    columns: list[bytes],
-    labels: Labels,
-    destination_sets: DestinationSets,
-) -> None:
-    """Write rows as files of this name, one for each kind, that can be read at once."""
-    for kind, block in blocks_by_kind(columns):
-        table = event_table(run, kind, block, labels, destination_sets)
-        folder = directory / "events" / f"event={kind}"
-        folder.mkdir(parents=True, exist_ok=True)
-        making = folder / f"_{name}"
-        pq.write_table(table, making, compression="snappy", store_schema=False)
-        making.replace(folder / name)
+def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:
+    """Write events of one kind as a file of this name that can be read at once."""
+    folder = directory / "events" / f"event={kind}"
+    folder.mkdir(parents=True, exist_ok=True)
+    making = folder / f"_{name}"
+    pq.write_table(table, making, compression="snappy", store_schema=False)
+    making.replace(folder / name)
 
 
 def event_table(

@@ -7,16 +7,13 @@ the same plain-Python properties, from the few messages that matter. Minimality 
 which are most of a trace, with column expressions alone.
 """
 
-from flexgroup.pipeline.verify.evidence import EVIDENCE, Violated, evidence, evidence_of
+from flexgroup.pipeline.verify.evidence import evidence
 from flexgroup.pipeline.verify.tables import VERDICTS
 from flexgroup.pipeline.verify.verify import Limits, verify
 
 __all__ = [
-    "EVIDENCE",
     "VERDICTS",
     "Limits",
-    "Violated",
     "evidence",
-    "evidence_of",
     "verify",
 ]

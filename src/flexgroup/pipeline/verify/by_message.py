@@ -33,6 +33,8 @@ from flexgroup.trace.schema import DELIVER, MULTICAST
 NEVER = np.iinfo(np.int64).min
 """The time of a multicast that is not in the trace."""
 
+LAST = int(np.iinfo(np.int64).max)
+
 SLICE = "slice"
 """Process and step of a delivery, the message, its first delivery, and for order in real time
 the time of its multicast."""
@@ -87,6 +89,7 @@ def by_message(layouts: Mapping[int, Layout]) -> Stage:
                     _multicasts([payload for _, payload in kinds.get(MULTICAST, [])]),
                     _deliveries([payload for _, payload in kinds.get(DELIVER, [])]),
                     crashes=_crashes(layout),
+                    lost=layout.lost,
                 )
             )
             yield parcel_batch(list(_parcels(run, layout)))
@@ -146,6 +149,8 @@ def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
         if len(rows):
             row = int(rows[np.argmin(deliveries.time[rows])])
             rank = [int(c[row]) for c in (deliveries.time, deliveries.process, deliveries.step)]
+            if kind == integrity.UNRECORDED:
+                rank.insert(0, LAST)  # told only if nothing is wrong for sure
             yield Note(
                 layout.number, integrity.NAME, kind, len(rows), rank, [int(deliveries.message[row])]
             )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow as pa
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.each_run import Work, for_each_run
 from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.tables import in_order
 from flexgroup.trace import schema
 from flexgroup.trace.reader import messages, read_events
 
@@ -59,14 +60,20 @@ class Concerned(NamedTuple):
     seq: int
 
 
-def evidence(traces: TraceSet, verdicts: DataFrame) -> DataFrame:
-    """Run, property, event and COLUMNS of the events about messages in witnesses."""
-    rows = verdicts.where("outcome = 'violated'").select("run", "property", "witness")
-    return evidence_of(traces, [Violated(*row) for row in rows.collect()])
+def evidence(traces: TraceSet, verdicts: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The table of EVIDENCE for these rows of verdicts, which were collected: there is one for each
+    run and property, and what is shown of them does not grow with their number."""
+    violated = [
+        Violated(row["run"], row["property"], row["witness"])
+        for row in verdicts
+        if row["outcome"] == "violated"
+    ]
+    found = evidence_of(traces, violated).toArrow() if violated else EVIDENCE.empty_table()
+    return in_order(found, "run", "property", "process", "step")
 
 
 def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
-    """The same, for violated verdicts that were seen already."""
+    """Run, property, event and COLUMNS of the events about messages in witnesses."""
     shown = chosen(violated, {run.run: run.stack for run in traces.described})
     concerned = sorted({message for verdict in shown for message in _concerned(verdict)})
     small = traces.files.runs_to_read() if traces.files else {}

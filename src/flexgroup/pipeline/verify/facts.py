@@ -19,6 +19,7 @@ from flexgroup.trace.history import (
     Faults,
     History,
     Ints,
+    Lost,
     Multicasts,
     Packets,
     Views,
@@ -89,7 +90,9 @@ def _facts_of(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> DataFra
     )
 
 
-def history_of(table: pa.Table, run: str, processes: int, complete: bool) -> History:
+def history_of(
+    table: pa.Table, run: str, processes: int, complete: bool, lost: Lost = ()
+) -> History:
     """The history that a table of facts tells: a whole run, or what concerns some messages.
 
     Without the columns that only packets or views have, there are none of these.
@@ -105,6 +108,7 @@ def history_of(table: pa.Table, run: str, processes: int, complete: bool) -> His
         _faults(table, schema.CRASH),
         _faults(table, schema.RECOVER),
         _views(table),
+        lost,
     )
 
 

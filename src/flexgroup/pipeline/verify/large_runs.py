@@ -106,7 +106,7 @@ class _Judged:
                 )
         for topic, checks in topics.items():
             part = None if topic == WHOLE else told
-            task = Task(layout.run, layout.processes, layout.complete, checks, part)
+            task = Task(layout.run, layout.processes, layout.complete, checks, part, layout.lost)
             self.tasks.append((layout.number, topic, task.to_text()))
 
 

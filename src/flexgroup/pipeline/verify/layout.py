@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, Lost
 
 CELL_DELIVERIES = 1 << 16
 CELLS_A_SLICE = 16
@@ -40,6 +40,7 @@ class Layout:
     destinations."""
     cells_a_slice: int = CELLS_A_SLICE
     margin: int = MARGIN_CELLS
+    lost: Lost = ()
 
     @property
     def by_destination(self) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK
+from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.read import spark_schema
 from flexgroup.pipeline.verify.facts import PACKETS, TOLD_COLUMNS, facts
+from flexgroup.pipeline.verify.lost import first_lost
 from flexgroup.pipeline.verify.promises import Plan
 from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row
 from flexgroup.pipeline.verify.telling import Task, task_rows, told, with_topic
-from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked
+from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import MULTICAST
 
@@ -34,22 +35,31 @@ def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
         .join(f.broadcast(numbers), "number")
     )
     passed = packets.groupBy("number").agg(f.count("*").alias("passed"))
+    outsiders = _outsiders(traces, packets, plans)
     first = (
-        _outsiders(traces, packets)
+        outsiders.where("not is_unclear")
         .groupBy("number")
         .agg(f.count("*").alias("pairs"), f.min("earliest").alias("earliest"))
     )
-    found = {row.number: row for row in passed.join(first, "number", "left").collect()}
+    unclear = (
+        outsiders.where("is_unclear")
+        .groupBy("number")
+        .agg(f.count_distinct("message").alias("unclear"))
+    )
+    rows = passed.join(first, "number", "left").join(unclear, "number", "left")
+    found = {row.number: row for row in rows.collect()}
     verdicts, violated = [], []
     for number, plan in wanted.items():
         row = found.get(number)
         if row is None:
             verdict = Verdict(NAME, Outcome.UNKNOWN, 0, None, NOTHING_SEEN)
+        elif row.pairs is None and row.unclear:
+            verdict = Verdict(NAME, Outcome.UNKNOWN, 0, None, undecided(plan.lost, row.unclear))
         elif row.pairs is None:
             verdict = Verdict(NAME, Outcome.HOLDS, 0, None, checked(row.passed))
         else:
             checks = {NAME: {"pairs": row.pairs}}
-            task = Task(plan.run, plan.processes, plan.complete, checks).to_text()
+            task = Task(plan.run, plan.processes, plan.complete, checks, lost=plan.lost).to_text()
             violated.append((number, NAME, task, row.earliest.message))
             continue
         told_so = verdict_row(plan.run, verdict)
@@ -58,9 +68,10 @@ def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
     return decided.unionAll(_violated(traces, packets, violated)) if violated else decided
 
 
-def _outsiders(traces: TraceSet, packets: DataFrame) -> DataFrame:
+def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[Plan]) -> DataFrame:
     """Pairs of a message and a process that is neither its origin nor a destination of it, with
-    the first packet about the one that the other sent or received."""
+    the first packet about the one that the other sent or received; and whether the destinations
+    of the message may be lost."""
     from pyspark.sql import functions as f
 
     multicasts = facts(traces, (MULTICAST,))
@@ -74,9 +85,14 @@ def _outsiders(traces: TraceSet, packets: DataFrame) -> DataFrame:
         others.drop("destinations")
         .join(addressed, ["number", "message"], "left")
         .where(~is_destination)
+        .withColumn("origin", f.col("message").bitwiseAND(ORIGIN_MASK).cast("int"))
+        .join(f.broadcast(first_lost(traces, plans)), ["number", "origin"], "left")
     )
+    number = f.shiftright("message", ORIGIN_BITS)
+    is_unclear = f.col("destinations").isNull() & (number >= f.col("first_lost"))
     return outside.groupBy("number", "process", "message").agg(
-        f.min(f.struct("time", "event", "process", "step", "message")).alias("earliest")
+        f.min(f.struct("time", "event", "process", "step", "message")).alias("earliest"),
+        f.bool_or(f.coalesce(is_unclear, f.lit(False))).alias("is_unclear"),
     )
 
 

@@ -11,6 +11,7 @@ from flexgroup.core.stack import guarantees_above
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.promises import promised_properties
 from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.trace.history import Lost
 from flexgroup.trace.reader import Run
 from flexgroup.trace.schema import COMPLETE
 from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
@@ -27,6 +28,7 @@ class Plan:
     processes: int
     complete: bool
     properties: tuple[str, ...]
+    lost: Lost = ()
 
 
 def known(properties: Sequence[str]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from flexgroup.properties import agreement, integrity, uniform_agreement, validi
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
+from flexgroup.trace.history import Lost
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,6 +53,7 @@ class Task:
     """For each property, the totals of the whole run."""
     seen: str | None = None
     """How much was looked at in the whole run, if the topic is a part of it."""
+    lost: Lost = ()
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))
@@ -74,7 +76,7 @@ def judge(table: pa.Table) -> pa.Table:
     if not is_task.any():  # events of a run that nothing is asked about
         return verdict_table([])
     task = Task.from_text(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
-    run = IndexedHistory(history_of(table, task.run, task.processes, task.complete))
+    run = IndexedHistory(history_of(table, task.run, task.processes, task.complete, task.lost))
     verdicts = [_check(run, name, totals) for name, totals in task.checks.items()]
     if task.seen is not None:
         verdicts = [

@@ -15,6 +15,7 @@ from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
 from flexgroup.pipeline.verify.from_files import from_files
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
+from flexgroup.pipeline.verify.lost import with_lost_events
 from flexgroup.pipeline.verify.mixed import refuse_steps_taken_twice
 from flexgroup.pipeline.verify.packets import minimality
 from flexgroup.pipeline.verify.promises import Plan, planned
@@ -65,7 +66,7 @@ def verify(
     if traces.files and events:
         some = [plan for plan in all_plans if plan.run in events]
         verdicts.append(from_files(traces, traces.files, some, events, refuse_mixed))
-    plans = [plan for plan in all_plans if plan.run not in events]
+    plans = with_lost_events(traces, [plan for plan in all_plans if plan.run not in events])
     if plans and refuse_mixed:
         refuse_steps_taken_twice(traces)
     # Each part reads the trace, so a part that no run needs is left out.
@@ -96,6 +97,7 @@ def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
                 plan.processes,
                 plan.complete,
                 {name: {} for name in plan.properties if name != MINIMALITY},
+                lost=plan.lost,
             ).to_text(),
         )
         for plan in plans
@@ -138,6 +140,7 @@ def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layo
                 round(len(times[plan.run]) / share),
                 limits.cell_deliveries,
             ),
+            lost=plan.lost,
         )
         for plan in large
     ]

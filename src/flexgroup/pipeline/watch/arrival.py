@@ -1,13 +1,14 @@
 """Bringing the rows of a run into the order in which it wrote them.
 
 Files are listed in any order, and a listing may show a file and miss one that was there before.
-Parts of a run are numbered, for each kind of event, so rows of a later part wait until all
-earlier parts are here. Files without a number are taken as they come; whether they came in order
-shows in the steps of each process.
+Parts of a run are numbered, for each kind of event and whoever writes them, so rows of a later part
+wait until all earlier parts are here. Files without a number are taken as they come; whether they
+came in order shows in the steps of each process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,12 +18,14 @@ import pyarrow.compute as pc
 from flexgroup.pipeline.verify.facts import CODES, NOTHING, integers
 from flexgroup.pipeline.watch.refusal import RefusedError
 from flexgroup.pipeline.watch.rows import COLUMNS
+from flexgroup.properties.indexed import Flags
 from flexgroup.properties.kernels.rows import distinct
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints
 
-ARRIVING = COLUMNS.append(pa.field("part", pa.int32()))
-"""Rows with the number of the part they came in, or null if their file has none."""
+ARRIVING = COLUMNS.append(pa.field("part", pa.int32())).append(pa.field("writer", pa.string()))
+"""Rows with the number of the part they came in, or null if their file has none, and who wrote that
+part, or null if one writes for all processes."""
 
 FOLLOWED = (schema.MULTICAST, schema.DELIVER, schema.CRASH)
 
@@ -34,6 +37,7 @@ class Arrivals:
     """What was read of a run so far, and what came too early."""
 
     next_part: dict[str, int] = field(default_factory=dict)
+    """By the names of sequences of parts."""
     early: pa.Table = field(default_factory=ARRIVING.empty_table)
     last_step: dict[str, dict[int, int]] = field(default_factory=dict)
     """Of each kind of event and process, the last step that was handed on."""
@@ -41,29 +45,27 @@ class Arrivals:
     def in_order(self, rows: pa.Table) -> pa.Table:
         """The rows that can be handed on, now that these have come."""
         waiting = pa.concat_tables([self.early, rows]) if self.early.num_rows else rows
-        event, part = integers(waiting, "event"), integers(waiting, "part")
+        part = integers(waiting, "part")
         ready = part == NOTHING
-        for kind in FOLLOWED:
-            of_kind = event == CODES[kind]
-            first = self.next_part.get(kind, 0)
-            here = distinct(part[of_kind & ~ready])
-            if len(here) and here[0] < first:
-                raise RefusedError(f"part {here[0]} of its {kind} events came twice")
+        for name, rows_of_sequence in _sequences(waiting):
+            first = self.next_part.get(name, 0)
+            here = distinct(part[rows_of_sequence])
+            if here[0] < first:
+                raise RefusedError(f"part {here[0]} of {name} came twice")
             gaps = np.flatnonzero(here != np.arange(first, first + len(here)))
             end = first + (int(gaps[0]) if len(gaps) else len(here))
-            self.next_part[kind] = end
-            ready |= of_kind & (part < end)
+            self.next_part[name] = end
+            ready |= rows_of_sequence & (part < end)
         self.early = waiting.filter(pa.array(~ready)) if not ready.all() else rows.slice(0, 0)
         taken = waiting.filter(pa.array(ready)) if not ready.all() else waiting
         for kind in _ORDERED:
             self._refuse_disorder(kind, taken)
-        return taken.drop_columns(["part"])
+        return taken.drop_columns(["part", "writer"])
 
     def refuse_gaps(self) -> None:
         """At the end of a run, when everything must be here."""
-        if self.early.num_rows:
-            kind = schema.KINDS[int(pc.min(self.early.column("event")).as_py())]
-            raise RefusedError(f"part {self.next_part[kind]} of its {kind} events is missing")
+        for name, _ in _sequences(self.early):
+            raise RefusedError(f"part {self.next_part[name]} of {name} is missing")
 
     def step_arrays(self) -> dict[str, Ints]:
         """The last steps as named arrays."""
@@ -97,3 +99,20 @@ class Arrivals:
                     f"step {step[first]} of process {here} ({kind}) came after step {last[here]}"
                 )
             last[here] = int(step[end])
+
+
+def _sequences(rows: pa.Table) -> Iterator[tuple[str, Flags]]:
+    """The sequences of parts that rows came in: the name of each, and which rows."""
+    event = integers(rows, "event")
+    is_numbered = pc.is_valid(rows.column("part")).to_numpy()
+    writers = rows.column("writer")
+    for kind in FOLLOWED:
+        of_kind = is_numbered & (event == CODES[kind])
+        if not of_kind.any():
+            continue
+        for writer in sorted(pc.unique(writers.filter(pa.array(of_kind))).to_pylist(), key=str):
+            if writer is None:
+                name, chosen = f"its {kind} events", pc.is_null(writers)
+            else:
+                name, chosen = f"the {kind} events of {writer}", pc.equal(writers, writer)
+            yield name, of_kind & pc.fill_null(chosen, False).to_numpy()

@@ -6,6 +6,7 @@ from the state before it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +34,7 @@ from flexgroup.properties.indexed import Flags
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.properties.wording import checked
 from flexgroup.trace import schema
-from flexgroup.trace.history import Deliveries, Ints, no_ints
+from flexgroup.trace.history import Deliveries, Ints, Lost, lost_since, no_ints
 
 HOLD = 200_000
 """Deliveries that are kept, at most, because some process delivered them after a message that
@@ -76,10 +77,15 @@ class Follower:
         self._forget(run)
         return found
 
-    def finish(self, complete: bool) -> tuple[list[Verdict], list[Verdict]]:
-        """At the end of the run: what was not told before, and the verdicts on everything."""
+    def finish(
+        self, complete: bool, lost: Sequence[int] = ()
+    ) -> tuple[list[Verdict], list[Verdict]]:
+        """At the end of the run: what was not told before, and the verdicts on everything.
+
+        The last events of some processes may be lost.
+        """
         self._arrivals.refuse_gaps()
-        new = self._tally.look(self._residual(complete), over=True)
+        new = self._tally.look(self._residual(complete, self._lost_since(lost)), over=True)
         unknown = {
             verdict.property: verdict for verdict in new if verdict.outcome is Outcome.UNKNOWN
         }
@@ -97,8 +103,15 @@ class Follower:
         ]
         return new, final
 
-    def _residual(self, complete: bool) -> Residual:
-        return Residual(self._kept, self.run, complete, self._released)
+    def _residual(self, complete: bool, lost: Lost = ()) -> Residual:
+        return Residual(self._kept, self.run, complete, self._released, lost)
+
+    def _lost_since(self, processes: Sequence[int]) -> Lost:
+        event, message = integers(self._kept, "event"), integers(self._kept, "message")
+        kept = lost_since(processes, message[event == CODES[schema.MULTICAST]])
+        return tuple(
+            (process, max(first, self._forgotten.following(process))) for process, first in kept
+        )
 
     def _without_forgotten(self, rows: pa.Table) -> tuple[list[Verdict], pa.Table]:
         """The rows about messages that are not over, and the verdict on deliveries of others."""

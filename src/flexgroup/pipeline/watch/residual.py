@@ -16,7 +16,7 @@ import pyarrow as pa
 from flexgroup.pipeline.verify.facts import history_of, integers
 from flexgroup.properties.indexed import NONE, Flags, IndexedHistory, Queues
 from flexgroup.properties.kernels.head_merge import latest_ancestor
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, Lost
 
 WAITING, DONE = 0, -1
 
@@ -28,8 +28,10 @@ class Residual(IndexedHistory):
     order, but what is missing of them is still known.
     """
 
-    def __init__(self, rows: pa.Table, run: str, complete: bool, released: Ints) -> None:
-        super().__init__(history_of(rows, run, 0, complete))
+    def __init__(
+        self, rows: pa.Table, run: str, complete: bool, released: Ints, lost: Lost = ()
+    ) -> None:
+        super().__init__(history_of(rows, run, 0, complete, lost))
         self.rows = rows
         self.released: Flags = np.isin(self.identities, released)
 
@@ -51,7 +53,7 @@ class Residual(IndexedHistory):
         chosen = np.isin(integers(self.rows, "message"), wanted)
         history = self.history
         rows = self.rows.filter(pa.array(chosen))
-        return IndexedHistory(history_of(rows, history.run, 0, history.complete))
+        return IndexedHistory(history_of(rows, history.run, 0, history.complete, history.lost))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ STARTS, ENDS = -1, -2
 COLUMNS = ARRIVING.insert(0, pa.field("run", pa.string())).append(pa.field("told", pa.string()))
 """Of the stream. `told` is the row of `started` or `runs`, as JSON."""
 
+PART = r"^(?:-part|@([^@/]+))-(\d+)\.parquet$"
+"""What follows the run in the name of a part: perhaps who writes it, and its number."""
+
 PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 # However old a file is, it is new to whoever has not read it.
@@ -83,9 +86,10 @@ def _event_columns() -> list[Column]:
 
     kind = f.regexp_extract("_metadata.file_path", r"/event=(\w+)/[^/]*$", 1)
     code = f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED))
-    file = f.col("_metadata.file_name")
-    part = f.regexp_extract(file, r"-part-(\d+)\.parquet$", 1)
-    is_part = f.startswith(file, f.concat("run", f.lit("-part-"))) & (part != "")
+    # RUN-part-NUMBER.parquet, or of one of several writers RUN@WRITER-NUMBER.parquet.
+    is_of_run = f.startswith("_metadata.file_name", "run")
+    rest = f.substr("_metadata.file_name", f.length("run") + 1)
+    writer, number = (f.regexp_extract(rest, PART, group) for group in (1, 2))
     return _columns(
         {
             "run": f.col("run"),
@@ -95,7 +99,8 @@ def _event_columns() -> list[Column]:
             "time": f.col("time"),
             "message": packed_message(),
             "destinations": f.col("destinations"),
-            "part": f.when(is_part, part),
+            "part": f.when(is_of_run & (number != ""), number),
+            "writer": f.when(is_of_run & (writer != ""), writer),
         }
     )
 

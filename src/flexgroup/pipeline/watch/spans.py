@@ -33,6 +33,11 @@ class Spans:
         held[held] = places[held] < self.ends[before[held]]
         return held
 
+    def following(self, origin: int) -> int:
+        """The number after the largest of an origin's messages, 0 if it has none."""
+        of_origin = self.ends[self.starts >> SEQ_BITS == origin]
+        return int((of_origin & ((1 << SEQ_BITS) - 1)).max(initial=0))
+
     def add(self, messages: Ints) -> None:
         """Put in messages that are not in it yet."""
         if len(messages) == 0:

@@ -17,7 +17,13 @@ from flexgroup.properties import fifo_order, integrity
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.early import early, latest_of_same_sender
 from flexgroup.properties.indexed import NONE, Flags
-from flexgroup.properties.integrity import DUPLICATE, KINDS, NEVER_MULTICAST, wrong_deliveries
+from flexgroup.properties.integrity import (
+    DUPLICATE,
+    KINDS,
+    NEVER_MULTICAST,
+    UNRECORDED,
+    wrong_deliveries,
+)
 from flexgroup.properties.kernels.disagreement import Disagreements
 from flexgroup.properties.kernels.prefixes import skips
 from flexgroup.properties.kernels.rows import distinct
@@ -93,7 +99,8 @@ class Tally:
             run, np.any([flags[kind] for kind in kinds], axis=0), self.wrong_here
         )
         if not new.any():
-            return None
+            is_unclear = over and flags[UNRECORDED].any() and not sum(self.wrong.values())
+            return integrity.check(run) if is_unclear else None
         for kind in kinds:
             self.wrong[kind] += int(np.count_nonzero(flags[kind] & new))
         concerned = np.zeros(run.message_count, dtype=np.bool_)

@@ -14,12 +14,14 @@ from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 
+from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.verify.promises import promised_by
 from flexgroup.pipeline.verify.tables import verdict_row
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.refusal import RefusedError
 from flexgroup.pipeline.watch.tally import WATCHED
 from flexgroup.properties.verdict import Verdict
+from flexgroup.trace.reader import lost_processes
 from flexgroup.trace.schema import COMPLETE, VERSION
 
 Row = dict[str, object]
@@ -55,6 +57,8 @@ class Life:
     ended_in: int | None = None
     """The batch in which its row in `runs` was seen."""
     complete: bool = False
+    lost: list[int] = field(default_factory=list)
+    """The processes whose last events are lost."""
     over: bool = False
     refused: str = ""
 
@@ -84,6 +88,7 @@ class Watched:
             if ended is not None and life.ended_in is None:
                 life.ended_in = batch
                 life.complete = ended["outcome"] == COMPLETE
+                life.lost = _lost(ended)
             if self.to_be_finished(batch):
                 self._finish(notes)
         except RefusedError as reason:
@@ -111,7 +116,7 @@ class Watched:
         self.life.untold |= {verdict.property: verdict_row(run, verdict) for verdict in verdicts}
 
     def _finish(self, notes: Notes) -> None:
-        new, final = self.follower.finish(self.life.complete)
+        new, final = self.follower.finish(self.life.complete, self.life.lost)
         self._found(new)
         self.life.over = True
         wanted = self.life.wanted or []
@@ -129,3 +134,11 @@ class Watched:
                 self.life.untold[name] for name in wanted if name in self.life.untold
             ]
             self.life.untold = {}
+
+
+def _lost(ended: Description) -> list[int]:
+    text = ended.get("lost")
+    try:
+        return list(lost_processes(None if text is None else str(text)))
+    except UsageError as error:
+        raise RefusedError(str(error)) from None

@@ -86,6 +86,8 @@ class _Validator:
         self.files = sorted(files, key=lambda file: file.run) if all_own else files
         self.one_by_one = all_own
         self.seen: dict[str, RunSeen] = {}
+        self.silent = set(described)
+        """Runs of which no events were found."""
 
     def run(self, progress: Progress) -> None:
         for number, file in enumerate(self.files):
@@ -96,8 +98,13 @@ class _Validator:
             progress((number + 1) / len(self.files))
         for run in list(self.seen):
             self._finish(run)
+        for run in sorted(self.silent):
+            Place(self.findings, f"run '{run}'").warning(
+                "has no events: whatever is checked holds, because nothing happened"
+            )
 
     def _seen_of(self, run: str) -> RunSeen:
+        self.silent.discard(run)
         return self.seen.setdefault(run, RunSeen(self.described.get(run)))
 
     def _check_file(self, file: EventFile) -> None:

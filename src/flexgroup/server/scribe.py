@@ -1,0 +1,210 @@
+"""The process that writes the trace of one server: `python -m flexgroup.server.scribe DIR SERVER`.
+
+A process of its own, because a thread of a busy server hardly gets to run, and because what it was
+told is written even if the server is killed.
+
+Events are written every moment, so that a run can be watched while it goes on. The row in `runs`
+comes when all servers of the run have said that they have written everything, or when those that
+have not are not waited for any longer: the row then tells whose last events are lost.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flexgroup.server.dictation import Began, Ended, Happened, Order, taken_from
+from flexgroup.trace import schema
+from flexgroup.trace.blocks import blocks_by_kind
+from flexgroup.trace.writer import (
+    RUNNING,
+    STARTED,
+    DestinationSets,
+    Labels,
+    as_json,
+    event_table,
+    run_file,
+    write_part,
+    write_run,
+)
+
+LEAST_SECONDS = 1.0
+"""So often are events written."""
+
+SHARE_OF_AGE = 1 / 1000
+"""But not before this share of the run's time has passed: a run of a day would otherwise be a
+hundred thousand files of each kind, and whoever reads it opens all of them."""
+
+LATE_SECONDS = 5.0
+"""So long is a server waited for that has not said that it has written everything."""
+
+MOMENT = 0.1
+
+ENDED = "ended"
+"""The folder in which servers say that they have: a file of each, with how the run ended."""
+
+Description = dict[str, str | int | None]
+
+
+@dataclass
+class OpenRun:
+    """A run that goes on."""
+
+    servers: tuple[str, ...]
+    description: Description
+    began: float
+    written: float
+    labels: Labels = field(default_factory=list)
+    destination_sets: DestinationSets = field(default_factory=list)
+    unwritten: list[list[bytes]] = field(default_factory=list)
+    parts: dict[str, int] = field(default_factory=dict)
+    """How many files of each kind there are."""
+
+    def is_due(self, now: float) -> bool:
+        return now - self.written >= max(LEAST_SECONDS, SHARE_OF_AGE * (now - self.began))
+
+
+@dataclass
+class EndedRun:
+    """A run that is over at this server, and not listed yet."""
+
+    name: str
+    servers: tuple[str, ...]
+    missed: tuple[int, ...]
+    """Processes that are not in the next configuration: they left, or were killed."""
+    description: Description
+    until: float
+    """When it will be listed even if some have not said that they have written everything."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """How it ended for the servers that have said so."""
+
+    @property
+    def silent(self) -> list[int]:
+        """The processes whose servers have not."""
+        return [place for place, name in enumerate(self.servers) if name not in self.marks]
+
+    @property
+    def lost(self) -> list[int]:
+        """The processes whose last events nobody is going to write.
+
+        If no other server has said anything, they may all write into folders of their own. Then
+        those that go on are trusted to do so.
+        """
+        is_shared = len(self.marks) > 1
+        return [process for process in self.silent if is_shared or process in self.missed]
+
+    def row(self) -> Description:
+        lost = self.lost
+        is_complete = schema.COMPLETE in self.marks.values() and not lost
+        return {
+            **self.description,
+            "outcome": schema.COMPLETE if is_complete else schema.CUT,
+            "lost": as_json(lost) if lost else None,
+        }
+
+
+class Scribe:
+    """Writes what one server tells."""
+
+    def __init__(self, directory: Path, server: str) -> None:
+        self._directory = directory
+        self._server = server
+        self._open: dict[str, OpenRun] = {}
+        self._ended: list[EndedRun] = []
+        self._is_last = False
+
+    def take(self, order: Order, now: float) -> None:
+        if isinstance(order, Began):
+            self._open[order.run] = OpenRun(order.servers, order.description, now, now)
+            self._describe(STARTED, order.run, {**order.description, "outcome": RUNNING})
+        elif isinstance(order, Happened):
+            run = self._open[order.run]
+            run.labels += order.labels
+            run.destination_sets += order.destination_sets
+            run.unwritten.append(order.columns)
+        elif isinstance(order, Ended):
+            self._end(order, now)
+        else:
+            self._is_last = order.is_last
+
+    def write_what_is_due(self, now: float) -> None:
+        for name, run in self._open.items():
+            if run.unwritten and run.is_due(now):
+                self._write(name, run)
+                run.written = now
+        self._ended = [run for run in self._ended if not self._is_listed(run, now)]
+
+    def close(self, now: float) -> None:
+        """The server has ended, in whatever way. Runs that wait for other servers are listed by
+        those that go on; if there are none, they are waited for."""
+        for name, run in self._open.items():
+            self._write(name, run)
+        self.write_what_is_due(now)
+        while self._is_last and self._ended:
+            time.sleep(MOMENT)
+            self.write_what_is_due(time.monotonic())
+
+    def _write(self, name: str, run: OpenRun) -> None:
+        if not run.unwritten:
+            return
+        columns = [b"".join(blocks) for blocks in zip(*run.unwritten, strict=True)]
+        run.unwritten = []
+        for kind, block in blocks_by_kind(columns):
+            number = run.parts.get(kind, 0)
+            table = event_table(name, kind, block, run.labels, run.destination_sets)
+            write_part(self._directory, kind, f"{name}@{self._server}-{number:06}.parquet", table)
+            run.parts[kind] = number + 1
+
+    def _end(self, order: Ended, now: float) -> None:
+        """Say that this server has written everything about a run."""
+        run = self._open.pop(order.run)
+        self._write(order.run, run)
+        making = self._directory / ENDED / f"_{order.run}@{self._server}"
+        making.write_text(schema.CUT if order.missed else schema.COMPLETE)
+        making.replace(making.with_name(making.name[1:]))
+        self._ended.append(
+            EndedRun(order.run, run.servers, order.missed, run.description, now + LATE_SECONDS)
+        )
+
+    def _is_listed(self, run: EndedRun, now: float) -> bool:
+        for place in run.silent:
+            server = run.servers[place]
+            mark = self._directory / ENDED / f"{run.name}@{server}"
+            if mark.exists():
+                run.marks[server] = mark.read_text()
+        if run.silent and now < run.until:
+            return False
+        self._describe("runs", run.name, run.row())
+        return True
+
+    def _describe(self, folder: str, run: str, description: Description) -> None:
+        """Unless another server was faster."""
+        if not (self._directory / folder / run_file(run)).exists():
+            write_run(self._directory, run, {**description}, folder, writer=f"{self._server}-")
+
+
+def main(directory: Path, server: str, source: int) -> None:
+    """Until the source ends."""
+    scribe = Scribe(directory, server)
+    received = bytearray()
+    while True:
+        readable, _, _ = select.select([source], [], [], MOMENT)
+        more = os.read(source, 1 << 20) if readable else b""
+        if readable and not more:
+            break
+        received += more
+        for order in taken_from(received):
+            scribe.take(order, time.monotonic())
+        scribe.write_what_is_due(time.monotonic())
+    scribe.close(time.monotonic())
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]), sys.argv[2], sys.stdin.fileno())
+    except OSError as error:
+        sys.exit(f"the trace of {sys.argv[2]} cannot be written any more: {error}")

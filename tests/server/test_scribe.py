@@ -1,0 +1,178 @@
+"""The process that writes a server's trace: what it writes when, and when a run is listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flexgroup.core.message import Message
+from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed, taken_from
+from flexgroup.server.scribe import ENDED, LATE_SECONDS, LEAST_SECONDS, SHARE_OF_AGE, Scribe
+from flexgroup.trace.reader import Run, load_history, read_runs
+from flexgroup.trace.recorder import Recorder, Sink
+from flexgroup.trace.writer import STARTED
+
+RUN = "cafe-000007-fifo"
+EVERYBODY = ("s1", "s2", "s3")
+DESCRIPTION: dict[str, str | int | None] = {
+    "world": "network", "stack": "fifo", "options": "{}", "processes": 3, "clients": 0,
+    "software": "flexgroup",
+}  # fmt: skip
+
+
+class Orders(Sink):
+    """Rows as they are handed over."""
+
+    def __init__(self) -> None:
+        self.told: list[Happened] = []
+
+    def take(
+        self,
+        columns: list[bytes],
+        labels: list[tuple[str | None, str | None]],
+        destination_sets: list[tuple[int, ...]],
+    ) -> None:
+        self.told.append(Happened(RUN, columns, labels, destination_sets))
+
+
+def happened(seq: int, process: int = 0) -> Happened:
+    """A process multicasts a message to all, and delivers it."""
+    orders = Orders()
+    recorder = Recorder(orders)
+    message = Message(seq << 16 | process, (0, 1, 2), b"")
+    recorder.multicast(process, 2 * seq, seq, message, 0)
+    recorder.deliver(process, 2 * seq + 1, seq, message.id, 0, 0)
+    recorder.flush()
+    (order,) = orders.told
+    return order
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    for folder in ("runs", "events", STARTED, ENDED):
+        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+def scribe_of(traces: Path, server: str) -> Scribe:
+    scribe = Scribe(traces, server)
+    scribe.take(Began(RUN, EVERYBODY, DESCRIPTION), now=0)
+    scribe.take(happened(0, EVERYBODY.index(server)), now=0)
+    return scribe
+
+
+def listed(traces: Path) -> Run | None:
+    return read_runs(traces)[0] if list((traces / "runs").glob("*.parquet")) else None
+
+
+def names(traces: Path, kind: str) -> list[str]:
+    return sorted(path.name for path in (traces / f"events/event={kind}").glob("*.parquet"))
+
+
+def test_orders_survive_the_pipe_in_any_pieces() -> None:
+    orders: list[Order] = [
+        Began(RUN, EVERYBODY, DESCRIPTION), happened(0), Ended(RUN, (2,)), Closed(True),
+    ]  # fmt: skip
+    received, found = bytearray(), []
+    for byte in b"".join(framed(order) for order in orders):
+        received.append(byte)
+        found += taken_from(received)
+    assert found == orders
+    assert not received
+
+
+def test_events_are_written_while_the_run_goes_on(traces: Path) -> None:
+    scribe = scribe_of(traces, "s1")
+    scribe.write_what_is_due(LEAST_SECONDS / 2)
+    assert names(traces, "deliver") == []
+    scribe.write_what_is_due(LEAST_SECONDS)
+    scribe.write_what_is_due(3 * LEAST_SECONDS)
+    assert names(traces, "deliver") == [f"{RUN}@s1-000000.parquet"]
+    assert (traces / STARTED / f"{RUN}.parquet").exists()
+    assert listed(traces) is None
+
+
+def test_parts_of_each_kind_are_numbered_without_gaps(traces: Path) -> None:
+    scribe = scribe_of(traces, "s1")
+    for seq in (1, 2):
+        scribe.write_what_is_due(seq * LEAST_SECONDS)
+        scribe.take(happened(seq), now=seq)
+    scribe.close(3)
+    for kind in ("multicast", "deliver"):
+        assert names(traces, kind) == [f"{RUN}@s1-00000{number}.parquet" for number in range(3)]
+
+
+def test_a_long_run_is_written_less_often(traces: Path) -> None:
+    scribe = scribe_of(traces, "s1")
+    day = 86_400.0
+    scribe.write_what_is_due(day)
+    scribe.take(happened(1), now=day)
+    scribe.write_what_is_due(day + 0.9 * SHARE_OF_AGE * day)
+    assert len(names(traces, "deliver")) == 1
+    scribe.write_what_is_due(day + 1.1 * SHARE_OF_AGE * day)
+    assert len(names(traces, "deliver")) == 2
+
+
+def test_a_run_is_listed_when_the_last_server_has_written_everything(traces: Path) -> None:
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    for scribe in scribes:
+        assert listed(traces) is None
+        scribe.take(Ended(RUN, ()), now=1)
+        scribe.write_what_is_due(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("complete", None)
+    assert len(load_history(traces, run).deliveries.message) == 3
+
+
+def test_who_was_killed_is_waited_for_and_then_named(traces: Path) -> None:
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    for scribe in scribes[:2]:
+        scribe.take(Ended(RUN, (2,)), now=1)
+    scribes[0].write_what_is_due(0.9 * LATE_SECONDS)
+    assert listed(traces) is None
+    scribes[0].write_what_is_due(1 + LATE_SECONDS)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[2]")
+
+
+def test_who_left_in_order_has_lost_nothing(traces: Path) -> None:
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    scribes[2].take(Ended(RUN, (0, 1, 2)), now=1)
+    scribes[2].close(1)
+    for scribe in scribes[:2]:
+        scribe.take(Ended(RUN, (2,)), now=1)
+        scribe.write_what_is_due(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", None)
+
+
+def test_who_was_killed_right_after_the_run_is_noticed(traces: Path) -> None:
+    """It was in the next configuration, and had not written everything."""
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    for scribe in scribes[:2]:
+        scribe.take(Ended(RUN, ()), now=1)
+    scribes[1].write_what_is_due(1 + LATE_SECONDS)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[2]")
+
+
+def test_with_folders_of_their_own_servers_that_go_on_are_trusted(traces: Path) -> None:
+    scribe = scribe_of(traces, "s1")
+    scribe.take(Ended(RUN, ()), now=1)
+    scribe.write_what_is_due(1 + LATE_SECONDS)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("complete", None)
+
+
+def test_what_a_killed_server_had_handed_over_is_written(traces: Path) -> None:
+    """Its end is all that the other process sees of it."""
+    scribe_of(traces, "s3").close(1)
+    assert names(traces, "deliver") == [f"{RUN}@s3-000000.parquet"]
+    assert listed(traces) is None
+    assert list((traces / ENDED).iterdir()) == []
