@@ -73,7 +73,8 @@ class Client(asyncio.Protocol):
         self.server.forget(self)
 
     def data_received(self, data: bytes) -> None:
-        for content in self._reader.feed(data):
+        self._reader.feed(data)
+        while (content := self._reader.next_frame()) is not None:
             self.frames += 1
             for request in _decode(content):
                 self.told.append(request)

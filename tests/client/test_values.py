@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup import values
+from flexgroup.client.keys import check_keys
 from flexgroup.core.errors import PeerError, UsageError
 
 integers = st.integers(-(1 << 200), 1 << 200)
@@ -37,7 +38,9 @@ anything = st.recursive(
 @settings(max_examples=50)
 @given(anything)
 def test_values_come_back_as_they_were(value: Any) -> None:
-    again = values.decode(values.encode(value))
+    data = values.encode(value)
+    check_keys(data, values.DEEPEST)
+    again = values.decode(data)
     assert again == value
     assert type(again) is type(value)
 
@@ -46,6 +49,7 @@ def test_values_come_back_as_they_were(value: Any) -> None:
 @given(st.binary(max_size=64))
 def test_bytes_from_anybody_are_a_value_or_the_fault_of_the_sender(data: bytes) -> None:
     with suppress(PeerError):
+        check_keys(data, values.DEEPEST)
         values.decode(data)
 
 
@@ -130,6 +134,39 @@ def test_sizes_are_limited() -> None:
         values.encode(1 << 10_000)
     with pytest.raises(PeerError, match="an integer of 2000 bytes"):
         values.decode(msgspec.msgpack.encode(msgspec.msgpack.Ext(1, bytes(2000))))
+
+
+def with_keys(keys: list[bytes]) -> bytes:
+    """A dict of None for each of these keys."""
+    return b"\xdf" + len(keys).to_bytes(4, "big") + b"".join(key + b"\xc0" for key in keys)
+
+
+def large_integer(value: int) -> bytes:
+    data = value.to_bytes(16, "big")
+    return b"\xd8\x01" + data
+
+
+def array(number: int) -> bytes:
+    """Of -1 and -2, whose hashes are the same."""
+    return b"\xdc\x00\x10" + bytes(0xFF - (number >> place & 1) for place in range(16))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [large_integer(1 + number * ((1 << 61) - 1)) for number in range(50_000)],
+        [array(number) for number in range(50_000)],
+    ],
+    ids=["large integers", "arrays"],
+)
+def test_a_dict_whose_keys_have_one_hash_is_refused_before_it_is_read(keys: list[bytes]) -> None:
+    for data in (with_keys(keys), b"\x92\xa1a" + with_keys([b"\xa1b", *keys])):
+        with pytest.raises(PeerError, match="a dict with a key"):
+            values.decode(data)
+
+
+def test_points_in_time_may_be_keys() -> None:
+    check_keys(values.encode({datetime(2024, 2, 29, tzinfo=UTC): 1}), values.DEEPEST)
 
 
 def test_a_length_that_is_a_lie_costs_nothing() -> None:

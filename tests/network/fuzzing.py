@@ -105,7 +105,10 @@ class RawClient:
             data = self.socket.recv(1 << 16)
             if not data:
                 raise ConnectionResetError("the server has closed the connection")
-            frames = [m for content in self.reader.feed(data) for m in _decode(content)]
+            self.reader.feed(data)
+            frames = []
+            while (content := self.reader.next_frame()) is not None:
+                frames += _decode(content)
             if frames:
                 return frames
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-LAST_RESORT = 60.0
+LAST_RESORT = 240.0
 """Seconds after which a test gives up waiting for what should have happened long ago."""
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from flexgroup import connect
+from flexgroup import View, connect
+from flexgroup.server.limits import Limits
 
+from ..client.loops import on_a_loop
 from .agreement import agree, servers_are
-from .namespaces import Hosts, needs_namespaces
+from .in_process import servers
+from .namespaces import Hosts, needs_namespaces, run
 from .servers import ServerProcess
 from .test_failures import STACK, close, still_ordered
 
@@ -76,3 +81,43 @@ def test_a_server_that_is_cut_off_stops_and_comes_back(hosts: Hosts, tmp_path: P
 
     with ExitStack() as stack:
         asyncio.run(play(start(hosts, tmp_path, stack)))
+
+
+MEMBER = """
+import sys
+from flexgroup import blocking
+with blocking.connect(sys.argv[1], name="far") as link:
+    link.join("g")
+    sys.stdin.read()
+"""
+
+
+def test_a_client_whose_machine_falls_silent_leaves_its_groups(hosts: Hosts) -> None:
+    """Nothing is sent to it, so only asking tells."""
+    here = hosts.address(254)
+
+    @on_a_loop
+    async def play() -> None:
+        async with (
+            servers(1, Limits(gone_seconds=2), host=here) as (server,),
+            connect(server.address, name="near") as link,
+        ):
+            group = await link.join("g", "fifo")
+            events = group.events()
+            assert isinstance(await anext(events), View)
+            far = subprocess.Popen(
+                [*hosts.inside(1), sys.executable, "-c", MEMBER, server.address],
+                stdin=subprocess.PIPE,
+            )
+            try:
+                joined = await anext(events)
+                run(*hosts.inside(1), "ip", "route", "add", "blackhole", here)
+                left = await anext(events)
+            finally:
+                far.kill()
+                far.communicate()
+            assert isinstance(joined, View)
+            assert isinstance(left, View)
+            assert (joined.members, left.members) == (("near", "far"), ("near",))
+
+    play()

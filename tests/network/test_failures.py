@@ -286,3 +286,15 @@ def test_of_two_servers_the_one_that_is_left_goes_on(tmp_path: Path) -> None:
 
     with Cluster(tmp_path, 2, *QUICK) as cluster:
         asyncio.run(play(cluster))
+
+
+def test_a_server_that_cannot_come_back_is_stopped_all_the_same(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 2, *QUICK) as cluster:
+        oldest, other = cluster.servers
+        other.suspend()
+        asyncio.run(agree([oldest], servers_are("s1"), "s2 is out"))
+        oldest.kill()
+        other.resume()
+        while "excluded" not in other.log.read_text():
+            time.sleep(0.02)
+        assert other.stop() == 0

@@ -146,7 +146,7 @@ def test_what_is_missing_is_said_with_the_command_that_makes_it(folder: Path) ->
 def test_a_broken_key_is_bad_input(tmp_path: Path) -> None:
     make_certificates(tmp_path, clients=["alice"])
     (tmp_path / "alice.key").write_text("nonsense")
-    with pytest.raises(UsageError, match=r"'alice' in .* cannot be used"):
+    with pytest.raises(UsageError, match=r"alice.key or authority.pem in .* cannot be used"):
         client_context(tmp_path, "alice")
 
 

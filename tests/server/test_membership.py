@@ -97,7 +97,7 @@ def test_joining_is_aborted_when_the_contact_fails() -> None:
     cluster.crash(cluster.hosts["b"])
     settle(cluster)
     assert newcomer.excluded is not None
-    assert "failed before" in newcomer.excluded
+    assert "closed the connection, or failed" in newcomer.excluded
     assert not newcomer.installed
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from flexgroup.server import operations
 from flexgroup.server.configuration import Configuration, GroupEntry, Server
 from flexgroup.server.control import (
     AnyOperation,
@@ -17,8 +20,12 @@ from flexgroup.server.operations import NextConfiguration
 TWO = Configuration(1, (Server(1, "a", "a:1"), Server(2, "b", "b:1")), (), 3, 1)
 
 
-def create(owner: str | None = None, allow: tuple[str, ...] | None = None) -> CreateGroup:
-    return CreateGroup("g", "fifo", owner, True, allow)
+def create(
+    owner: str | None = None,
+    allow: tuple[str, ...] | None = None,
+    client: int | None = None,
+) -> CreateGroup:
+    return CreateGroup("g", "fifo", owner, True, allow, client)
 
 
 def after(before: Configuration, *asked: tuple[int, AnyOperation]) -> Configuration:
@@ -111,6 +118,37 @@ def test_when_the_owner_has_left_there_is_none() -> None:
     left = after(joined, (1, LeaveGroup("g", "p", 1)))
     assert group(left).owner is None
     assert code(left, DestroyGroup("g", "q"), origin=2) is None
+
+
+@pytest.mark.parametrize("end", [RemoveClient(7), LeaveServers()], ids=["client", "server"])
+def test_an_owner_that_ended_before_it_had_joined_owns_the_group_no_more(
+    end: AnyOperation,
+) -> None:
+    """Section 3.5.5: if the owner ends or leaves, the group has none any more."""
+    created = after(TWO, (1, create(owner="p", client=7)), (2, JoinGroup("g", "q", 1)))
+    assert code(created, DestroyGroup("g", "q"), origin=2) == "not-owner"
+    assert code(after(created, (1, end)), DestroyGroup("g", "q"), origin=2) is None
+
+
+def test_an_owner_that_joined_over_another_connection_stays_the_owner() -> None:
+    created = after(TWO, (1, create(owner="p", client=7)), (1, JoinGroup("g", "p", 8)))
+    assert group(after(created, (1, RemoveClient(7)))).owner == "p"
+    assert group(after(created, (1, RemoveClient(8)))).owner is None
+
+
+def test_a_process_that_ends_leaves_what_others_own_alone() -> None:
+    created = after(TWO, (1, create(owner="p", client=7)))
+    assert group(after(created, (1, RemoveClient(8)), (2, RemoveClient(7)))).owner == "p"
+
+
+def test_groups_and_the_lists_of_who_may_join_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "MOST_NAMES", 2)
+    assert code(TWO, create(allow=("p", "q", "r"))) == "too-many"
+    some = after(TWO, (1, create(allow=("p", "q"))))
+    another = CreateGroup("h", "fifo", None, True, None)
+    assert code(some, another) is None
+    monkeypatch.setattr(operations, "MOST_GROUPS", 1)
+    assert code(some, another) == "too-many"
 
 
 def test_a_group_that_nobody_is_in_or_owns_is_destroyed_by_anybody() -> None:

@@ -8,7 +8,7 @@ burst.
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar, cast
+from typing import TypeVar, cast, final
 
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder, Encoder
@@ -29,6 +29,7 @@ from flexgroup.client.inbox import Inbox
 from flexgroup.client.message import View
 from flexgroup.core.errors import FlexGroupError, PeerError
 from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader, FrameWriter
+from flexgroup.worlds.network.keepalive import watch
 from flexgroup.worlds.network.requests import (
     VERSION,
     AnyFromClient,
@@ -56,6 +57,8 @@ BURST = 1 << 16
 
 ROOM_FOR_A_HEADER = 1 << 12
 MOST_BYTES_OF_A_WELCOME = 1 << 12
+GONE_SECONDS = 20.0
+"""How long the server's machine may not answer."""
 NUMBERS = 1 << 32
 
 _decode = Decoder(list[AnyFromServer]).decode
@@ -74,6 +77,7 @@ def array_header(length: int) -> bytes:
     return b"\xdd" + length.to_bytes(4, "big")
 
 
+@final
 class Pending:
     """A request that was not answered yet."""
 
@@ -94,8 +98,13 @@ class Pending:
         """What ends with the answer."""
 
 
-class Connection(asyncio.Protocol):
-    """Reads and writes; knows groups by their handles only."""
+@final
+class Connection:
+    """Reads and writes; knows groups by their handles only.
+
+    It has the methods of an asyncio protocol, but is none: a base class that is not compiled
+    would make every call slow.
+    """
 
     def __init__(self, where: str, name: str, timeout: float | None) -> None:
         self.where = where
@@ -257,9 +266,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for content in self._reader.feed(data):
-                if self.ended is not None:
-                    return
+            reader = self._reader
+            reader.feed(data)
+            while self.ended is None and (content := reader.next_frame()) is not None:
                 self._read(content)
         except (PeerError, MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._fail(
@@ -376,7 +385,11 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        watch(self._transport, GONE_SECONDS)
         self.put(_encode(Hello(VERSION, self._name)))
+
+    def eof_received(self) -> bool:
+        return False  # close
 
     def connection_lost(self, exc: Exception | None) -> None:
         why = f" ({exc})" if exc else ""
@@ -430,3 +443,8 @@ class Connection(asyncio.Protocol):
             self.welcomed.set_exception(error)
             self.welcomed.exception()
         self._let_senders_go_on()
+
+
+def protocol_of(connection: Connection) -> asyncio.Protocol:
+    """The connection, as asyncio sees it."""
+    return cast(asyncio.Protocol, connection)

@@ -77,7 +77,7 @@ class TooLarge(Refusal):
 
 
 class TooMany(Refusal):
-    """The server has reached one of its limits: of clients, or of groups of one process."""
+    """A limit is reached: of clients, of groups, or of groups of one process."""
 
     code = refusals.TOO_MANY
 

@@ -170,7 +170,12 @@ class Group(Generic[T]):
 
     async def send(self, body: T) -> None:
         """Send to all members. Does not wait for delivery, only for room in the connection."""
-        await self.send_encoded(self.encoded(body))
+        data = self.encoded(body)
+        inbox = self.inbox()
+        if self._connection.busy:
+            await self.send_encoded(data)
+        else:
+            self._connection.send([inbox.handle], data)
 
     async def receive(self, timeout: float | None = None) -> Message[T]:
         """The next message; raises NoMessage if none comes in `timeout` seconds."""

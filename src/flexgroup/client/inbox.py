@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import cast
+from typing import cast, final
 
 from flexgroup.client.message import View
 from flexgroup.core.errors import FlexGroupError, PeerError
@@ -22,6 +22,7 @@ PARTS_OF_A_WINDOW = 4
 nothing, early enough that the server need not wait."""
 
 
+@final
 class Inbox:
     """Of one membership; a process that leaves and joins again has a new one."""
 
@@ -137,6 +138,13 @@ class Inbox:
 
     def take_delivery(self) -> Delivered | None:
         """The next delivery, whatever views come before it."""
+        items = self.items
+        if items and self._taken + 1 < self._batch:
+            first = items[0]
+            if type(first) is Delivered:
+                self._taken += 1
+                items.popleft()
+                return first
         while (item := self.take()) is not None:
             if type(item) is not View:
                 return cast(Delivered, item)

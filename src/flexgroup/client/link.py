@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, overload
 import msgspec
 
 from flexgroup.client.address import Address, parse_address
-from flexgroup.client.connection import Connection
+from flexgroup.client.connection import Connection, protocol_of
 from flexgroup.client.errors import (
     BadStack,
     CannotConnect,
@@ -241,23 +241,34 @@ class Connecting:
         except OSError as error:
             if isinstance(error, CannotConnect) or connection.ended is not None:
                 raise
-            raise CannotConnect(
-                f"cannot connect to {self._address} ({error.strerror or error}); start a server"
-                f" there with `flexgroup server`, or name another address"
-            ) from None
+            raise CannotConnect(self._why(error)) from None
         except BaseException:
             connection.abort()
             raise
         return Link(connection, self._name, welcome)
 
+    def _why(self, error: OSError) -> str:
+        cannot = f"cannot connect to {self._address}"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return (
+                f"{cannot}: its certificate is not to be trusted ({error.verify_message}); use"
+                " certificates of the authority that the server's are of"
+            )
+        if self._tls is not None and (isinstance(error, ssl.SSLError) or not str(error)):
+            return f"{cannot} with TLS ({error or 'it hung up'}); does the server use TLS at all?"
+        return (
+            f"{cannot} ({error.strerror or error}); start a server there with `flexgroup server`,"
+            " or name another address"
+        )
+
     async def _open(self, connection: Connection) -> None:
         loop = asyncio.get_running_loop()
         address = self._address
         if address.path is not None:
-            await loop.create_unix_connection(lambda: connection, address.path)
+            await loop.create_unix_connection(lambda: protocol_of(connection), address.path)
         else:
             await loop.create_connection(
-                lambda: connection, address.host, address.port, ssl=self._tls
+                lambda: protocol_of(connection), address.host, address.port, ssl=self._tls
             )
 
 

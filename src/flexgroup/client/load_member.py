@@ -17,7 +17,8 @@ from flexgroup.core.errors import FlexGroupError
 
 async def run(options: argparse.Namespace) -> None:
     loops = ClosedLoops(options.number, options.loops, options.payload)
-    async with connect(options.address, name=f"member-{options.number}") as link:
+    name = f"member-{options.number}"
+    async with connect(options.address, name=name, tls=options.tls) as link:
         group = await link.join(options.group)
         first, end = wait_for_the_word(loops)
         going_round = asyncio.create_task(go_round(group, loops, first))
@@ -54,6 +55,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, required=True)
     parser.add_argument("--loops", type=int, required=True)
     parser.add_argument("--payload", type=int, required=True)
+    parser.add_argument("--tls", help="a folder with a certificate for this member")
     try:
         run_fast(run(parser.parse_args()))
     except FlexGroupError as error:

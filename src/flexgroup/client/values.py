@@ -17,12 +17,15 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
+from flexgroup.client.keys import check_keys
 from flexgroup.core.errors import PeerError, UsageError
 
 MOST_BYTES = 16 << 20
 DEEPEST = 64
 """How many containers may lie inside one another."""
 MOST_BYTES_OF_AN_INTEGER = 1 << 10
+UNCHECKED_BYTES = 1 << 12
+"""In so few there is no room for enough keys to do harm."""
 
 BIG_INTEGER = 1
 """The code of the MessagePack extension for integers of more than 64 bits: two's complement,
@@ -55,6 +58,8 @@ def encode(value: Any, /) -> bytes:
 
 def decode(data: bytes, /) -> Any:
     """A value of whatever type the sender chose."""
+    if MOST_BYTES >= len(data) > UNCHECKED_BYTES:
+        check_keys(data, DEEPEST)
     value = _decoded(_decoder, data)
     if _is_too_deep(value):
         raise PeerError(f"a value deeper than {DEEPEST} containers")

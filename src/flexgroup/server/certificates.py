@@ -10,6 +10,7 @@ An authority of a company serves as well, if it issues such certificates: the co
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -65,7 +66,8 @@ def _filled(context: ssl.SSLContext, directory: Path, name: str) -> ssl.SSLConte
         context.load_verify_locations(authority)
     except (ssl.SSLError, OSError) as error:
         raise UsageError(
-            f"the certificate or key of '{name}' in {directory} cannot be used: {error}"
+            f"{certificate.name}, {key.name} or {authority.name} in {directory} cannot be used: "
+            f"{error}; they must belong together"
         ) from None
     return context
 
@@ -215,10 +217,9 @@ def _host_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         pass
-    try:
-        return x509.DNSName(host)
-    except ValueError:
-        raise UsageError(f"'{host}' is not the name or the address of a host") from None
+    if re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*", host, re.ASCII) is None:
+        raise UsageError(f"'{host}' is not the name or the address of a host")
+    return x509.DNSName(host)
 
 
 def _keep(

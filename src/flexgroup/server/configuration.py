@@ -43,6 +43,9 @@ class GroupEntry(Struct, frozen=True, array_like=True):
     """Counts the changes of `members`."""
     members: tuple[Member, ...]
     """In the order they joined."""
+    owner_at: tuple[int, int] | None = None
+    """The server and client of an owner that created the group itself: it need not be a member for
+    the others to notice that it has ended."""
 
     def servers(self) -> tuple[int, ...]:
         """The numbers of the servers that have members of the group, ascending."""

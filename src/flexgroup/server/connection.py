@@ -7,7 +7,7 @@ which it is.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, cast
+from typing import Protocol, cast, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.worlds.network.frames import FrameReader, FrameWriter
@@ -48,8 +48,13 @@ class Doorkeeper(Protocol):
     def closed(self, connection: Connection) -> None: ...
 
 
-class Connection(asyncio.Protocol):
-    """One end of a connection, as asyncio sees it."""
+@final
+class Connection:
+    """One end of a connection.
+
+    It has the methods of an asyncio protocol, but is none: a base class that is not compiled
+    would make every call slow.
+    """
 
     def __init__(self, doorkeeper: Doorkeeper) -> None:
         self.reader = FrameReader(FIRST_FRAME_BYTES)
@@ -96,14 +101,13 @@ class Connection(asyncio.Protocol):
             self._answer_http(data)
             return
         try:
-            for content in self.reader.feed(data):
+            self.reader.feed(data)
+            while self.is_open and (content := self.reader.next_frame()) is not None:
                 self.frames_in += 1
                 if self.talk is None:
                     self.talk = self._doorkeeper.first_frame(self, content)
                 else:
                     self.talk.frame(content)
-                if not self.is_open:
-                    return
         except PeerError as error:
             self._doorkeeper.refused(self, str(error))
             self.close()
@@ -113,15 +117,23 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def send(self, content: bytes) -> None:
-        self.send_all([content])
-
-    def send_all(self, contents: list[bytes]) -> None:
-        """Each as a frame, and all at once."""
-        if contents and self.is_open:
-            frames = [self.writer.frame(content) for content in contents]
-            data = frames[0] if len(frames) == 1 else b"".join(frames)
+        if self.is_open:
+            data = self.writer.frame(content)
             self.bytes_out += len(data)
-            self.frames_out += len(frames)
+            self.frames_out += 1
+            self.transport.write(data)
+
+    def send_all(self, contents: list[tuple[bytes, bytes | bytearray]]) -> None:
+        """Each as a frame, made of two parts, and all at once."""
+        if contents and self.is_open:
+            parts: list[bytes | bytearray] = []
+            for head, rest in contents:
+                parts.append(self.writer.header(len(head) + len(rest)))
+                parts.append(head)
+                parts.append(rest)
+            data = b"".join(parts)
+            self.bytes_out += len(data)
+            self.frames_out += len(contents)
             self.transport.write(data)
 
     def close(self) -> None:
@@ -140,6 +152,10 @@ class Connection(asyncio.Protocol):
         self.writable = True
         if self.talk is not None:
             self.talk.resumed()
+
+    def eof_received(self) -> bool:
+        """Nothing is sent to whom says no more: the connection is closed."""
+        return False
 
     def connection_lost(self, error: Exception | None) -> None:
         self._doorkeeper.closed(self)
@@ -161,3 +177,8 @@ class Connection(asyncio.Protocol):
             )
             self.transport.write(head.encode() + content)
             self.close()
+
+
+def protocol_of(connection: Connection) -> asyncio.Protocol:
+    """The connection, as asyncio sees it."""
+    return cast(asyncio.Protocol, connection)

@@ -67,6 +67,8 @@ class CreateGroup(Operation, frozen=True, tag=1):
     owner: str | None
     open: bool
     allow: tuple[str, ...] | None
+    client: int | None = None
+    """Who asks, if it is the owner itself."""
 
 
 class DestroyGroup(Operation, frozen=True, tag=2):
@@ -87,7 +89,7 @@ class LeaveGroup(Operation, frozen=True, tag=4):
 
 
 class RemoveClient(Operation, frozen=True, tag=5):
-    """The client has vanished: it leaves all its groups."""
+    """The client has vanished: it leaves all its groups, and owns none any more."""
 
     client: int
 

@@ -7,6 +7,7 @@ stack sees are the servers, numbered from 0 in the order of their age.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import final
 
 from flexgroup.core.codec import Codec, write_varint
 from flexgroup.core.errors import PeerError
@@ -14,6 +15,7 @@ from flexgroup.core.message import Message, message_id, origin_of, seq_of
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.configuration import Configuration, GroupEntry
 from flexgroup.server.control import DomainLeftovers, DomainReport, Kept
+from flexgroup.server.link import COUNTS, PACKETS, head_of
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.envelope import Envelope, read_varint, seal, unseal
@@ -26,11 +28,13 @@ Recording = Callable[[str, tuple[GroupEntry, ...]], Recorder | None]
 Groups = tuple[tuple[int, int], ...]
 
 
+@final
 class HostedDomain:
     """A domain, and what is known of its messages."""
 
     def __init__(
         self,
+        configuration: int,
         number: int,
         stack: str,
         groups: tuple[GroupEntry, ...],
@@ -43,7 +47,9 @@ class HostedDomain:
         self.stack = stack
         self.groups = {group.number: group for group in groups}
         self.servers = servers
-        process_of = {server: process for process, server in enumerate(servers)}
+        self.process_of = process_of = {server: process for process, server in enumerate(servers)}
+        self.packets_head = head_of(PACKETS, configuration, number)
+        self.counts_head = head_of(COUNTS, configuration, number)
         self.process = process_of[me]
         self.processes_of = {
             group.number: tuple([process_of[server] for server in group.servers()])
@@ -157,9 +163,8 @@ class HostedDomain:
         opened: list[Envelope] = []
         if leftovers is None:
             return opened
-        process_of = {server: process for process, server in enumerate(self.servers)}
         for kept in leftovers.messages:
-            origin = process_of.get(kept.origin)
+            origin = self.process_of.get(kept.origin)
             if origin is None:
                 raise PeerError(f"a message of server {kept.origin}, which is not here")
             destinations = self.destinations(tuple([group for group, _ in kept.groups]))
@@ -211,5 +216,7 @@ def deploy(
     for number, stack in enumerate(stacks):
         groups = tuple(group for group in configuration.groups if group.stack == stack)
         recorder = recording(stack, groups)
-        domains.append(HostedDomain(number, stack, groups, me, servers, faults, recorder))
+        domains.append(
+            HostedDomain(configuration.number, number, stack, groups, me, servers, faults, recorder)
+        )
     return domains

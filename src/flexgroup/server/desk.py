@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING
@@ -27,13 +28,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flexgroup.server")
 
+READS = requests.Exists | requests.Info | requests.Attach
+"""What this server answers from the configuration that it has installed."""
+
+MOST_UNREAD = 16 << 20
+"""Bytes of answers that a client may ask for without reading them."""
+
 
 class Desk:
     def __init__(self, server: GroupServer) -> None:
         self._server = server
+        self._waiting: dict[int, Session] = {}
+        """Clients with requests that wait for another of theirs, or for the end of a change."""
+        self._report: bytes | None = None
 
-    def cast(self, session: Session, send: requests.Send) -> None:
-        self._server.switchboard.intake.cast(session, send)
+    def cast(self, session: Session, sends: list[requests.Send]) -> None:
+        self._server.switchboard.intake.cast(session, sends)
 
     def to_be_flushed(self, session: Session) -> None:
         self._server.switchboard.to_be_flushed(session)
@@ -45,10 +55,15 @@ class Desk:
         if session.number not in self._server.switchboard.sessions:
             return
         log.info("client left", extra={"data": {"client": session.name, "reason": reason}})
-        is_member = session.asking or any(seat.member for seat in session.seats.values())
+        is_known = (
+            session.asking
+            or any(seat.member for seat in session.seats.values())
+            or self._server.switchboard.is_owner(session)
+        )
         session.waiting.clear()
+        self._waiting.pop(session.number, None)
         self._server.switchboard.session_ended(session)
-        if is_member:
+        if is_known:
             self._server.ask_servers(RemoveClient(session.number), lambda _: None)
 
     def exclude(self, session: Session, reason: str) -> None:
@@ -60,29 +75,56 @@ class Desk:
         connection.abort()
 
     def request(self, session: Session, request: AnyFromClient) -> None:
+        if session.connection.transport.get_write_buffer_size() > MOST_UNREAD:
+            raise PeerError("unread: a client that asks on and does not read the answers")
         if isinstance(request, requests.Goodbye):
             session.connection.close()
-        elif isinstance(request, requests.Exists):
+        elif isinstance(request, requests.Inspect):
+            session.say(requests.Inspection(request.request, self._inspection()))
+        elif session.waiting or self._has_to_wait(session, request):
+            if len(session.waiting) >= self._server.settings.limits.requests:
+                raise PeerError(f"more than {len(session.waiting)} requests without an answer")
+            session.waiting.append(request)
+            self._waiting[session.number] = session
+        else:
+            self._carry_out(session, request)
+
+    def _inspection(self) -> bytes:
+        """Made once in a round of the event loop, however many ask: it takes a while."""
+        if self._report is None:
+            self._report = json.dumps(inspection(self._server)).encode()
+            asyncio.get_running_loop().call_soon(self._forget_report)
+        return self._report
+
+    def _forget_report(self) -> None:
+        self._report = None
+
+    def _has_to_wait(self, session: Session, request: AnyFromClient) -> bool:
+        """A client's requests are carried out one after another. During a change nothing is read:
+        whoever asked for the change may have been told that it is made, and have told others."""
+        frozen = self._server.switchboard.frozen
+        return session.asking or (frozen and isinstance(request, READS))
+
+    def _go_on(self, session: Session) -> None:
+        while session.waiting and not self._has_to_wait(session, session.waiting[0]):
+            self._carry_out(session, session.waiting.popleft())
+        if not session.waiting:
+            self._waiting.pop(session.number, None)
+
+    def installed(self) -> None:
+        """The change is made."""
+        for session in list(self._waiting.values()):
+            self._go_on(session)
+
+    def _carry_out(self, session: Session, request: AnyFromClient) -> None:
+        if isinstance(request, requests.Exists):
             there = self._server.switchboard.group(request.group) is not None
             session.say(requests.Done(request.request, there))
         elif isinstance(request, requests.Info):
             self._tell_about(session, request)
-        elif isinstance(request, requests.Inspect):
-            report = json.dumps(inspection(self._server)).encode()
-            session.say(requests.Inspection(request.request, report))
         elif isinstance(request, requests.Attach):
             self._attach(session, request)
-        elif session.asking:
-            if len(session.waiting) >= self._server.settings.limits.requests:
-                raise PeerError(f"more than {len(session.waiting)} requests without an answer")
-            session.waiting.append(request)
-        else:
-            self._change(session, request)
-
-    def _change(self, session: Session, request: AnyFromClient) -> None:
-        """A request that takes the agreement of all servers; of each client one at a time, so
-        that nobody keeps the servers busy for all."""
-        if isinstance(request, requests.Create):
+        elif isinstance(request, requests.Create):
             self._create(session, request)
         elif isinstance(request, requests.Destroy):
             process = session.name
@@ -98,8 +140,7 @@ class Desk:
 
     def _answered(self, session: Session) -> None:
         session.asking = False
-        while session.waiting and not session.asking:
-            self._change(session, session.waiting.popleft())
+        self._go_on(session)
 
     def _tell_about(self, session: Session, request: requests.Info) -> None:
         group = self._server.switchboard.group(request.group)
@@ -128,6 +169,12 @@ class Desk:
             request, refusals.MISSING, f"there is no group '{group}'; create it first, with a stack"
         )
 
+    def _refuse_more(self, session: Session, request: int) -> None:
+        most = self._server.settings.limits.groups_per_client
+        session.refuse(
+            request, refusals.TOO_MANY, f"a process may be in {most} groups; leave one first"
+        )
+
     def _create(self, session: Session, request: requests.Create) -> None:
         try:
             plan = parse_stack(request.stack)
@@ -139,13 +186,22 @@ class Desk:
         self._ask(
             session,
             request.request,
-            CreateGroup(request.group, plan.name, request.owner, request.open, allow),
+            CreateGroup(
+                request.group,
+                plan.name,
+                request.owner,
+                request.open,
+                allow,
+                session.number if request.owner == session.name else None,
+            ),
         )
 
     def _attach(self, session: Session, request: requests.Attach) -> None:
         group = self._server.switchboard.group(request.group)
         if group is None:
             self._refuse_missing(session, request.request, request.group)
+        elif len(session.seats) >= self._server.settings.limits.groups_per_client:
+            self._refuse_more(session, request.request)
         elif not group.open and group.number not in session.seats:
             session.refuse(
                 request.request,
@@ -165,11 +221,7 @@ class Desk:
 
     def _join_group(self, session: Session, request: requests.Join) -> None:
         if len(session.seats) >= self._server.settings.limits.groups_per_client:
-            session.refuse(
-                request.request,
-                refusals.TOO_MANY,
-                f"a process may be in {self._server.settings.limits.groups_per_client} groups",
-            )
+            self._refuse_more(session, request.request)
             return
         if self._server.settings.tls_server is not None and request.process != session.name:
             session.refuse(

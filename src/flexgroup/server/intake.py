@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from flexgroup.core.errors import UsageError
+from flexgroup.server.deployment import HostedDomain
 from flexgroup.server.limits import Limits
 from flexgroup.server.packing import PACK_BYTES, Pack
 from flexgroup.server.session import Session
@@ -16,41 +17,48 @@ if TYPE_CHECKING:
     from flexgroup.server.switchboard import Switchboard
 
 
+Waiting = tuple[Session, str, tuple[int, ...], bytes]
+"""A message that its sender was entitled to send when it came: from whom, to which groups."""
+
+
+@final
 class Intake:
-    """Holds messages while the domains are frozen or have too much under way, and packs those that
-    go to the same groups."""
+    """Holds messages while the domains are frozen or theirs has too much under way, and packs those
+    that go to the same groups."""
 
     def __init__(self, board: Switchboard, limits: Limits) -> None:
         self._board = board
-        self._limits = limits
-        self._held: deque[tuple[Session, Send]] = deque()
+        self._most_in_a_pack = limits.pack
+        self._most_under_way = limits.under_way
+        self._most_bytes_under_way = limits.under_way_bytes
+        self._held: dict[str, deque[Waiting]] = {}
+        """By stack: one with too much under way does not hold up the others."""
         self._pack: Pack | None = None
         """The one that is being filled."""
 
-    def cast(self, session: Session, send: Send) -> None:
-        if self._held or self._is_full():
-            self._held.append((session, send))
-        else:
-            self._cast(session, send)
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._held)
 
-    def _is_full(self) -> bool:
-        return self._board.frozen or any(
-            len(hosted.stability.own) > self._limits.under_way
-            or hosted.stability.own_bytes > self._limits.under_way_bytes
-            for hosted in self._board.domains
-        )
+    def cast(self, session: Session, sends: list[Send]) -> None:
+        for send in sends:
+            groups = tuple(send.handles)
+            sender = self._sender(session, groups)
+            domain = self._domain(session, groups) if sender is not None else None
+            if sender is None or domain is None:
+                session.taken()
+                continue
+            if len(groups) > 1:
+                groups = tuple(sorted(set(groups)))
+            stack = domain.stack
+            if self._board.frozen or stack in self._held or self._is_full(domain):
+                self._held.setdefault(stack, deque()).append((session, sender, groups, send.body))
+            else:
+                self._cast(domain, session, sender, groups, send.body)
 
-    def cast_held(self) -> None:
-        while self._held and not self._is_full():
-            session, send = self._held.popleft()
-            if session.connection.is_open:
-                self._cast(session, send)
-
-    def _cast(self, session: Session, send: Send) -> None:
-        session.taken()
-        groups = tuple(send.handles)
-        seat = None
-        domain = None
+    def _sender(self, session: Session, groups: tuple[int, ...]) -> str | None:
+        """Under which name; otherwise the message is refused."""
+        sender = None
         for group in groups:
             seat = session.seats.get(group)
             if seat is None:
@@ -61,13 +69,18 @@ class Intake:
                     "call join() or attach() first",
                     group,
                 )
-                return
+                return None
+            sender = seat.process
+        return sender
+
+    def _domain(self, session: Session, groups: tuple[int, ...]) -> HostedDomain | None:
+        """That all these groups are in; otherwise the message is refused."""
+        domain = None
+        for group in groups:
             of_group = self._board.domain_of.get(group)
             if of_group is None:
-                session.refuse(
-                    None, refusals.MISSING, f"group '{seat.name}' does not exist any more", group
-                )
-                return
+                session.refuse(None, refusals.MISSING, "the group does not exist any more", group)
+                return None
             if domain is not None and of_group is not domain:
                 session.refuse(
                     None,
@@ -76,19 +89,51 @@ class Intake:
                     "have no order in common: send one message to each",
                     group,
                 )
-                return
+                return None
             domain = of_group
-        assert seat is not None
-        assert domain is not None
-        if len(groups) > 1:
-            groups = tuple(sorted(set(groups)))
+        return domain
+
+    def _is_full(self, domain: HostedDomain) -> bool:
+        stability = domain.stability
+        return (
+            len(stability.own) > self._most_under_way
+            or stability.own_bytes > self._most_bytes_under_way
+        )
+
+    def cast_held(self) -> None:
+        if not self._held or self._board.frozen:
+            return
+        for stack, held in list(self._held.items()):
+            while held:
+                session, sender, groups, body = held[0]
+                # Its sender may have left meanwhile: what it sent before that still counts.
+                domain = self._domain(session, groups)
+                if domain is not None and self._is_full(domain):
+                    break
+                held.popleft()
+                if domain is None:
+                    session.taken()
+                else:
+                    self._cast(domain, session, sender, groups, body)
+            if not held:
+                del self._held[stack]
+
+    def _cast(
+        self,
+        domain: HostedDomain,
+        session: Session,
+        sender: str,
+        groups: tuple[int, ...],
+        body: bytes,
+    ) -> None:
+        session.taken()
         session.sent += 1
         pack = self._pack
         if pack is None or pack.groups != groups:
             self.cast_pack()
             pack = self._pack = Pack(domain, groups)
-        pack.add(session, seat.process, send.body)
-        if len(pack.messages) >= self._limits.pack or pack.size >= PACK_BYTES:
+        pack.add(session, sender, body)
+        if len(pack.messages) >= self._most_in_a_pack or pack.size >= PACK_BYTES:
             self.cast_pack()
         self._board.to_be_flushed_soon()
 

@@ -27,5 +27,9 @@ class Limits:
     """Requests of a client that wait for the one before to be carried out."""
     clients: int = 10_000
     groups_per_client: int = 1_000
+    strangers: int = 1_000
+    """Connections that have not said who they are; then the oldest of them is closed."""
+    gone_seconds: float = 20.0
+    """How long a client's machine may not answer, whether there is anything to send or not."""
     silent_seconds: float = 10.0
     """How long a new connection may take to say who it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol, final
 
 import msgspec
 
@@ -10,67 +10,17 @@ from flexgroup.core.codec import write_varint
 from flexgroup.core.errors import PeerError
 from flexgroup.server.connection import Connection
 from flexgroup.server.control import AnyControl, ControlMessage
+from flexgroup.server.introduction import PeerWelcome, decode_welcome
 from flexgroup.worlds.network.envelope import read_varint
 from flexgroup.worlds.network.frames import MOST_BYTES_OF_SERVERS
-from flexgroup.worlds.network.requests import Name, Number
 
-VERSION = 1
+CONTROL: Final = 0
+PACKETS: Final = 1
+COUNTS: Final = 2
 
-INTRODUCTION = b"\xc1"
-"""Begins the first frame of a server. No frame of a client begins so: MessagePack never does."""
-
-CONTROL = 0
-PACKETS = 1
-COUNTS = 2
-
-
-class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The server that opens a link says who it is."""
-
-    version: int
-    cluster: Name | None
-    """None: a newcomer that does not know it yet."""
-    name: Name
-    address: Name
-    number: Number | None
-    protocols: list[Name]
-    """That its stacks may name."""
-
-
-class PeerWelcome(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    version: int
-    cluster: Name
-    name: Name
-    number: Number | None
-    session: Number
-    """The number of the next frame of the server that opened the link."""
-    protocols: list[Name]
-
-
+_CONTROL_HEAD: Final = bytes([CONTROL])
 _control_decoder = msgspec.msgpack.Decoder(AnyControl)
-_hello_decoder = msgspec.msgpack.Decoder(PeerHello)
-_welcome_decoder = msgspec.msgpack.Decoder(PeerWelcome)
 _encoder = msgspec.msgpack.Encoder()
-
-
-def encode_introduction(message: PeerHello | PeerWelcome) -> bytes:
-    return INTRODUCTION + _encoder.encode(message)
-
-
-def decode_hello(content: bytes) -> PeerHello:
-    try:
-        return _hello_decoder.decode(content[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"a malformed introduction of a server: {error}") from None
-
-
-def decode_welcome(content: bytes) -> PeerWelcome:
-    if content[:1] != INTRODUCTION:
-        raise PeerError("the other end does not answer as a FlexGroup server does")
-    try:
-        return _welcome_decoder.decode(content[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"a malformed welcome of a server: {error}") from None
 
 
 class LinkHost(Protocol):
@@ -80,19 +30,23 @@ class LinkHost(Protocol):
 
     def controlled(self, link: Link, message: ControlMessage) -> None: ...
 
-    def packets_came(
-        self, link: Link, configuration: int, domain: int, data: bytes, at: int
-    ) -> None: ...
-
-    def counts_came(
-        self, link: Link, configuration: int, domain: int, data: bytes, at: int
-    ) -> None: ...
-
-    def heard_from(self, link: Link) -> None: ...
+    def came(
+        self, link: Link, kind: int, configuration: int, domain: int, data: bytes, at: int
+    ) -> None:
+        """Packets or counts."""
 
     def link_closed(self, link: Link) -> None: ...
 
 
+def head_of(kind: int, configuration: int, domain: int) -> bytes:
+    """How a frame for a domain begins."""
+    head = bytearray([kind])
+    write_varint(head, configuration)
+    write_varint(head, domain)
+    return bytes(head)
+
+
+@final
 class Link:
     """One end of a connection between two servers, once it is known to be one."""
 
@@ -113,8 +67,11 @@ class Link:
         self.opened_here = opened_here
         self.ready = not opened_here
         self._host = host
-        self._before_ready: list[bytes] = []
-        self.gathered: list[bytes] = []
+        self._before_ready: list[tuple[bytes, bytes | bytearray]] = []
+        self.gathered: list[tuple[bytes, bytes | bytearray]] = []
+        """What goes out with the next `flush`: heads and what follows them."""
+        self.heard_at = 0.0
+        """When membership was last told that the other end is alive."""
         connection.reader.allow(MOST_BYTES_OF_SERVERS)
         connection.writer.allow(MOST_BYTES_OF_SERVERS)
 
@@ -124,27 +81,22 @@ class Link:
             self.connection.writer.begin_at(welcome.session)
             self.ready = True
             self._host.welcomed(self, welcome)
-            for waiting in self._before_ready:
-                self.connection.send(waiting)
-            self._before_ready = []
+            waiting, self._before_ready = self._before_ready, []
+            self.connection.send_all(waiting)
             return
         if not content:
             raise PeerError("an empty frame from a server")
         kind = content[0]
-        self._host.heard_from(self)
-        if kind in (PACKETS, COUNTS):
-            configuration, at = read_varint(content, 1)
-            domain, at = read_varint(content, at)
-            if kind == PACKETS:
-                self._host.packets_came(self, configuration, domain, content, at)
-            else:
-                self._host.counts_came(self, configuration, domain, content, at)
-        elif kind == CONTROL:
+        if kind == CONTROL:
             try:
                 message = _control_decoder.decode(memoryview(content)[1:])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise PeerError(f"a malformed message of a server: {error}") from None
             self._host.controlled(self, message)
+        elif kind <= COUNTS:
+            configuration, at = read_varint(content, 1)
+            domain, at = read_varint(content, at)
+            self._host.came(self, kind, configuration, domain, content, at)
         else:
             raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
 
@@ -155,14 +107,8 @@ class Link:
         pass
 
     def say(self, message: ControlMessage) -> None:
-        self._send(bytes([CONTROL]) + _encoder.encode(message))
-
-    def pass_on(self, kind: int, configuration: int, domain: int, data: bytes | bytearray) -> None:
-        """Goes out with the next `flush`."""
-        head = bytearray([kind])
-        write_varint(head, configuration)
-        write_varint(head, domain)
-        self.gathered.append(bytes(head + data))
+        self.gathered.append((_CONTROL_HEAD, _encoder.encode(message)))
+        self.flush()
 
     def flush(self) -> None:
         gathered, self.gathered = self.gathered, []
@@ -170,11 +116,3 @@ class Link:
             self.connection.send_all(gathered)
         else:
             self._before_ready += gathered
-
-    def _send(self, content: bytes) -> None:
-        if self.gathered:
-            self.flush()
-        if self.ready:
-            self.connection.send(content)
-        else:
-            self._before_ready.append(content)

@@ -56,7 +56,9 @@ class LocalServer:
 
     def last_words(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"it said nothing within {START_SECONDS:g} s"
+        if not lines:
+            return f"it said nothing within {START_SECONDS:g} s"
+        return lines[-1].removeprefix("flexgroup: error: ")
 
     def stop(self) -> None:
         """In good order; by force if that takes too long."""

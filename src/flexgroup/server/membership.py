@@ -103,7 +103,10 @@ class Membership:
 
     def contact_lost(self, now: float) -> None:
         if self.configuration is None:
-            self._exclude("the server that was asked to admit this one failed before it was done")
+            self._exclude(
+                "the server that was asked to admit this one closed the connection, or failed; "
+                "if it runs, its log says why (TLS, another version)"
+            )
 
     def request(self, operation: AnyOperation, now: float) -> int:
         """Ask for a change; the effect Answer with the returned ticket tells how it ended."""

@@ -23,6 +23,10 @@ from flexgroup.server.control import (
 
 Error = tuple[str, str]
 
+MOST_GROUPS = 10_000
+MOST_NAMES = 100_000
+"""On the lists of who may join, over all groups. Every server holds every configuration."""
+
 
 class NextConfiguration:
     """A configuration in the making."""
@@ -50,7 +54,7 @@ class NextConfiguration:
         """
         match operation:
             case CreateGroup():
-                return self._create(operation)
+                return self._create(origin, operation)
             case DestroyGroup():
                 return self._destroy(operation, group)
             case JoinGroup():
@@ -62,6 +66,8 @@ class NextConfiguration:
                     for member in entry.members:
                         if (member.server, member.client) == (origin, operation.client):
                             self._remove(entry.name, member)
+                    if entry.owner_at == (origin, operation.client):
+                        self._owner_ended(entry.name)
             case LeaveServers():
                 self.without({origin})
             case Renew():
@@ -70,11 +76,18 @@ class NextConfiguration:
                 raise AssertionError("a server is admitted by admit()")
         return None
 
-    def _create(self, operation: CreateGroup) -> Error | None:
+    def _create(self, origin: int, operation: CreateGroup) -> Error | None:
         if operation.group in self._groups:
             return (
                 "exists",
                 f"there is a group {operation.group!r}; join it, or choose another name",
+            )
+        allowed = sum(len(group.allow or ()) for group in self._groups.values())
+        if len(self._groups) >= MOST_GROUPS or allowed + len(operation.allow or ()) > MOST_NAMES:
+            return (
+                "too-many",
+                f"there may be {MOST_GROUPS} groups, with {MOST_NAMES} names of who may join; "
+                "destroy some first",
             )
         self._groups[operation.group] = GroupEntry(
             name=operation.group,
@@ -85,6 +98,7 @@ class NextConfiguration:
             allow=operation.allow,
             view=0,
             members=(),
+            owner_at=None if operation.client is None else (origin, operation.client),
         )
         self._next_group += 1
         return None
@@ -139,17 +153,27 @@ class NextConfiguration:
 
     def _remove(self, name: str, member: Member) -> None:
         entry = self._groups[name]
+        is_owner = entry.owner == member.process
         self._groups[name] = replace(
             entry,
             members=tuple(other for other in entry.members if other != member),
-            owner=None if entry.owner == member.process else entry.owner,
+            owner=None if is_owner else entry.owner,
+            owner_at=None if is_owner else entry.owner_at,
         )
+
+    def _owner_ended(self, name: str) -> None:
+        """Or its connection, under which it may not have joined."""
+        entry = self._groups[name]
+        is_member = any(member.process == entry.owner for member in entry.members)
+        self._groups[name] = replace(entry, owner=entry.owner if is_member else None, owner_at=None)
 
     def finish(self) -> Configuration:
         for entry in list(self._groups.values()):
             for member in entry.members:
                 if member.server not in self._servers:
                     self._remove(entry.name, member)
+            if entry.owner_at is not None and entry.owner_at[0] not in self._servers:
+                self._owner_ended(entry.name)
         members_before = {group.number: group.members for group in self._before.groups}
         groups = sorted(self._groups.values(), key=lambda group: group.number)
         return Configuration(

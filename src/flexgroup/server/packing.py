@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from flexgroup.server.contents import packed
 from flexgroup.server.deployment import HostedDomain
 from flexgroup.server.session import Session
@@ -10,6 +12,7 @@ from flexgroup.worlds.network.requests import Delivered
 PACK_BYTES = 64 << 10
 
 
+@final
 class Pack:
     """What has come to be sent to these groups since the event loop was last at leisure."""
 

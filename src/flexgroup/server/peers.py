@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from flexgroup.core.errors import PeerError
 from flexgroup.protocols.table import PROTOCOLS
 from flexgroup.server.configuration import Server
-from flexgroup.server.connection import Connection
+from flexgroup.server.connection import Connection, protocol_of
 from flexgroup.server.control import ControlMessage, Renew
-from flexgroup.server.link import (
+from flexgroup.server.introduction import (
     VERSION,
-    Link,
     PeerHello,
     PeerWelcome,
     decode_hello,
     encode_introduction,
 )
+from flexgroup.server.link import Link
 from flexgroup.server.settings import parse_address
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexgroup.server")
 
 REDIAL_SECONDS = 0.1
+HEARD_SECONDS = 0.01
+"""How often membership is told at the most that a server was heard from."""
+
 MOST_HELD_BYTES = 64 << 20
 """Of what is to be sent to a server that is not linked yet."""
 
@@ -56,7 +59,7 @@ class Peers:
         self._loop = asyncio.get_running_loop()
         self._wanted: dict[int, Server] = {}
         self._dialing: dict[str, asyncio.Task[None]] = {}
-        self._held: dict[int, list[tuple[int, int, int, bytes]]] = {}
+        self._held: dict[int, list[tuple[bytes, bytes]]] = {}
         self._held_bytes = 0
         self._broken: set[int] = set()
         """Servers that the link to was lost or replaced."""
@@ -71,20 +74,11 @@ class Peers:
         self.links = {}
         self._wanted = {}
 
-    def pass_on(
-        self, server: int, kind: int, configuration: int, domain: int, data: bytes | bytearray
-    ) -> None:
-        link = self.links.get(server)
-        if link is not None:
-            link.pass_on(kind, configuration, domain, data)
-        elif server in self._wanted and self._held_bytes + len(data) <= MOST_HELD_BYTES:
-            self._held.setdefault(server, []).append((kind, configuration, domain, bytes(data)))
+    def hold(self, server: int, head: bytes, data: bytes | bytearray) -> None:
+        """What is for a server that is not linked yet."""
+        if server in self._wanted and self._held_bytes + len(data) <= MOST_HELD_BYTES:
+            self._held.setdefault(server, []).append((head, bytes(data)))
             self._held_bytes += len(data)
-
-    def flush(self) -> None:
-        for link in self.links.values():
-            if link.gathered:
-                link.flush()
 
     def keep_only(self, servers: set[int], next_server: int) -> None:
         """Close the links to servers that are not members any more; newcomers stay."""
@@ -101,7 +95,7 @@ class Peers:
             link.server = None
             if number in self._members:
                 link.connection.abort()  # but a newcomer may only get another number
-        self._held_bytes -= sum(len(data) for *_, data in self._held.pop(number, ()))
+        self._held_bytes -= sum(len(data) for _, data in self._held.pop(number, ()))
 
     def connect(self, server: Server) -> None:
         self._wanted[server.number] = server
@@ -135,10 +129,11 @@ class Peers:
     async def dial(self, address: str, number: int | None) -> Link | None:
         host, port = parse_address(address)
         settings = self._server.settings
+        connection = Connection(self._server)
         try:
-            _, connection = await asyncio.wait_for(
+            await asyncio.wait_for(
                 self._loop.create_connection(
-                    lambda: Connection(self._server),
+                    lambda: protocol_of(connection),
                     host,
                     port,
                     ssl=self._server.settings.tls_client,
@@ -181,9 +176,9 @@ class Peers:
             self._broken.add(number)
             link = keep
         self.links[number] = link
-        for kind, configuration, domain, data in self._held.pop(number, ()):
+        for head, data in self._held.pop(number, ()):
             self._held_bytes -= len(data)
-            link.pass_on(kind, configuration, domain, data)
+            link.gathered.append((head, data))
         link.flush()
         if number in self._broken:
             self._broken.discard(number)
@@ -242,24 +237,25 @@ class Peers:
         return link
 
     def controlled(self, link: Link, message: ControlMessage) -> None:
+        if link.server is not None:
+            self._heard_from(link, link.server)
         self._server.membership.received(link, link.server, message, self._loop.time())
         self._server.do_effects()
 
-    def packets_came(
-        self, link: Link, configuration: int, domain: int, data: bytes, at: int
+    def came(
+        self, link: Link, kind: int, configuration: int, domain: int, data: bytes, at: int
     ) -> None:
-        if link.server is not None:
-            self._server.switchboard.packets_came(link.server, configuration, domain, data, at)
+        server = link.server
+        if server is not None:
+            self._heard_from(link, server)
+            self._server.switchboard.came(kind, server, configuration, domain, data, at)
 
-    def counts_came(
-        self, link: Link, configuration: int, domain: int, data: bytes, at: int
-    ) -> None:
-        if link.server is not None:
-            self._server.switchboard.counts_came(link.server, configuration, domain, data, at)
-
-    def heard_from(self, link: Link) -> None:
-        if link.server is not None:
-            self._server.membership.heard(link.server, self._loop.time())
+    def _heard_from(self, link: Link, server: int) -> None:
+        """Not worth telling for every frame."""
+        now = self._loop.time()
+        if now - link.heard_at >= HEARD_SECONDS:
+            link.heard_at = now
+            self._server.membership.heard(server, now)
 
     def link_closed(self, link: Link) -> None:
         number = link.server

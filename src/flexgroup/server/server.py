@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +19,7 @@ import msgspec
 
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 from flexgroup.server.configuration import Configuration, GroupEntry
-from flexgroup.server.connection import Connection, Talk
+from flexgroup.server.connection import Connection, Talk, protocol_of
 from flexgroup.server.control import (
     AnyOperation,
     LeaveServers,
@@ -36,10 +37,9 @@ from flexgroup.server.effects import (
     SendOn,
     SendTo,
 )
-from flexgroup.server.link import (
-    INTRODUCTION,
-    Link,
-)
+from flexgroup.server.identity import check_identity
+from flexgroup.server.introduction import INTRODUCTION
+from flexgroup.server.link import Link
 from flexgroup.server.membership import Membership
 from flexgroup.server.metrics import Metrics
 from flexgroup.server.peers import Peers
@@ -49,10 +49,12 @@ from flexgroup.server.settings import Settings
 from flexgroup.server.switchboard import Switchboard
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network import refusals, requests
+from flexgroup.worlds.network.keepalive import watch
 
 log = logging.getLogger("flexgroup.server")
 
 TICK_SECONDS = 0.05
+MOST_KINDS_OF_REFUSALS = 100
 
 
 class GroupServer:
@@ -83,27 +85,40 @@ class GroupServer:
         self._excluded_because = ""
         self._known_addresses: list[str] = []
         self._ticker: asyncio.TimerHandle | None = None
+        self._strangers: dict[Connection, None] = {}
+        """Connections that have not said who they are, the oldest first."""
+        self._is_stopped = False
+        self._leaves_at: float | None = None
+        """The latest time at which a server that was stopped asks the others to let it go."""
 
     # The life of a server.
 
     async def start(self) -> None:
         """Listen, and become one of the servers; returns when this one is."""
         settings = self.settings
+        where = f"{settings.host}:{settings.port}"
         try:
             listener = await self._loop.create_server(
-                lambda: Connection(self), settings.host, settings.port, ssl=settings.tls_server
+                self._protocol,
+                settings.host,
+                settings.port,
+                ssl=settings.tls_server,
+                ssl_handshake_timeout=settings.limits.silent_seconds
+                if settings.tls_server
+                else None,
             )
             self._listeners.append(listener)
             if settings.unix is not None:
+                where = f"unix:{settings.unix}"
                 self._listeners.append(
-                    await self._loop.create_unix_server(
-                        lambda: Connection(self), str(settings.unix)
-                    )
+                    await self._loop.create_unix_server(self._protocol, str(settings.unix))
                 )
         except OSError as error:
+            # Event loops put the address into the text once more.
+            number = error.errno or 0  # below 0: of the resolver
+            reason = os.strerror(number) if number > 0 else error.strerror or error
             raise UsageError(
-                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
-                "choose another --listen"
+                f"cannot listen on {where}: {reason}; choose another address or port"
             ) from None
         port = listener.sockets[0].getsockname()[1]
         self.address = f"{settings.host}:{port}"
@@ -114,7 +129,14 @@ class GroupServer:
             self.membership.found(self._loop.time())
             self.do_effects()
         else:
-            await self._join(settings.join)
+            seconds = 10 * settings.timings.patience
+            try:
+                await asyncio.wait_for(self._join(settings.join), seconds)
+            except TimeoutError:
+                raise UsageError(
+                    f"{settings.join} has not admitted this server within {seconds:g} s; check "
+                    "that it is the address of a FlexGroup server, and try again"
+                ) from None
             self.do_effects()
 
     async def run(self, ready: Callable[[], None] | None = None) -> str:
@@ -126,18 +148,29 @@ class GroupServer:
             reason = await self._ended
             if reason or not self.settings.rejoin:
                 break
-            await self._rejoin()
+            if not await self._rejoin():
+                reason = "stopped before it had joined again"
+                break
         await self._close(reason)
         return reason
 
     def stop(self) -> None:
         """Leave the other servers in order, and end."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
         if self.membership.configuration is None:
             self._end("stopped before it had joined")
             return
         for session in list(self.switchboard.sessions.values()):
             session.close("the server is shutting down")
-        self.ask_servers(LeaveServers(), lambda _: self._end("stopped"))
+        self._leaves_at = self._loop.time() + self.settings.timings.patience
+
+    def _leave_if_done(self, latest: float) -> None:
+        """What this server has taken from clients is lost with it unless others have it."""
+        if self.switchboard.is_done() or self._loop.time() >= latest:
+            self._leaves_at = None
+            self.ask_servers(LeaveServers(), lambda _: self._end("stopped"))
 
     def _end(self, reason: str) -> None:
         if not self._ended.done():
@@ -153,35 +186,40 @@ class GroupServer:
         for connection in list(self.connections):
             connection.close()
         if self._trace is not None:
-            self._trace.finish(False)
-            await self._loop.run_in_executor(None, self._trace.close)
+            configuration = self.membership.configuration
+            is_last = configuration is not None and len(configuration.servers) == 1
+            self._trace.finish(None)
+            await self._loop.run_in_executor(None, self._trace.close, is_last)
         log.info("ended", extra={"data": {"reason": reason}})
 
     def _begin(self) -> None:
         """A new life as a server: with no number yet."""
         settings = self.settings
         self.membership = Membership(settings.name, self.address, settings.timings)
-        if settings.trace is not None:
+        if settings.trace is not None and self._trace is None:
             self._trace = LiveTrace(settings.trace, settings.name, settings.faults)
 
     async def _join(self, address: str) -> None:
+        self._excluded_because = ""
         self._begin()
         link = await self.peers.dial(address, None)
         if link is None:
             raise UsageError(
-                f"no FlexGroup server answers at {address}; start one there first, "
-                "or name another with --join"
+                f"no FlexGroup server answers at {address}; start one there first, or name another "
+                "with --join; if one runs there, give both --tls with certificates of one "
+                "authority, or neither"
             )
         self.peers.contact = link
         self.membership.join(self._loop.time())
         self.do_effects()
         while self.membership.configuration is None:
             if self._ended.done():
-                raise UsageError(f"could not join through {address}: {self._excluded_because}")
+                why = self._excluded_because or "this server was stopped"
+                raise UsageError(f"could not join through {address}: {why}")
             await asyncio.sleep(0.005)
 
-    async def _rejoin(self) -> None:
-        """The others have gone on without this server; come back as a new one."""
+    async def _rejoin(self) -> bool:
+        """The others have gone on without this server; come back as a new one, unless stopped."""
         self._ended = self._loop.create_future()
         self.peers.close()
         self.peers = Peers(self)
@@ -192,24 +230,27 @@ class GroupServer:
             self._recording,
             self.desk.exclude,
         )
-        while True:
+        while not self._is_stopped:
             for address in self._known_addresses:
-                if address == self.address:
+                if address == self.address or self._is_stopped:
                     continue
-                with suppress(FlexGroupError):
+                with suppress(FlexGroupError, TimeoutError):
                     await asyncio.wait_for(self._join(address), 10 * self.settings.timings.patience)
                     self.do_effects()
                     log.info("rejoined", extra={"data": {"through": address}})
-                    return
+                    return True
                 self._ended = self._loop.create_future()
             await asyncio.sleep(self.settings.timings.patience / 2)
+        return False
 
     def _tick(self) -> None:
         self._ticker = self._loop.call_later(TICK_SECONDS, self._tick)
         self.membership.tick(self._loop.time())
         self.do_effects()
+        if self._leaves_at is not None:
+            self._leave_if_done(self._leaves_at)
         if self._trace is not None:
-            self._trace.flush_if_full()
+            self._trace.hand_over()
 
     # What membership asks for.
 
@@ -249,12 +290,12 @@ class GroupServer:
             if answer is not None:
                 answer(effect.error)
         elif isinstance(effect, Excluded):
-            self._excluded_because = effect.reason
-            log.warning("excluded", extra={"data": {"reason": effect.reason}})
+            self._excluded_because = self._excluded_because or effect.reason
+            log.warning("excluded", extra={"data": {"reason": self._excluded_because}})
             self.switchboard.finish(f"this server was excluded: {effect.reason}")
             if self._trace is not None:
-                self._trace.finish(False)
-            self._end("" if self.settings.rejoin else effect.reason)
+                self._trace.finish(None)
+            self._end("" if self.settings.rejoin and not self._is_stopped else effect.reason)
 
     def _install(self, effect: Install) -> None:
         configuration = effect.configuration
@@ -263,6 +304,7 @@ class GroupServer:
         ended = self.switchboard.domains
         self.switchboard.install(configuration, effect.number, effect.leftovers)
         self.metrics.installed(ended)
+        self.desk.installed()
         self.peers.keep_only(present, configuration.next_server)
         log.info(
             "installed",
@@ -282,11 +324,7 @@ class GroupServer:
             return self._trace.recorder(self.cluster, configuration, stack, groups)
 
         if self._trace is not None:
-            before = self.switchboard.domains
-            present = {server.number for server in configuration.servers}
-            # What a server that is gone has not written is missing.
-            whole = all(number in present for hosted in before for number in hosted.servers)
-            self._trace.finish(whole)
+            self._trace.finish({server.number for server in configuration.servers})
         return recorder
 
     def cannot_join(self, reason: str) -> None:
@@ -303,32 +341,52 @@ class GroupServer:
 
     # Connections that come in.
 
+    def _protocol(self) -> asyncio.Protocol:
+        return protocol_of(Connection(self))
+
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
+        if len(self._strangers) >= self.settings.limits.strangers:
+            # Whoever means well says at once who it is.
+            self._abort_if_unknown(next(iter(self._strangers)))
+        self._strangers[connection] = None
         self._loop.call_later(
-            self.settings.limits.silent_seconds, self._close_if_unknown, connection
+            self.settings.limits.silent_seconds, self._abort_if_unknown, connection
         )
 
-    def _close_if_unknown(self, connection: Connection) -> None:
-        if connection.talk is None and connection.is_open:
+    def _abort_if_unknown(self, connection: Connection) -> None:
+        """Also one that was closed and takes what is left to be sent never."""
+        if self._strangers.pop(connection, True) is None and connection.talk is None:
             self.refused(connection, "silent: it never said who it was")
             connection.abort()
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self._strangers.pop(connection, None)
         self.metrics.connection_ended(connection)
 
     def refused(self, connection: Connection, reason: str) -> None:
         kind = reason.split(":")[0].split(";")[0][:40]
         kind = " ".join("".join(c for c in kind if not c.isdigit()).split())
-        if len(self.refusals) < 1000 or kind in self.refusals:
-            self.refusals[kind] = self.refusals.get(kind, 0) + 1
+        if len(self.refusals) >= MOST_KINDS_OF_REFUSALS and kind not in self.refusals:
+            kind = "other"  # reasons may quote what strangers say
+        self.refusals[kind] = self.refusals.get(kind, 0) + 1
+        contact = self.peers.contact
+        if contact is not None and contact.connection is connection:
+            self._excluded_because = reason
         log.warning("refused", extra={"data": {"from": connection.where(), "reason": reason}})
+        # It is going to be closed, which takes for ever if the other end reads nothing more.
+        self._loop.call_later(self.settings.limits.silent_seconds, connection.abort)
 
     def failed(self, connection: Connection) -> None:
         log.exception("internal error", extra={"data": {"from": connection.where()}})
 
     def first_frame(self, connection: Connection, content: bytes) -> Talk:
+        talk = self._greeted(connection, content)
+        self._strangers.pop(connection, None)
+        return talk
+
+    def _greeted(self, connection: Connection, content: bytes) -> Talk:
         if content[:1] == INTRODUCTION:
             return self.peers.introduced(connection, content)
         asked = decode_requests(content)
@@ -341,6 +399,8 @@ class GroupServer:
                 refusals.BAD_VERSION,
                 f"a client that speaks version {hello.version}, not {requests.VERSION}",
             )
+        if self._is_stopped:
+            self._turn_away(connection, refusals.CLOSING, "the server is shutting down")
         if len(self.switchboard.sessions) >= self.settings.limits.clients:
             reason = f"too many clients: at most {self.settings.limits.clients}"
             self._turn_away(connection, refusals.TOO_MANY, reason)
@@ -350,6 +410,7 @@ class GroupServer:
             self._turn_away(connection, refusals.NOT_ALLOWED, str(error))
         self._clients += 1
         limits = self.settings.limits
+        watch(connection.transport, limits.gone_seconds)
         session = Session(self._clients, hello.name, connection, limits, self.desk)
         self.switchboard.sessions[session.number] = session
         number = secrets.randbits(32)
@@ -369,21 +430,8 @@ class GroupServer:
 
     def check_certificate(self, connection: Connection, client: str | None) -> None:
         """With TLS, names are those of certificates."""
-        if self.settings.tls_server is None:
-            return
-        certificate = connection.transport.get_extra_info("peercert")
-        if certificate is None:
-            if connection.transport.get_extra_info("sslcontext") is None and client is not None:
-                return  # a local socket, whose permissions say who may connect
-            raise PeerError("unauthenticated: no certificate was shown")
-        subject = {key: value for part in certificate["subject"] for key, value in part}
-        if client is None:
-            if subject.get("organizationalUnitName") != "flexgroup-server":
-                raise PeerError("unauthenticated: the certificate is not a server's")
-        elif subject.get("commonName") != client:
-            raise PeerError(
-                f"unauthenticated: '{client}' with the certificate of '{subject.get('commonName')}'"
-            )
+        if self.settings.tls_server is not None:
+            check_identity(connection.transport, client)
 
     def web_page(self, path: str) -> tuple[str, str, bytes]:
         if path == "/metrics":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from typing import Protocol, final
 
 import msgspec
 
@@ -44,7 +44,7 @@ class SessionHost(Protocol):
 
     def request(self, session: Session, request: AnyFromClient) -> None: ...
 
-    def cast(self, session: Session, send: Send) -> None: ...
+    def cast(self, session: Session, sends: list[Send]) -> None: ...
 
     def to_be_flushed(self, session: Session) -> None: ...
 
@@ -54,6 +54,7 @@ class SessionHost(Protocol):
     def session_lost(self, session: Session, reason: str) -> None: ...
 
 
+@final
 class Seat:
     """A client's place in a group: as a member, or only to send."""
 
@@ -78,6 +79,7 @@ class Seat:
         self.delivered = 0
 
 
+@final
 class Session:
     def __init__(
         self, number: int, name: str, connection: Connection, limits: Limits, host: SessionHost
@@ -99,6 +101,8 @@ class Session:
         self._taken = 0
         """Messages that were taken, and not yet granted."""
         self._limits = limits
+        self._largest = limits.largest_message
+        self._most_ungranted = limits.sends
         self._host = host
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -107,29 +111,38 @@ class Session:
     # From the client.
 
     def frame(self, content: bytes) -> None:
-        host = self._host
+        sends: list[Send] = []
         for request in decode_requests(content):
             if type(request) is Send:
                 self._ungranted += 1
-                if self._ungranted > self._limits.sends:
-                    raise PeerError(f"more than {self._limits.sends} messages without a grant")
-                if len(request.body) > self._limits.largest_message:
-                    self.refuse(
-                        None,
-                        refusals.TOO_LARGE,
-                        f"a message of {len(request.body)} bytes; this server takes at most "
-                        f"{self._limits.largest_message}: send it in parts",
-                        request.handles[0],
-                    )
-                    self.taken()
+                if self._ungranted > self._most_ungranted:
+                    raise PeerError(f"more than {self._most_ungranted} messages without a grant")
+                if len(request.body) > self._largest:
+                    self._refuse_large(request)
                 else:
-                    host.cast(self, request)
-            elif type(request) is Credit:
+                    sends.append(request)
+                continue
+            if sends:
+                self._host.cast(self, sends)
+                sends = []
+            if type(request) is Credit:
                 self._credited(request)
             elif type(request) is Hello:
                 raise PeerError("a second Hello on one connection")
             else:
-                host.request(self, request)
+                self._host.request(self, request)
+        if sends:
+            self._host.cast(self, sends)
+
+    def _refuse_large(self, send: Send) -> None:
+        self.refuse(
+            None,
+            refusals.TOO_LARGE,
+            f"a message of {len(send.body)} bytes; this server takes at most "
+            f"{self._largest}: send it in parts",
+            send.handles[0],
+        )
+        self.taken()
 
     def lost(self, error: Exception | None) -> None:
         self._host.session_lost(self, str(error) if error else "the connection was closed")
@@ -141,7 +154,7 @@ class Session:
     def taken(self) -> None:
         """A message of this client was multicast, or refused."""
         self._taken += 1
-        if self._taken * 4 >= self._limits.sends:
+        if self._taken * 4 >= self._most_ungranted:
             self._ungranted -= self._taken
             self.say(Granted(self._taken))
             self._taken = 0

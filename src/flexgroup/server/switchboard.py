@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.server.configuration import Configuration, GroupEntry
@@ -18,7 +18,7 @@ from flexgroup.server.control import DomainLeftovers, DomainReport
 from flexgroup.server.deployment import HostedDomain, Recording, deploy
 from flexgroup.server.intake import Intake
 from flexgroup.server.limits import Limits
-from flexgroup.server.link import COUNTS, PACKETS
+from flexgroup.server.link import PACKETS, Link
 from flexgroup.server.session import Seat, Session
 from flexgroup.worlds.network.envelope import Envelope, unseal
 from flexgroup.worlds.network.faults import Faults
@@ -37,14 +37,14 @@ AHEAD_BYTES = 64 << 20
 class Wires(Protocol):
     """The links to the other servers."""
 
-    def pass_on(
-        self, server: int, kind: int, configuration: int, domain: int, data: bytes | bytearray
-    ) -> None: ...
+    links: dict[int, Link]
+    """By the number of the server at the other end."""
 
-    def flush(self) -> None:
-        """Send what was passed on."""
+    def hold(self, server: int, head: bytes, data: bytes | bytearray) -> None:
+        """Until there is a link to this server."""
 
 
+@final
 class Switchboard:
     def __init__(
         self,
@@ -84,20 +84,19 @@ class Switchboard:
 
     # From other servers.
 
-    def packets_came(
-        self, server: int, configuration: int, domain: int, data: bytes, at: int
+    def came(
+        self, kind: int, server: int, configuration: int, domain: int, data: bytes, at: int
     ) -> None:
-        hosted = self._current(PACKETS, server, configuration, domain, data, at)
-        if hosted is not None:
-            hosted.domain.receive(self.now(), hosted.servers.index(server), data, at)
+        """Packets or counts."""
+        hosted = self._current(kind, server, configuration, domain, data, at)
+        if hosted is None:
+            return
+        process = hosted.process_of[server]
+        if kind == PACKETS:
+            hosted.domain.receive(self.now(), process, data, at)
             self.to_be_flushed_soon()
-
-    def counts_came(
-        self, server: int, configuration: int, domain: int, data: bytes, at: int
-    ) -> None:
-        hosted = self._current(COUNTS, server, configuration, domain, data, at)
-        if hosted is not None:
-            hosted.counted(hosted.servers.index(server), data, at)
+        else:
+            hosted.counted(process, data, at)
             self.intake.cast_held()
 
     def _current(
@@ -118,7 +117,7 @@ class Switchboard:
         if domain >= len(self.domains):
             raise PeerError(f"packets for domain {domain}; there are {len(self.domains)}")
         hosted = self.domains[domain]
-        if server not in hosted.servers:
+        if server not in hosted.process_of:
             return None
         return hosted
 
@@ -147,11 +146,24 @@ class Switchboard:
             if reporting and self._report_timer is None:
                 self._report_timer = self._loop.call_later(REPORT_SECONDS, self._report_all)
             self._set_timer(now)
-            self._wires.flush()
+            self._flush_links()
         if self._dirty:
             dirty, self._dirty = self._dirty, []
             for session in dirty:
                 session.flush()
+
+    def _flush_links(self) -> None:
+        for link in self._wires.links.values():
+            if link.gathered:
+                link.flush()
+
+    def _pass_on(self, server: int, head: bytes, data: bytes | bytearray) -> None:
+        """Goes out when links are flushed."""
+        link = self._wires.links.get(server)
+        if link is None:
+            self._wires.hold(server, head, data)
+        else:
+            link.gathered.append((head, data))
 
     def _deliver_all(self, hosted: HostedDomain) -> None:
         while hosted.domain.delivered:
@@ -161,14 +173,11 @@ class Switchboard:
     def _send_packets(self, hosted: HostedDomain, now: int) -> None:
         """And, with them, how far this server is, if that was not told lately."""
         outgoing = hosted.domain.outgoing
-        assert self.configuration is not None
         is_sending = False
         for process, data in enumerate(outgoing):
             if data:
                 is_sending = True
-                self._wires.pass_on(
-                    hosted.servers[process], PACKETS, self.configuration.number, hosted.number, data
-                )
+                self._pass_on(hosted.servers[process], hosted.packets_head, data)
                 outgoing[process] = bytearray()
         if is_sending and hosted.stability.changed and now - hosted.reported >= REPORT_TICKS:
             self._report(hosted, now)
@@ -179,19 +188,16 @@ class Switchboard:
             now = self.now()
             for hosted in self.domains:
                 self._report(hosted, now)
-            self._wires.flush()
+            self._flush_links()
 
     def _report(self, hosted: HostedDomain, now: int) -> None:
-        assert self.configuration is not None
         hosted.reported = now
         counts = hosted.counts(set(self._full))
         if not counts:
             return
         for server in hosted.servers:
             if server != self._me:
-                self._wires.pass_on(
-                    server, COUNTS, self.configuration.number, hosted.number, counts
-                )
+                self._pass_on(server, hosted.counts_head, counts)
         self.intake.cast_held()
 
     def _set_timer(self, now: int) -> None:
@@ -289,8 +295,7 @@ class Switchboard:
                 self.domain_of[still[0]].cast(now, still, count, contents)
         ahead, self._ahead, self._ahead_bytes = self._ahead, [], 0
         for kind, server, number, domain, data, at in ahead:
-            came = self.packets_came if kind == PACKETS else self.counts_came
-            came(server, number, domain, data, at)
+            self.came(kind, server, number, domain, data, at)
         self.intake.cast_held()
         self.to_be_flushed_soon()
 
@@ -342,6 +347,19 @@ class Switchboard:
             if group.name == name:
                 return group
         return None
+
+    def is_done(self) -> bool:
+        """Whether all that clients have sent is delivered everywhere."""
+        return not (
+            self.frozen
+            or self.intake.is_holding
+            or any(hosted.stability.own for hosted in self.domains)
+        )
+
+    def is_owner(self, session: Session) -> bool:
+        """Of a group that it created and that still exists."""
+        groups = self.configuration.groups if self.configuration is not None else ()
+        return any(group.owner_at == (self._me, session.number) for group in groups)
 
     # Back-pressure.
 

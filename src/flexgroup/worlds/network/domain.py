@@ -14,11 +14,22 @@ from typing import Final, final
 
 from flexgroup.core.codec import Codec, write_varint
 from flexgroup.core.errors import PeerError
-from flexgroup.core.layer import CancelTimer, Deliver, Effect, Notice, Offer, Save, Send, SetTimer
+from flexgroup.core.layer import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Notice,
+    Offer,
+    Save,
+    Send,
+    SetTimer,
+    Suspect,
+    Trust,
+)
 from flexgroup.core.message import NO_MESSAGE, Message, Packet
 from flexgroup.core.stack import Stack
 from flexgroup.trace.recorder import Recorder
-from flexgroup.trace.rows import CHOICE, RECEIVE, SEND, TIMER, VIEW
+from flexgroup.trace.rows import CHOICE, RECEIVE, SEND, SUSPECT, TIMER, VIEW
 from flexgroup.worlds.network.envelope import read_varint
 from flexgroup.worlds.network.faults import Channel, Faults
 
@@ -189,6 +200,9 @@ class Domain:
                 elif isinstance(effect, Save):
                     # A server that fails comes back as another one, with nothing to restore.
                     pass
+                elif isinstance(effect, (Suspect, Trust)) and self._recorder is not None:
+                    # Of a failure detector in the stack: no layer above it has kept it back.
+                    self._record_suspicion(effect.process, isinstance(effect, Suspect))
             effects = self.stack.take_effects()
         if self._recorder is not None and about != NO_MESSAGE and depth > 0:
             if len(self._depths) >= DEPTHS_KEPT:
@@ -264,6 +278,13 @@ class Domain:
         recorder = self._recorder
         assert recorder is not None
         recorder.other(kind, self.process, self._step, time_ns(), 0, detail)
+        self._step += 1
+
+    def _record_suspicion(self, process: int, suspected: bool) -> None:
+        recorder = self._recorder
+        assert recorder is not None
+        detail = f'{{"suspected":{"true" if suspected else "false"}}}'
+        recorder.other(SUSPECT, self.process, self._step, time_ns(), process, detail)
         self._step += 1
 
     def _record_delivery(self, m: Message, depth: int) -> None:

@@ -8,12 +8,13 @@ recorded on one connection is refused on another, and a frame sent twice is noti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from struct import Struct
+from typing import Final, final
 
 from flexgroup.core.errors import PeerError
 
 HEADER = Struct(">II")
+HEADER_BYTES: Final = 8
 MOST_BYTES = 16 << 20
 """The largest frame. No length of a frame begins with the bytes of `GET `, so a browser or a
 metrics collector that talks to the same port is recognised."""
@@ -21,9 +22,10 @@ metrics collector that talks to the same port is recognised."""
 MOST_BYTES_OF_SERVERS = 256 << 20
 """Between servers, which hand over at once all that is under way when they change."""
 
-NUMBERS = 1 << 32
+NUMBERS: Final = 1 << 32
 
 
+@final
 class FrameWriter:
     """Numbers what is sent."""
 
@@ -40,20 +42,28 @@ class FrameWriter:
         self._most = most_bytes
 
     def frame(self, content: bytes) -> bytes:
-        if len(content) > self._most:
-            raise PeerError(f"a frame of {len(content)} bytes; at most {self._most} are accepted")
-        header = HEADER.pack(len(content), self._number)
+        return self.header(len(content)) + content
+
+    def header(self, size: int) -> bytes:
+        """Of the next frame, whose content has this many bytes."""
+        if size > self._most:
+            raise PeerError(f"a frame of {size} bytes; at most {self._most} are accepted")
+        header: bytes = HEADER.pack(size, self._number)
         self._number = (self._number + 1) % NUMBERS
-        return header + content
+        return header
 
 
+@final
 class FrameReader:
     """Cuts what arrives into frames, and refuses what cannot be one."""
 
-    __slots__ = ("_data", "_most", "_number")
+    __slots__ = ("_at", "_data", "_most", "_number")
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._data = bytearray()
+        self._data: bytes | bytearray = b""
+        """Bytes as they came, unless a frame came in pieces."""
+        self._at = 0
+        """Up to where they have been read."""
         self._most = most_bytes
         self._number = 0
 
@@ -67,32 +77,42 @@ class FrameReader:
     @property
     def waiting(self) -> int:
         """How many bytes of an unfinished frame are held."""
-        return len(self._data)
+        return len(self._data) - self._at
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The contents of all frames that are complete now.
+    def feed(self, data: bytes) -> None:
+        """Take what has arrived; `next_frame` has its frames."""
+        held = self._data
+        if self._at == len(held):
+            self._data = data
+        elif isinstance(held, bytearray):
+            del held[: self._at]
+            held += data
+        else:
+            self._data = bytearray(held[self._at :])
+            self._data += data
+        self._at = 0
 
-        Lazy, so that what one frame changes (its successor's number) counts for the next.
+    def next_frame(self) -> bytes | None:
+        """The content of the next frame, if it is complete.
+
+        One at a time, as what a frame says (its successor's number) counts for the next.
         """
         held = self._data
-        held += data
-        start = 0
-        try:
-            while len(held) - start >= HEADER.size:
-                length, number = HEADER.unpack_from(held, start)
-                if length > self._most:
-                    raise PeerError(f"a frame of {length} bytes; at most {self._most} are accepted")
-                end = start + HEADER.size + length
-                if len(held) < end:
-                    break
-                if number != self._number:
-                    raise PeerError(
-                        f"frame number {number} where {self._number} was due: "
-                        "replayed, lost or made up"
-                    )
-                self._number = (number + 1) % NUMBERS
-                content = bytes(held[start + HEADER.size : end])
-                start = end
-                yield content
-        finally:
-            del held[:start]
+        start = self._at + HEADER_BYTES
+        if len(held) < start:
+            return None
+        length, number = HEADER.unpack_from(held, self._at)
+        if length > self._most:
+            raise PeerError(f"a frame of {length} bytes; at most {self._most} are accepted")
+        end = start + length
+        if len(held) < end:
+            return None
+        if number != self._number:
+            raise PeerError(
+                f"frame number {number} where {self._number} was due: replayed, lost or made up"
+            )
+        self._number = (number + 1) % NUMBERS
+        self._at = end
+        if isinstance(held, bytes):
+            return held[start:end]
+        return bytes(memoryview(held)[start:end])

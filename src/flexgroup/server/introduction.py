@@ -1,0 +1,64 @@
+"""How a server that opens a link to another one introduces itself.
+
+Not compiled: msgspec reads the types of a message from its annotations.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from flexgroup.core.errors import PeerError
+from flexgroup.worlds.network.requests import Name, Number
+
+VERSION = 1
+
+INTRODUCTION = b"\xc1"
+"""Begins the first frame of a server. No frame of a client begins so: MessagePack never does."""
+
+
+class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The server that opens a link says who it is."""
+
+    version: int
+    cluster: Name | None
+    """None: a newcomer that does not know it yet."""
+    name: Name
+    address: Name
+    number: Number | None
+    protocols: list[Name]
+    """That its stacks may name."""
+
+
+class PeerWelcome(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    version: int
+    cluster: Name
+    name: Name
+    number: Number | None
+    session: Number
+    """The number of the next frame of the server that opened the link."""
+    protocols: list[Name]
+
+
+_hello_decoder = msgspec.msgpack.Decoder(PeerHello)
+_welcome_decoder = msgspec.msgpack.Decoder(PeerWelcome)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode_introduction(message: PeerHello | PeerWelcome) -> bytes:
+    return INTRODUCTION + _encoder.encode(message)
+
+
+def decode_hello(content: bytes) -> PeerHello:
+    try:
+        return _hello_decoder.decode(content[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"a malformed introduction of a server: {error}") from None
+
+
+def decode_welcome(content: bytes) -> PeerWelcome:
+    if content[:1] != INTRODUCTION:
+        raise PeerError("the other end does not answer as a FlexGroup server does")
+    try:
+        return _welcome_decoder.decode(content[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"a malformed welcome of a server: {error}") from None

@@ -1,0 +1,80 @@
+"""Servers on the event loop of the test: what they tell each other can be held up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from flexgroup.server.certificates import SERVER, client_context, server_context
+from flexgroup.server.control import ControlMessage
+from flexgroup.server.effects import Effect, SendTo
+from flexgroup.server.limits import Limits
+from flexgroup.server.server import GroupServer
+from flexgroup.server.settings import Settings
+
+
+class Held:
+    """What a server would have said to the others of one kind, until it is released."""
+
+    def __init__(self, server: GroupServer, kind: type[ControlMessage]) -> None:
+        self._server = server
+        self._membership = server.membership
+        self._taking = server.membership.take_effects
+        self._kind = kind
+        self._held: list[Effect] = []
+        self._membership.take_effects = self._take_some  # type: ignore[method-assign]
+
+    def _take_some(self) -> list[Effect]:
+        taken = self._taking()
+        held = [e for e in taken if isinstance(e, SendTo) and isinstance(e.message, self._kind)]
+        self._held += held
+        return [effect for effect in taken if effect not in held]
+
+    def release(self) -> None:
+        self._membership.take_effects = self._taking  # type: ignore[method-assign]
+        for effect in self._held:
+            assert isinstance(effect, SendTo)
+            self._server.peers.links[effect.server].say(effect.message)
+
+
+@asynccontextmanager
+async def servers(
+    count: int,
+    limits: Limits | None = None,
+    certificates: Path | None = None,
+    host: str = "127.0.0.1",
+) -> AsyncIterator[list[GroupServer]]:
+    """Each has joined through the first; with certificates, over TLS."""
+    async with AsyncExitStack() as stack:
+        started: list[GroupServer] = []
+        for number in range(count):
+            settings = Settings(
+                f"s{number + 1}",
+                host=host,
+                port=0,
+                join=started[0].address if started else None,
+                limits=limits or Limits(),
+                tls_server=server_context(certificates) if certificates else None,
+                tls_client=client_context(certificates, SERVER) if certificates else None,
+            )
+            started.append(await stack.enter_async_context(_running(settings)))
+        yield started
+
+
+@asynccontextmanager
+async def _running(settings: Settings) -> AsyncIterator[GroupServer]:
+    server = GroupServer(settings)
+    ready = asyncio.Event()
+    running = asyncio.create_task(server.run(ready.set))
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        running.result()
+    try:
+        yield server
+    finally:
+        waiting.cancel()
+        server.stop()
+        await running

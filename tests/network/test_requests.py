@@ -1,0 +1,91 @@
+"""What servers answer while they change: a client's requests, one after another.
+
+Sections 3.5.5 and 3.5.6 of the text. The servers run on the test's event loop, so that the last
+step of a change can be held up at one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flexgroup import Group, connect
+from flexgroup.client.errors import NotOwner
+from flexgroup.server.control import Commit
+from flexgroup.server.limits import Limits
+from flexgroup.worlds.network import requests
+
+from ..client.loops import on_a_loop
+from .in_process import Held, servers
+from .strangers import as_client, encoded
+
+
+@on_a_loop
+async def test_what_was_created_at_one_server_is_seen_at_another_once_create_has_returned() -> None:
+    async with (
+        servers(2) as (first, second),
+        connect(first.address) as a,
+        connect(second.address) as b,
+    ):
+        commits = Held(first, Commit)
+        await Group(a, "new").create("fifo", open=True)
+        there = Group(b, "new")
+        asked = [asyncio.create_task(ask) for ask in (there.exists(), there.attach())]
+        await b.inspect()
+        assert not any(question.done() for question in asked)
+        commits.release()
+        assert await asked[0] is True
+        await asked[1]
+
+
+@on_a_loop
+async def test_a_destroyed_group_is_gone_everywhere_once_destroy_has_returned() -> None:
+    async with (
+        servers(2) as (first, second),
+        connect(first.address) as a,
+        connect(second.address) as b,
+    ):
+        await Group(a, "old").create("fifo")
+        commits = Held(first, Commit)
+        await Group(a, "old").destroy()
+        asked = asyncio.create_task(Group(b, "old").exists())
+        await b.inspect()
+        commits.release()
+        assert await asked is False
+
+
+@on_a_loop
+async def test_a_clients_requests_are_carried_out_in_the_order_it_made_them() -> None:
+    async with servers(1) as (first,), connect(first.address) as link:
+        group = Group(link, "g")
+        answers = await asyncio.gather(
+            group.exists(), group.create("fifo"), group.exists(), group.destroy(), group.exists()
+        )
+        assert list(answers) == [False, group, True, None, False]
+
+
+@on_a_loop
+async def test_an_owner_that_never_joined_and_ended_owns_nothing() -> None:
+    async with servers(2) as (first, second), connect(second.address, name="b") as b:
+        async with connect(first.address, name="a") as a:
+            await Group(a, "g").create("fifo", owner="a")
+            member = await b.join("g")
+            with pytest.raises(NotOwner):
+                await member.destroy()
+        while (await member.info()).owner is not None:
+            await asyncio.sleep(0.01)
+        await member.destroy()
+
+
+@on_a_loop
+async def test_who_asks_on_without_reading_the_answers_is_disconnected() -> None:
+    async with servers(1, Limits(silent_seconds=0.1)) as (server,):
+        (_, writer), frames = await as_client(server)
+        questions = [requests.Inspect(number) for number in range(50_000)]
+        writer.write(frames.frame(encoded(*questions)))
+        while "unread" not in server.refusals:
+            await asyncio.sleep(0.01)
+        while server.switchboard.sessions:
+            await asyncio.sleep(0.01)
+        writer.close()
