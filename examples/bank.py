@@ -19,12 +19,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from flexgroup import Group, Link, connect, values
+from flexgroup import FlexGroupError, Group, Link, connect, values
 
 STACK = "SKEEN"
 OPENING_BALANCE = 100
@@ -175,7 +176,13 @@ def main(address: str | None = None) -> None:
     parser.add_argument("--server", action="append", help="host:port; may be given several times")
     parser.add_argument("--transfers", type=int, default=100, help="of each branch")
     options = parser.parse_args()
-    totals = asyncio.run(run(options.server or [address], options.transfers))
+    problem: Exception | None = None
+    try:
+        totals = asyncio.run(run(options.server or [address], options.transfers))
+    except* FlexGroupError as raised:
+        problem = raised.exceptions[0]
+    if problem is not None:
+        sys.exit(f"bank.py: {problem}")
     print(f"every audit found the same: {set(totals)}")
 
 

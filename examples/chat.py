@@ -16,7 +16,7 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 
-from flexgroup import Group, View, connect
+from flexgroup import FlexGroupError, Group, View, connect
 
 STACK = "RELIABLE CAUSAL"
 
@@ -74,8 +74,15 @@ def main(address: str | None = None) -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--room", default="lobby")
     options = parser.parse_args()
-    with suppress(KeyboardInterrupt):
+    problem: Exception | None = None
+    try:
         asyncio.run(chat(options.server, options.name, options.room, typed_lines(), print))
+    except* FlexGroupError as raised:
+        problem = raised.exceptions[0]
+    except* KeyboardInterrupt:
+        pass
+    if problem is not None:
+        sys.exit(f"chat.py: {problem}")
 
 
 if __name__ == "__main__":

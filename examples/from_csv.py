@@ -17,6 +17,7 @@ Adapt `COLUMNS` and `blocks_of`, and leave the rest.
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ COLUMNS = {
     "node": NODE,
     "event": "^(multicast|deliver)$",
     "sender": NODE,
-    "number": NUMBER,
+    "number": r"^[0-9]{1,12}$",
     "destinations": r"^([0-9]{1,6}( [0-9]{1,6})*)?$",
 }
 """The columns of the log, and what their values look like."""
@@ -46,8 +47,19 @@ COLUMNS = {
 KINDS = (schema.MULTICAST, schema.DELIVER)
 
 
-def blocks_of(log: Path) -> Iterator[pa.RecordBatch]:
+def check_header(log: Path) -> None:
+    with log.open(encoding="utf-8", errors="replace", newline="") as lines:
+        header = next(csv.reader(lines), [])
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise UsageError(
+            f"line 1: there is no column '{missing[0]}'; begin with {','.join(COLUMNS)}"
+        )
+
+
+def blocks_of(log: Path, processes: int) -> Iterator[pa.RecordBatch]:
     """The log as texts, block by block, after a look at every value."""
+    check_header(log)
     reader = pa.csv.open_csv(
         log,
         # One thread, so that errors know the line.
@@ -74,8 +86,28 @@ def blocks_of(log: Path) -> Iterator[pa.RecordBatch]:
         ).as_py()
         if lost >= 0:
             raise UsageError(f"line {line + lost}: a multicast without destinations")
+        stray = first_client_that_receives(block, processes)
+        if stray is not None:
+            raise UsageError(
+                f"line {line + stray}: a client receives; processes are 0 to {processes - 1}, "
+                "if that is wrong name more with --processes"
+            )
         line += block.num_rows
         yield block
+
+
+def first_client_that_receives(block: pa.RecordBatch, processes: int) -> int | None:
+    """The first row that delivers at a client, or multicasts to one."""
+    delivers = pc.equal(block.column("event"), schema.DELIVER)
+    is_client = pc.greater_equal(block.column("node").cast(pa.int64()), processes)
+    rows = pc.indices_nonzero(pc.and_(delivers, is_client)).to_pylist()[:1]
+    words = pc.split_pattern(block.column("destinations"), " ")
+    given = pc.not_equal(block.column("destinations"), "")
+    numbers = pc.if_else(given, words, None).cast(pa.list_(pa.int64()))
+    beyond = pc.index(pc.greater_equal(pc.list_flatten(numbers), processes), True).as_py()
+    if beyond >= 0:
+        rows.append(pc.list_parent_indices(numbers)[beyond].as_py())
+    return min(rows, default=None)
 
 
 class Steps:
@@ -119,6 +151,8 @@ def table_of(run: str, block: pa.RecordBatch, steps: Steps) -> pa.Table:
 
 def convert(options: argparse.Namespace) -> str:
     run = options.run or options.log.stem
+    if options.processes < 1:
+        raise UsageError(f"{options.processes} processes deliver nothing; give 1 or more")
     prepare_trace_set(options.out, run, options.force)
     folders = [options.out / "events" / f"event={kind}" for kind in KINDS]
     steps = Steps()
@@ -128,16 +162,19 @@ def convert(options: argparse.Namespace) -> str:
             folder.mkdir(exist_ok=True)
             # Readers pass over names that start with an underscore.
             writers.append(pq.ParquetWriter(folder / f"_{run_file(run)}", schema.EVENT_COLUMNS))
-        for block in blocks_of(options.log):
+        for block in blocks_of(options.log, options.processes):
             table = table_of(run, block, steps)
             for kind, writer in zip(KINDS, writers, strict=True):
                 chosen = table.filter(pc.equal(table.column("event"), kind))
                 writer.write_table(chosen.drop_columns(["event"]))
+        if not steps.counts.size:
+            raise UsageError("the log is empty: there is only a header")
     except (pa.ArrowException, OSError, UsageError) as error:
         for folder, writer in zip(folders, writers, strict=False):
             writer.close()
             (folder / f"_{run_file(run)}").unlink()
-        raise UsageError(f"{options.log}: {str(error).splitlines()[0]}") from None
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise UsageError(f"{options.log}: {reason}") from None
     for folder, writer in zip(folders, writers, strict=True):
         writer.close()
         (folder / f"_{run_file(run)}").replace(folder / run_file(run))

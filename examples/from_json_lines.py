@@ -31,12 +31,24 @@ from flexgroup.trace.writer import prepare_trace_set, run_file, write_run
 
 BATCH = 50_000
 KINDS = {"send": schema.MULTICAST, "deliver": schema.DELIVER}
+FIELDS = (
+    ("at", (int, Decimal), "a number of seconds"),
+    ("node", str, "a text"),
+    ("event", str, "a text"),
+    ("message", str, "a text"),
+)
+NUMBERS = 1 << 43
+"""How many messages of a sender an identity has room for."""
+MOST = (1 << 63) - 1
+"""The largest time that a column of the trace holds."""
 
 
 class Numbers:
     """Nodes by number: members first, in the order given; whoever else turns up is a client."""
 
     def __init__(self, members: list[str]) -> None:
+        if not all(members) or len(set(members)) < len(members):
+            raise UsageError("--nodes names each member once, as in alpha,beta,gamma")
         self.members = len(members)
         self._numbers = {name: number for number, name in enumerate(members)}
 
@@ -56,27 +68,36 @@ class Numbers:
 
 def event_of(line: bytes, numbers: Numbers) -> tuple[str, dict[str, Any]]:
     """The kind of event that a line tells of, and its row, without run and step."""
-    # Decimals, because a float cannot hold nanoseconds since 1970.
-    told = json.loads(line, parse_float=Decimal)
-    for name in ("at", "node", "event", "message"):
-        if name not in told:
-            raise UsageError(f"there is no '{name}'")
+    try:
+        # Decimals, because a float cannot hold nanoseconds since 1970.
+        told = json.loads(line, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"this is no JSON: {error.msg}, at character {error.pos + 1}") from None
+    if not isinstance(told, dict):
+        raise UsageError("this is no JSON object; write an object a line")
+    for name, type_, meant in FIELDS:
+        if not isinstance(told.get(name), type_) or isinstance(told[name], bool):
+            raise UsageError(f"there is no '{name}' that is {meant}")
     kind = KINDS.get(told["event"])
     if kind is None:
         raise UsageError(f"event '{told['event']}' is none of: {', '.join(KINDS)}")
     sender, _, number = told["message"].rpartition("#")
-    if not (sender and number.isdecimal()):
-        raise UsageError(f"message '{told['message']}' is not SENDER#NUMBER")
+    if not (sender and number.isdecimal() and int(number) < NUMBERS):
+        raise UsageError(f"message '{told['message']}' is not SENDER#NUMBER, with up to 43 bits")
+    time = Decimal(told["at"]) * 1_000_000_000
+    if not -MOST <= time <= MOST:
+        raise UsageError(f"'at' is {told['at']}; give seconds that fit 63 bits as nanoseconds")
     row: dict[str, Any] = {
         "process": numbers.of(told["node"]),
-        "time": int(Decimal(told["at"]) * 1_000_000_000),
+        "time": int(time),
         "origin": numbers.of(sender),
         "seq": int(number),
     }
     if kind == schema.MULTICAST:
-        if not told.get("to"):
-            raise UsageError("a message without destinations; name them in 'to'")
-        row["destinations"] = sorted({numbers.of_member(node) for node in told["to"]})
+        to = told.get("to")
+        if not (to and isinstance(to, list) and all(isinstance(node, str) for node in to)):
+            raise UsageError("a message without destinations; list their names in 'to'")
+        row["destinations"] = sorted({numbers.of_member(node) for node in to})
     else:
         numbers.of_member(told["node"])
     return kind, row
@@ -127,18 +148,20 @@ class Events:
 
 def convert(options: argparse.Namespace) -> str:
     run = options.run or options.log.stem
-    prepare_trace_set(options.out, run, options.force)
     numbers = Numbers(options.nodes.split(","))
-    events = Events(options.out, run)
     line = 0
-    try:
-        with options.log.open("rb") as log:
+    with options.log.open("rb") as log:
+        prepare_trace_set(options.out, run, options.force)
+        events = Events(options.out, run)
+        try:
             for text in log:
                 line += 1
                 events.add(*event_of(text, numbers))
-    except (ValueError, TypeError, ArithmeticError, UsageError) as error:
-        events.close(keep=False)
-        raise UsageError(f"{options.log}, line {line}: {error}") from None
+            if line == 0:
+                raise UsageError("the log is empty")
+        except (ValueError, ArithmeticError, UsageError) as error:
+            events.close(keep=False)
+            raise UsageError(f"{options.log}, line {line}: {error}") from None
     events.close(keep=True)
     # Written last: a run that is listed is whole.
     write_run(
@@ -169,7 +192,10 @@ def main() -> int:
     options = parser.parse_args()
     try:
         print(convert(options))
-    except (UsageError, OSError) as error:
+    except OSError as error:
+        print(f"{Path(__file__).name}: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except UsageError as error:
         print(f"{Path(__file__).name}: {error}", file=sys.stderr)
         return 2
     return 0

@@ -25,7 +25,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from flexgroup import Group, Message, View, connect, values
+from flexgroup import FlexGroupError, Group, Message, View, connect, values
 
 STACK = "RELIABLE ATOMIC"
 
@@ -171,8 +171,15 @@ def main(address: str | None = None) -> None:
     parser.add_argument("--server", default=address, help="host:port or unix:PATH")
     parser.add_argument("--name", required=True, help="the name of this copy")
     options = parser.parse_args()
-    with suppress(KeyboardInterrupt):
+    problem: Exception | None = None
+    try:
         asyncio.run(converse(options.server, options.name))
+    except* FlexGroupError as raised:
+        problem = raised.exceptions[0]
+    except* KeyboardInterrupt:
+        pass
+    if problem is not None:
+        sys.exit(f"kv_store.py: {problem}")
 
 
 if __name__ == "__main__":

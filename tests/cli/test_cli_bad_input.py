@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +78,53 @@ def test_simulate(more: list[str], told: str, capsys: pytest.CaptureFixture[str]
     assert told in complaint([*SIMULATE, *QUICK, *more], capsys)
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--max-states", "-1"], "--max-states: '-1' is not possible; give a whole number from 1"),
+        (["--max-depth", "0"], "--max-depth: '0' is not possible; give a whole number from 1"),
+        (["--max-seconds", "nan"], "--max-seconds: 'nan' is not possible; give seconds above 0"),
+        (["--max-memory", "many"], "--max-memory: 'many' is not possible"),
+        (["--crashes", "-1"], "cannot be negative"),
+        (["--message", "0,9"], "destination 9 does not exist; processes are 0 to 2"),
+        (["--resume", "nowhere"], "cannot read 'nowhere'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_explore(more: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    small = "explore --protocol skeen --processes 3 --message 0,1".split()
+    assert told in complaint([*small, *more], capsys)
+
+
+def test_what_the_operating_system_refuses_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(options: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "runs/first/events")
+
+    monkeypatch.setattr("flexgroup.cli.protocols.run", full)
+    assert complaint(["protocols"], capsys) == "runs/first/events: No space left on device"
+
+
+def test_ctrl_c_while_spark_works_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As py4j has it: a traceback in the log, and then the interrupt."""
+
+    def interrupted(options: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            logging.exception("KeyboardInterrupt while sending command.")
+            raise
+
+    monkeypatch.setattr("flexgroup.cli.protocols.run", interrupted)
+    assert main(["protocols"]) == 130
+    assert capsys.readouterr().err == (
+        "flexgroup: error: interrupted; nothing half-written was kept\n"
+    )
+
+
 def test_dcc_needs_fifo_channels(capsys: pytest.CaptureFixture[str]) -> None:
     line = complaint([*SIMULATE, "--protocol", "dcc", "--network", "lan:fifo=no"], capsys)
     assert line == (
@@ -135,6 +184,41 @@ def test_the_directory_of_an_experiment_cannot_be_written_to(
     (tmp_path / "file").write_text("a regular file")
     line = complaint(["experiment", "demo", "--out", str(tmp_path / "file")], capsys)
     assert "choose a directory that you may write to" in line
+
+
+@pytest.mark.parametrize("command", ["verify", "measure"])
+def test_a_trace_set_that_is_not_there_is_told_before_spark_starts(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("flexgroup.pipeline.session.spark_environment", pytest.fail)
+    missing = str(tmp_path / "missing")
+    line = complaint([command, missing], capsys)
+    assert line == f"'{missing}' does not exist; give the directory of a trace set"
+
+
+@pytest.mark.parametrize("command", ["verify", "measure", "report"])
+def test_a_place_that_cannot_be_written_to_is_told_before_spark_starts(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recorded(tmp_path, capsys)
+    monkeypatch.setattr("flexgroup.pipeline.session.spark_environment", pytest.fail)
+    line = complaint([command, str(tmp_path), "--out", "/dev/null/there/it"], capsys)
+    assert "Not a directory; choose another place with --out" in line
+
+
+def test_a_master_that_spark_does_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Java would say so with a stack trace."""
+    recorded(tmp_path, capsys)
+    line = complaint(["verify", str(tmp_path), "--master", "spark:/host"], capsys)
+    assert line.startswith("there is no Spark 'spark:/host'; give a master such as local[4]")
 
 
 # Replay.
@@ -231,7 +315,9 @@ def test_replay_of_a_run_of_an_unknown_stack(
     position = table.column_names.index("stack")
     field = table.schema.field("stack")
     pq.write_table(table.set_column(position, field, pa.array(["paxos"])), path)
-    assert "unknown protocol 'paxos'" in complaint(["replay", str(tmp_path)], capsys)
+    line = complaint(["replay", str(tmp_path)], capsys)
+    assert "cannot be replayed, which takes the code that made it: unknown protocol 'paxos'" in line
+    assert line.endswith("name the module of a protocol of your own with --protocols")
 
 
 def test_a_changed_trace_gives_exit_code_1(

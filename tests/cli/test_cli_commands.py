@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from flexgroup import __version__
-from flexgroup.cli.main import main
+from flexgroup.cli.main import COMMANDS, main
 from flexgroup.protocols.catalogue import PROTOCOLS
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -254,3 +256,93 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        ("--protocol skeen", "skeen tolerates no crash (faults tolerated: none)"),
+        (
+            "--protocol all2all-atomic --workload broadcast",
+            "all2all-atomic tolerates crashes, with a perfect detector, and nobody was told of the"
+            " crash: add --detection 10ms",
+        ),
+    ],
+)
+def test_simulate_says_what_a_violation_after_a_crash_is_worth(
+    arguments: str, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = "simulate --processes 4 --workload random:2 --clients 4 --duration 0.01 --crash 1@2ms"
+    assert main([*small.split(), *arguments.split()]) == 1
+    assert f"note: {note}" in capsys.readouterr().out
+
+
+def test_simulate_says_nothing_about_a_crash_that_violates_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = "simulate --processes 4 --workload random:2 --clients 4 --duration 0.01 --crash 1@2ms"
+    assert main([*small.split(), "--protocol", "best-effort"]) == 0
+    assert "note:" not in capsys.readouterr().out
+
+
+@pytest.fixture
+def module_of_protocols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module that is somewhere else, and registers `twin`, Skeen under another name."""
+    (tmp_path / "twin_protocols.py").write_text(
+        "from dataclasses import replace\n"
+        "from flexgroup.protocols.catalogue import PROTOCOLS, register\n"
+        "register(replace(PROTOCOLS['skeen'], name='twin'))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "twin_protocols", raising=False)
+    yield "twin_protocols"
+    PROTOCOLS.pop("twin", None)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "explore --protocol twin --processes 2 --message 0,1",
+        "simulate --protocol twin --processes 2 --clients 1 --workload broadcast --duration 0.001",
+        "replay script.txt",
+        "protocols",
+    ],
+    ids=lambda command: command.split()[0],
+)
+def test_protocols_of_a_module(
+    command: str,
+    module_of_protocols: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("script.txt").write_text("stack twin over fifo channels, processes 2\ncast 0 a to=0,1\n")
+    assert main([*command.split(), "--protocols", module_of_protocols]) == 0
+    assert "twin" in capsys.readouterr().out or command.startswith("replay")
+
+
+def test_a_counterexample_is_checked_for_what_its_stack_promises(tmp_path: Path) -> None:
+    """Not for everything: DCC never promised that only destinations take part."""
+    from flexgroup.pipeline.verify.promises import promised_by
+    from flexgroup.trace.reader import read_runs
+
+    messages = "--message 0,2 --message 0,2 --message 0,3 --message 2,3".split()
+    found = ["explore", "--protocol", "dcc-published", "--processes", "4", *messages]
+    assert main([*found, "--out", str(tmp_path)]) == 1
+    (run,) = read_runs(tmp_path / "trace")
+    promised = promised_by(run.stack, run.network, run.faults)
+    assert "acyclic order" in promised
+    assert "minimality" not in promised
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__.split(".")[-1])
+def test_help_fits_a_terminal_up_to_the_example(
+    command: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([command.__name__.split(".")[-1], "--help"])
+    told, _, example = capsys.readouterr().out.partition("example:\n")
+    assert max(map(len, told.splitlines())) <= 80
+    assert example.startswith("  flexgroup ")

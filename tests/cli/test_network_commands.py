@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from flexgroup import blocking
+from flexgroup.cli.cluster import Row, table
 from flexgroup.cli.main import main
 
 STACK = "reliable atomic"
@@ -115,6 +120,14 @@ def test_bench_starts_servers_of_its_own(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
+def test_bench_over_tls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = "bench --servers 1 --clients 2 --duration 0.2 --json --tls".split()
+    assert main([*few, str(tmp_path)]) == 0
+    assert document(capsys)["load"]["completed"] > 0
+    assert (tmp_path / "member-0.pem").exists()
+
+
+@pytest.mark.slow
 def test_cluster_stops_in_good_order_on_ctrl_c(tmp_path: Path) -> None:
     with cluster_of("--size", "2", "--dir", str(tmp_path)) as running:
         running.process.send_signal(signal.SIGINT)
@@ -160,6 +173,28 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["probe", "nowhere:x"], "'nowhere:x' is no address; write host:port or unix:PATH"),
         (["probe", "localhost", "--tls", "no-such-folder"], "is missing; make it: flexgroup"),
         (["certificates", "no-such-folder", "--client", "server"], "is not for a client"),
+        (
+            ["certificates", "/dev/null"],
+            "cannot write into '/dev/null': File exists; choose another",
+        ),
+        (["bench", "--clients", "70000"], "70000 clients are too many; give up to 65536"),
+        (["cluster", "--dir", "/dev/null"], "cannot write logs into '/dev/null': File exists"),
+        (["cluster", "--port", "65534"], "--port 65534 is not possible; give 1 to 65533"),
+        (["server", "--queue", "0"], "--queue 0: give 1 or more"),
+        (["server", "--largest-message", "-1"], "--largest-message -1: give 1 or more"),
+        (["server", "--pack", "0"], "--pack 0: give 1 or more"),
+        (["server", "--patience", "-1"], "--patience -1: give seconds above 0"),
+        (["server", "--slow-seconds", "nan"], "--slow-seconds nan: give seconds above 0"),
+        (["server", "--join", "127.0.0.1:7400"], "a server cannot join itself"),
+        (["server", "--protocols", "no_such_module"], "cannot import 'no_such_module'"),
+        (
+            ["server", "--listen", "127.0.0.1:0", "--unix", "/dev/null/socket"],
+            "cannot listen on unix:/dev/null/socket: Not a directory; choose another",
+        ),
+        (
+            ["server", "--listen", "127.0.0.1:0", "--join", "127.0.0.1:1"],
+            "if one runs there, give both --tls with certificates of one authority, or neither",
+        ),
     ],
 )
 def test_bad_input(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,3 +203,69 @@ def test_bad_input(arguments: list[str], told: str, capsys: pytest.CaptureFixtur
     assert captured.out == ""
     (line,) = captured.err.splitlines()
     assert told in line
+
+
+def test_a_host_that_a_certificate_cannot_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["certificates", str(tmp_path), "--host", "not a host!"]) == 2
+    assert "'not a host!' is not the name or the address of a host" in capsys.readouterr().err
+
+
+def test_a_module_of_protocols_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken_protocols.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["server", "--protocols", "broken_protocols"]) == 2
+    told = "cannot import 'broken_protocols', which fails with ZeroDivisionError"
+    assert told in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["server", "--listen", address, "--log", "none"]) == 2
+    assert capsys.readouterr().err == (
+        f"flexgroup: error: cannot listen on {address}: Address already in use; "
+        "choose another address or port\n"
+    )
+
+
+def test_what_is_joined_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = ["server", "--listen", "127.0.0.1:0", "--join", address, "--patience", "0.02"]
+        assert main(command) == 2
+    assert f"{address} has not admitted this server within 0.2 s" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_server_that_is_joined_has_other_protocols(cluster: Cluster, tmp_path: Path) -> None:
+    """The reason is in the last line, and not only in the log."""
+    (tmp_path / "more_protocols.py").write_text(
+        "from dataclasses import replace\n"
+        "from flexgroup.protocols.catalogue import PROTOCOLS, register\n"
+        "register(replace(PROTOCOLS['skeen'], name='twin'))\n"
+    )
+    command = [sys.executable, "-m", "flexgroup.cli.main", "server", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, "--join", cluster.addresses[0], "--protocols", "more_protocols"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "only one of two servers has the protocols twin" in done.stderr.splitlines()[-1]
+
+
+def test_the_table_of_a_cluster_shows_addresses_on_a_narrow_terminal() -> None:
+    rows = [Row(f"server-{n}", f"127.0.0.1:{60_000 + n}", "running", 12, 3, 100) for n in range(12)]
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(table(rows, console.width))
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= 80
+    for row in rows:
+        assert any(f"{row.server} " in line and row.address in line for line in lines)

@@ -113,8 +113,29 @@ def test_both_write_into_one_set_and_overwrite_only_when_told(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "Expecting property name"),
+        ("{", "this is no JSON: Expecting property name"),
+        ("[]", "this is no JSON object"),
         ('{"at": 1, "node": "alpha", "event": "send"}', "there is no 'message'"),
+        (
+            '{"at": "noon", "node": "alpha", "event": "send", "message": "alpha#1"}',
+            "there is no 'at' that is a number of seconds",
+        ),
+        (
+            '{"at": 1e300, "node": "alpha", "event": "deliver", "message": "alpha#1"}',
+            "'at' is 1E+300; give seconds that fit",
+        ),
+        (
+            '{"at": NaN, "node": "alpha", "event": "deliver", "message": "alpha#1"}',
+            "there is no 'at' that is a number of seconds",
+        ),
+        (
+            '{"at": 1, "node": "alpha", "event": "send", "message": "alpha#2", "to": "beta"}',
+            "list their names in 'to'",
+        ),
+        (
+            '{"at": 1, "node": "alpha", "event": "deliver", "message": "a#8796093022208"}',
+            "is not SENDER#NUMBER, with up to 43 bits",
+        ),
         ('{"at": 1, "node": "alpha", "event": "ack", "message": "a#1"}', "event 'ack' is none of"),
         ('{"at": 1, "node": "alpha", "event": "send", "message": "x"}', "is not SENDER#NUMBER"),
         (
@@ -138,6 +159,9 @@ def test_a_bad_line_of_json(tmp_path: Path, line: str, told: str, convert: Conve
         ("1200,1,receive,2,1,", "line 12: 'receive' is no event"),
         ("1200,1,multicast,1,1,2;3", "line 12: '2;3' is no destinations"),
         ("1200,1,multicast,1,1,", "line 12: a multicast without destinations"),
+        ("1200,1,deliver,2,8796093022208,", "line 12: '8796093022208' is no number"),
+        ("1200,3,deliver,2,1,", "line 12: a client receives; processes are 0 to 2"),
+        ("1200,1,multicast,1,1,0 7", "line 12: a client receives; processes are 0 to 2"),
         ("1200,1,deliver", "Row #12: Expected 6 columns, got 3"),
         ("\n", "line 12: '' is no time_us"),
     ],
@@ -153,9 +177,8 @@ def test_a_bad_line_of_csv(tmp_path: Path, line: str, told: str, convert: Conver
 def test_a_csv_without_a_column(tmp_path: Path, convert: Convert) -> None:
     log = tmp_path / "log.csv"
     log.write_text("time_us,node,event,sender,number\n1,2,deliver,0,1\n")
-    assert "destinations" in refused(
-        convert("from_csv.py", log, tmp_path / "out", *PROCESSES), tmp_path / "out"
-    )
+    said = refused(convert("from_csv.py", log, tmp_path / "out", *PROCESSES), tmp_path / "out")
+    assert "line 1: there is no column 'destinations'; begin with time_us,node," in said
 
 
 @pytest.mark.parametrize(
@@ -167,3 +190,36 @@ def test_a_log_that_is_not_there(
     assert "nowhere" in refused(
         convert(name, tmp_path / "nowhere", tmp_path / "out", *more), tmp_path / "out"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "text"),
+    [
+        ("from_json_lines.py", NODES, ""),
+        ("from_csv.py", PROCESSES, ""),
+        ("from_csv.py", PROCESSES, "time_us,node,event,sender,number,destinations\n"),
+    ],
+)
+def test_an_empty_log_is_no_run_in_which_all_is_well(
+    tmp_path: Path, name: str, more: tuple[str, str], text: str, convert: Convert
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(text)
+    refused(convert(name, log, tmp_path / "out", *more), tmp_path / "out")
+
+
+@pytest.mark.parametrize("nodes", ["", "alpha,alpha,beta", "alpha,,beta"])
+def test_members_are_named_once(tmp_path: Path, nodes: str, convert: Convert) -> None:
+    ended = convert("from_json_lines.py", JSON_LOG, tmp_path / "out", "--nodes", nodes)
+    assert "--nodes names each member once" in refused(ended, tmp_path / "out")
+
+
+def test_csv_needs_a_process(tmp_path: Path, convert: Convert) -> None:
+    ended = convert("from_csv.py", CSV_LOG, tmp_path / "out", "--processes", "0")
+    assert "0 processes deliver nothing" in refused(ended, tmp_path / "out")
+
+
+@pytest.mark.parametrize("run", ["a/b", "_draft", "..", "x" * 300])
+def test_the_name_of_a_run_names_files(tmp_path: Path, run: str, convert: Convert) -> None:
+    ended = convert("from_csv.py", CSV_LOG, tmp_path / "out", *PROCESSES, "--run", run)
+    assert "a run cannot be called" in refused(ended, tmp_path / "out")

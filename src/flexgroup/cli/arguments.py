@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import importlib
 import json
+import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Any]
 
 Run = Callable[[argparse.Namespace], int]
+
+
+class Help(argparse.HelpFormatter):
+    """Wraps descriptions, and leaves examples as they are, to be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example:"):
+            return "".join(indent + line for line in text.splitlines(keepends=True))
+        return super()._fill_text(text, width, indent)
 
 
 def declare(
@@ -22,11 +38,65 @@ def declare(
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
         epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=run)
     return parser
+
+
+def add_protocols(parser: argparse.ArgumentParser) -> None:
+    """Protocols from elsewhere, which stacks may then name."""
+    parser.add_argument(
+        "--protocols", action="append", default=[], metavar="MODULE",
+        help="import this module, which registers protocols of your own",
+    )  # fmt: skip
+
+
+def import_protocols(modules: list[str]) -> None:
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UsageError(
+                f"cannot import '{module}': {error}; is it installed, or on PYTHONPATH?"
+            ) from None
+        except FlexGroupError:
+            raise
+        except Exception as error:
+            raise UsageError(
+                f"cannot import '{module}', which fails with {type(error).__name__}: {error}"
+            ) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Of results, before the work: it would be lost for want of a place to put it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write into '{folder}': {error.strerror}; choose another place with --out"
+        ) from None
+
+
+def from_one(text: str) -> int:
+    """The type of an option: how many."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not possible; give a whole number from 1 on")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """The type of an option: for how long."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not possible; give seconds above 0")
+    return number
 
 
 def print_json(document: object) -> None:

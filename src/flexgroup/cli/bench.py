@@ -20,9 +20,15 @@ if TYPE_CHECKING:
     from flexgroup.client.load import Load
     from flexgroup.client.load_processes import LoadProcess
 
+NAME = "bench"
+"""Of the process that creates the group; with TLS, of its certificate."""
+
 EXAMPLE = (
     'flexgroup bench --stack "RELIABLE ATOMIC" --servers 3 --clients 64 --payload 64 --duration 5'
 )
+
+MOST_CLIENTS = 1 << 16
+"""That a message has room to name, were all of them at one member."""
 
 
 def add_to(commands: Commands) -> None:
@@ -40,6 +46,12 @@ def add_to(commands: Commands) -> None:
     add("--servers", type=int, default=3, metavar="N", help="how many to start (3)")
     add("--connect", action="append", metavar="HOST:PORT",
         help="a running server to use instead; may be repeated")  # fmt: skip
+    add(
+        "--tls",
+        type=Path,
+        metavar="DIR",
+        help="mutual TLS; of servers that are started here, the certificates are put there",
+    )
     add("--clients", type=int, default=64, metavar="N", help="closed loops, over all members (64)")
     add("--payload", type=int, default=64, metavar="BYTES", help="of a message (64)")
     add("--duration", type=float, default=5.0, metavar="S", help="measured seconds (5)")
@@ -67,7 +79,11 @@ def run(options: argparse.Namespace) -> int:
             from flexgroup.server.local_cluster import LocalCluster
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            servers = LocalCluster(options.servers, folder, ["--log", "none"])
+            more = ["--log", "none"]
+            if options.tls is not None:
+                make_certificates_for(options)
+                more += ["--tls", str(options.tls)]
+            servers = LocalCluster(options.servers, folder, more)
             addresses = stack.enter_context(servers).addresses
         figures = bench(options, addresses)
     show(options, len(addresses), figures)
@@ -81,6 +97,8 @@ def check(options: argparse.Namespace) -> None:
     parse_stack(options.stack)
     if options.clients < 1:
         raise UsageError(f"{options.clients} clients send nothing; give a number from 1 on")
+    if options.clients > MOST_CLIENTS:
+        raise UsageError(f"{options.clients} clients are too many; give up to {MOST_CLIENTS}")
     if options.payload < SMALLEST_PAYLOAD:
         raise UsageError(
             f"a payload of {options.payload} bytes has no room for whose it is and when it was"
@@ -92,6 +110,14 @@ def check(options: argparse.Namespace) -> None:
         )
 
 
+def make_certificates_for(options: argparse.Namespace) -> None:
+    from flexgroup.server.certificates import make_certificates
+
+    # The names that the processes of load_member take.
+    members = [f"member-{number}" for number in range(options.servers)]
+    make_certificates(options.tls, [NAME, *members])
+
+
 def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
     from flexgroup.client import blocking
     from flexgroup.client.load import share_of
@@ -99,9 +125,12 @@ def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
 
     group = f"bench-{secrets.token_hex(4)}"
     with ExitStack() as stack:
-        links = [stack.enter_context(blocking.connect(address)) for address in addresses]
+        links = [
+            stack.enter_context(blocking.connect(address, name=NAME, tls=options.tls))
+            for address in addresses
+        ]
         created = blocking.Group(links[0], group)
-        created.create(options.stack, owner=links[0].name)
+        created.create(options.stack, owner=NAME)
         stack.callback(created.destroy)
         program = [sys.executable, "-m", "flexgroup.client.load_member"]
         commands = [
@@ -109,6 +138,7 @@ def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
                 *program, address, "--group", group, "--number", str(number),
                 "--loops", str(share_of(options.clients, len(addresses), number)),
                 "--payload", str(options.payload),
+                *(("--tls", str(options.tls)) if options.tls is not None else ()),
             ]
             for number, address in enumerate(addresses)
         ]  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare, print_json
+from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -35,7 +36,12 @@ def add_to(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from flexgroup.server.certificates import VALID_DAYS, make_certificates
 
-    made = make_certificates(options.directory, options.client, options.host)
+    try:
+        made = make_certificates(options.directory, options.client, options.host)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write into '{options.directory}': {error.strerror}; choose another folder"
+        ) from None
     if options.json:
         print_json({"made": [str(path) for path in made], "valid_days": VALID_DAYS})
         return 0

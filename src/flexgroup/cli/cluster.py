@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 INTERVAL = 1.0
 PATIENCE = 2.0
 GROUP = "demo"
+LAST_PORT = 65535
+ROOMY = 100
+"""Characters in a line that leave space between columns."""
 
 
 def add_to(commands: Commands) -> None:
@@ -148,7 +151,16 @@ def run(options: argparse.Namespace) -> int:
         arguments += [] if value is None else [option, str(value)]
     with ExitStack() as stack:
         folder = options.dir or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write logs into '{folder}': {error.strerror}; choose another --dir"
+            ) from None
         cluster = LocalCluster(options.size, folder, arguments, options.port)
+        last = LAST_PORT + 1 - options.size
+        if options.port is not None and not 0 < options.port <= last:
+            raise UsageError(f"--port {options.port} is not possible; give 1 to {last}")
         stack.enter_context(cluster)
         asyncio.run(show_until_stopped(cluster, options))
     return 0
@@ -192,7 +204,7 @@ def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[
         from rich.live import Live
 
         live = stack.enter_context(Live(auto_refresh=False))
-        return lambda rows: live.update(table(rows), refresh=True)
+        return lambda rows: live.update(table(rows, live.console.width), refresh=True)
     shown: dict[str, tuple[object, ...]] = {}
 
     def lines(rows: list[Row]) -> None:
@@ -204,13 +216,22 @@ def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[
     return lines
 
 
-def table(rows: list[Row]) -> Table:
+def table(rows: list[Row], width: int) -> Table:
+    from rich import box
     from rich.table import Table
 
-    shown = Table(caption="flexgroup.connect(ADDRESS); Ctrl-C stops all")
-    for column in ("server", "address", "state"):
-        shown.add_column(column)
-    for column in ("configuration", "groups", "members", "clients", "queued", "deliveries/s"):
+    # Addresses are what one looks for, and have to be whole where a terminal is narrow, too.
+    shown = Table(
+        box=box.SIMPLE_HEAD,
+        padding=0 if width < ROOMY else (0, 1),
+        show_edge=False,
+        caption="flexgroup.connect(ADDRESS); Ctrl-C stops all",
+        caption_justify="left",
+    )
+    for column in ("server", "address"):
+        shown.add_column(column, no_wrap=True, overflow="fold")
+    shown.add_column("state")
+    for column in ("config", "groups", "members", "clients", "queued", "deliv./s"):
         shown.add_column(column, justify="right")
     for row in rows:
         shown.add_row(

@@ -55,8 +55,10 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"say where results go, for example: --out runs/{experiment.name}")
     from flexgroup.experiments.directory import claimed
     from flexgroup.experiments.run import run_experiment
-    from flexgroup.pipeline.session import start
+    from flexgroup.pipeline.session import refuse_connect, start
     from flexgroup.report import write_report
+
+    refuse_connect(options.master, "a sweep of simulations")
 
     def stage(doing: str) -> AbstractContextManager[Progress]:
         return progress_bar(doing, wanted=not options.json)

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli import arguments
+from flexgroup.cli.arguments import declare, from_one, print_json, seconds
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def add_to(commands: Commands) -> None:
     add("--no-minimise", action="store_true", help="show a counterexample as it was found")
     add("--out", type=Path, metavar="DIR",
         help="write counterexamples there: script, diagram (SVG), trace set")  # fmt: skip
+    arguments.add_protocols(parser)
     faults = parser.add_argument_group("what may go wrong, at most so often in a run")
     add = faults.add_argument
     for name, what in (
@@ -77,10 +79,10 @@ def add_to(commands: Commands) -> None:
         add(f"--{name}", type=int, default=0, metavar="N", help=f"{what} (0)")
     bounds = parser.add_argument_group("bounds, and going on after them")
     add = bounds.add_argument
-    add("--max-states", type=int, metavar="N")
-    add("--max-depth", type=int, metavar="N")
-    add("--max-seconds", type=float, metavar="S")
-    add("--max-memory", type=int, metavar="MB", help="of visited states and frontier")
+    add("--max-states", type=from_one, metavar="N")
+    add("--max-depth", type=from_one, metavar="N")
+    add("--max-seconds", type=seconds, metavar="S")
+    add("--max-memory", type=from_one, metavar="MB", help="of visited states and frontier")
     add("--save", type=Path, metavar="FILE", help="where to save a search that is stopped")
     add("--resume", type=Path, metavar="FILE", help="go on with a search that was saved")
     walks = parser.add_argument_group("walks, where there are too many schedules")
@@ -96,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
     from flexgroup.worlds.explorer.snapshot import read_snapshot
 
     _check(options)
+    arguments.import_protocols(options.protocols)
     if options.resume is not None:
         saved = read_snapshot(options.resume)
         return _explore(options, parse_stack(saved.stack), saved.scope)

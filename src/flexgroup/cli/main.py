@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -77,6 +78,11 @@ def build_parser() -> Parser:
     return parser
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Spark's bridge to Java logs a traceback at Ctrl-C, before the interrupt reaches us."""
+    return not str(record.msg).startswith("KeyboardInterrupt while sending command")
+
+
 def _output_closed() -> int:
     """The reader of our output, such as `head`, has seen enough."""
     # Python flushes what is left when it ends, and would complain then.
@@ -86,6 +92,7 @@ def _output_closed() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
+    logging.getLogger().addFilter(_is_news)
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -98,6 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _output_closed()
+    except OSError as error:
+        # A full disk, a missing permission: nothing that a traceback would help with.
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return BAD_INPUT
 
 
 if __name__ == "__main__":

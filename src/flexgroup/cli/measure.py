@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import declare, make_folder, print_json
+from flexgroup.cli.progress import waiting
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
     Point = Mapping[str, Any]
 
-SMALL = 1_000_000
-"""Up to so many events, Spark takes longer to get warm than to measure them."""
+TABLES = ("measures", "points", "packets")
 
 SHOWN = {
     "throughput": ("messages/s", 1.0, ",.0f"),
@@ -56,33 +56,30 @@ def run(options: argparse.Namespace) -> int:
     if options.csv and options.out is None:
         raise UsageError("--csv writes files; say where with --out DIR")
 
-    from flexgroup.pipeline.session import SMALL_JOB, start
-    from flexgroup.pipeline.trace_files import look_here
+    from flexgroup.pipeline.session import start
+    from flexgroup.pipeline.tables import refuse_to_overwrite, write_tables
+    from flexgroup.pipeline.trace_files import look_here, refuse_if_missing, settings_for
 
+    if options.out is not None and not options.force:
+        refuse_to_overwrite(options.out, TABLES)
+    refuse_if_missing(options.traces, options.master)
     files = look_here(options.traces)
-    is_small = files is not None and files.events <= SMALL
-    settings = SMALL_JOB if options.master is None and is_small else {}
-    started = start(options.master, "flexgroup measure", settings)
+    if options.out is not None:
+        make_folder(options.out)
+    with waiting("starting Spark", wanted=not options.json):
+        started = start(options.master, "flexgroup measure", settings_for(files, options.master))
     began = time.perf_counter()
     # Only now: without Spark, start has said what to do about it.
-    from flexgroup.pipeline.measure import (
-        measure_runs,
-        points,
-        refuse_to_overwrite,
-        write_tables,
-    )
+    from flexgroup.pipeline.measure import Measured
     from flexgroup.pipeline.read import open_trace_set
     from flexgroup.pipeline.spark_errors import readable
 
-    if options.out is not None and not options.force:
-        refuse_to_overwrite(options.out)
-    with readable(options.traces):
-        traces = open_trace_set(started.spark, options.traces, files)
+    with readable(options.traces), waiting("measuring", wanted=not options.json):
+        measured = Measured(open_trace_set(started.spark, options.traces, files))
         if options.out is not None:
-            found = write_tables(traces, options.out, options.csv)
-        else:
-            found = points(measure_runs(traces))
-        rows = [row.asDict() for row in found.collect()]
+            tables = {name: getattr(measured, name) for name in TABLES}
+            write_tables(tables, options.out, options.csv)
+        rows = measured.points.to_pylist()
     rows.sort(key=_by_description)
     seconds = {"start": started.seconds, "measure": time.perf_counter() - began}
     _show(options, rows, seconds)

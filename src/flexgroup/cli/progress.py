@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where a person is looking."""
+"""What is being done, on standard error, where a person is looking."""
 
 from __future__ import annotations
 
@@ -19,3 +19,18 @@ def progress_bar(description: str, wanted: bool) -> Iterator[Callable[[float], N
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(description, total=1.0)
         yield lambda share: progress.update(task, completed=share)
+
+
+@contextmanager
+def waiting(doing: str, wanted: bool) -> Iterator[None]:
+    """For work that cannot tell how much of it is done: what it is, and for how long already."""
+    if not wanted or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(doing, total=None)
+        yield

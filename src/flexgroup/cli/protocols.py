@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import add_protocols, declare, import_protocols, print_json
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
 
 
 def add_to(commands: Commands) -> None:
-    declare(commands, "protocols", run, "list the protocols", "flexgroup protocols")
+    parser = declare(commands, "protocols", run, "list the protocols", "flexgroup protocols")
+    add_protocols(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.core.guarantees import names
     from flexgroup.protocols.catalogue import PROTOCOLS
 
+    import_protocols(options.protocols)
     rows = [
         {
             "name": protocol.name,

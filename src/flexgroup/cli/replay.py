@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import add_protocols, declare, import_protocols, print_json
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +22,11 @@ def add_to(commands: Commands) -> None:
         "flexgroup replay tests/scripts/dcc_published_cycle.txt",
     )
     parser.add_argument("path", type=Path, help="a script, or the directory of a trace set")
+    add_protocols(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    import_protocols(options.protocols)
     path: Path = options.path
     if not path.exists():
         raise UsageError(f"'{path}' does not exist; give a script or the directory of a trace set")
@@ -69,7 +71,13 @@ def replay_traces(options: argparse.Namespace) -> int:
 
     results = []
     for row in read_runs(options.path):
-        plan = parse_stack(row.stack)
+        try:
+            plan = parse_stack(row.stack)
+        except UsageError as error:
+            raise UsageError(
+                f"run '{row.run}' cannot be replayed, which takes the code that made it: {error}; "
+                "name the module of a protocol of your own with --protocols"
+            ) from None
         size = row.processes
         result = replay(
             options.path,

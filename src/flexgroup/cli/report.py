@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import declare, make_folder, print_json
+from flexgroup.cli.progress import waiting
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -31,7 +32,10 @@ def run(options: argparse.Namespace) -> int:
     from flexgroup.report.write import NAME, write_page
 
     target = options.out or options.directory / NAME
-    written = write_page(options.directory, target, options.master, options.force)
+    if options.directory.is_dir():
+        make_folder(target.parent)
+    with waiting("computing what the page needs", wanted=not options.json):
+        written = write_page(options.directory, target, options.master, options.force)
     outcomes = written.outcomes
     if options.json:
         print_json({"report": str(written.path), "runs": written.runs, "verdicts": outcomes})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flexgroup.cli.arguments import Help, import_protocols
 from flexgroup.core.errors import UsageError
 
 EXAMPLE = """\
@@ -24,7 +26,7 @@ def add_to(commands: Any) -> None:
         help="a group server; processes on its machine connect to it",
         description="Serve groups until stopped (Ctrl-C or SIGTERM: in good order).",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--name", help="the name of this server; default: host name and port")
     parser.add_argument(
@@ -83,6 +85,16 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+def collect_garbage_seldom() -> None:
+    """What a message leaves behind is freed at once, without the collector; what was loaded up to
+    now stays, and need not be looked through again and again."""
+    import gc
+
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
 def run(options: argparse.Namespace) -> int:
     import asyncio
     import signal
@@ -95,6 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
     async def serve() -> str:
         server = GroupServer(settings)
+        collect_garbage_seldom()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
@@ -136,22 +149,34 @@ def stop_at_end_of_input(stop: Callable[[], None]) -> None:
     loop.add_reader(descriptor, readable)
 
 
-def settings_of(options: argparse.Namespace) -> Any:
-    import importlib
+def check(options: argparse.Namespace) -> None:
+    """Limits under which a server can live, and another server to join."""
+    from flexgroup.server.settings import parse_address
 
+    for option, least in (("largest_message", 1), ("pack", 1), ("queue", 1)):
+        value = getattr(options, option)
+        if value is not None and value < least:
+            raise UsageError(f"--{option.replace('_', '-')} {value}: give {least} or more")
+    for option in ("patience", "slow_seconds"):
+        value = getattr(options, option)
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"--{option.replace('_', '-')} {value:g}: give seconds above 0")
+    if options.join is not None and parse_address(options.join) == parse_address(options.listen):
+        raise UsageError(
+            f"a server cannot join itself: {options.join} is where it listens; "
+            "name another server with --join, or leave that out if this is the first"
+        )
+
+
+def settings_of(options: argparse.Namespace) -> Any:
     from flexgroup.server.limits import Limits
     from flexgroup.server.membership import Timings
     from flexgroup.server.settings import Settings, parse_address
     from flexgroup.worlds.network.faults import Faults
 
     host, port = parse_address(options.listen)
-    for module in options.protocols:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UsageError(
-                f"cannot import '{module}': {error}; is it installed, or on PYTHONPATH?"
-            ) from None
+    check(options)
+    import_protocols(options.protocols)
     chosen: dict[str, Any] = {
         name: value
         for name, value in (

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import add_protocols, declare, import_protocols, print_json
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
@@ -55,6 +55,7 @@ def add_to(commands: Commands) -> None:
         help="write the trace while it runs, in parts of N rows, for flexgroup watch")  # fmt: skip
     add("--check", choices=("promised", "all", "none"), default="promised",
         help="which properties to check after the run (promised)")  # fmt: skip
+    add_protocols(parser)
     faults = parser.add_argument_group("faults")
     add = faults.add_argument
     add("--crash", action="append", default=[], metavar="P@T", help="3@1.5s")
@@ -67,10 +68,16 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.cli.verdicts import any_violated, check_run, read_back
+    from flexgroup.cli.verdicts import (
+        any_violated,
+        check_run,
+        read_back,
+        why_crashes_may_violate,
+    )
     from flexgroup.worlds.simulator.fault_plans import Faults
     from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
+    import_protocols(options.protocols)
     if options.part_rows is not None and (options.part_rows < 1 or options.out is None):
         raise UsageError("--part-rows needs --out, and a number of rows from 1 on")
     scenario = Scenario(
@@ -103,8 +110,10 @@ def run(options: argparse.Namespace) -> int:
     verdicts: list[Verdict] = []
     if history is not None and options.check != "none":
         verdicts = check_run(scenario, history, everything=options.check == "all")
-    _show(options, outcome, history, verdicts)
-    return 1 if any_violated(verdicts) else 0
+    violated = any_violated(verdicts)
+    note = why_crashes_may_violate(scenario) if violated else ""
+    _show(options, outcome, history, verdicts, note)
+    return 1 if violated else 0
 
 
 def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[Outcome, History]:
@@ -121,6 +130,7 @@ def _show(
     outcome: Outcome,
     history: History | None,
     verdicts: list[Verdict],
+    note: str,
 ) -> None:
     from flexgroup.metrics.costs import costs
 
@@ -132,6 +142,7 @@ def _show(
                 "out": str(options.out) if options.out else None,
                 "costs": measured.to_json() if measured else None,
                 "verdicts": [verdict.to_json() for verdict in verdicts],
+                "note": note or None,
             }
         )
         return
@@ -154,5 +165,7 @@ def _show(
             f"{measured.genuine_rate:.1%} genuine, {measured.fast_rate:.1%} fast"
         )
     print_verdicts(verdicts)
+    if note:
+        print(f"note: {note}")
     if options.out:
         print(f"trace written to {options.out}")

@@ -37,6 +37,26 @@ def any_violated(verdicts: list[Verdict]) -> bool:
     return any(verdict.outcome.value == "violated" for verdict in verdicts)
 
 
+def why_crashes_may_violate(scenario: Scenario) -> str:
+    """What a violation in a run with crashes says little about; empty where it is a finding."""
+    from flexgroup.protocols.catalogue import parse_stack
+
+    if not scenario.faults.crashes:
+        return ""
+    for protocol in parse_stack(scenario.stack).protocols:
+        if "crashes" not in protocol.faults:
+            return (
+                f"{protocol.name} tolerates no crash (faults tolerated: {protocol.faults}), "
+                "and a process has crashed: what it promises is for runs without"
+            )
+        if "detector" in protocol.faults and scenario.faults.detection is None:
+            return (
+                f"{protocol.name} tolerates {protocol.faults}, and nobody was told of the crash: "
+                "add --detection 10ms"
+            )
+    return ""
+
+
 def print_verdicts(verdicts: list[Verdict]) -> None:
     for verdict in verdicts:
         print(verdict)

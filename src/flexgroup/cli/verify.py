@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import declare, make_folder, print_json
+from flexgroup.cli.progress import waiting
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
-    from flexgroup.pipeline.read import TraceSet
 
     Verdict = Mapping[str, Any]
 
@@ -48,30 +47,36 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.pipeline.session import SMALL_JOB, start, times_told
-    from flexgroup.pipeline.trace_files import look_here
+    from flexgroup.pipeline.session import start, times_told
+    from flexgroup.pipeline.tables import refuse_to_overwrite, write_tables
+    from flexgroup.pipeline.trace_files import look_here, refuse_if_missing, settings_for
 
     chosen = _chosen(options)
-    if options.out is not None:
-        _refuse_to_overwrite(options.out, options.force)
+    if options.out is not None and not options.force:
+        refuse_to_overwrite(options.out, TABLES)
+    refuse_if_missing(options.traces, options.master)
     files = look_here(options.traces)
-    is_small = files is not None and len(files.runs_to_read()) == len(files.described)
-    settings = SMALL_JOB if options.master is None and is_small else {}
-    started = start(options.master, "flexgroup verify", settings)
+    if options.out is not None:
+        make_folder(options.out)
+    with waiting("starting Spark", wanted=not options.json):
+        started = start(options.master, "flexgroup verify", settings_for(files, options.master))
     began = time.perf_counter()
     # Only now: without Spark, start has said what to do about it.
+    import pyarrow as pa
+
     from flexgroup.pipeline.read import open_trace_set
     from flexgroup.pipeline.spark_errors import readable
-    from flexgroup.pipeline.verify import verify
+    from flexgroup.pipeline.verify import VERDICTS, evidence, verify
 
-    with readable(options.traces):
+    with readable(options.traces), waiting("verifying", wanted=not options.json):
         traces = open_trace_set(started.spark, options.traces, files)
         # A row for each run and property: the driver can hold them, and every further question
         # to Spark would take longer than the answer.
         verdicts = verify(traces, chosen, refuse_mixed=True).toArrow().to_pylist()
         verdicts.sort(key=lambda row: (row["run"], row["property"]))
         if options.out is not None:
-            _write(traces, verdicts, options.out)
+            written = (pa.Table.from_pylist(verdicts, VERDICTS), evidence(traces, verdicts))
+            write_tables(dict(zip(TABLES, written, strict=True)), options.out)
     seconds = {"start": started.seconds, "verify": time.perf_counter() - began}
     if options.json:
         out = str(options.out) if options.out else None
@@ -93,42 +98,6 @@ def _chosen(options: argparse.Namespace) -> Sequence[str] | None:
     if options.check == "all":
         return EVERYTHING
     return known(options.properties) if options.properties else None
-
-
-def _refuse_to_overwrite(out: Path, force: bool) -> None:
-    present = [name for name in TABLES if (out / name).exists()]
-    if present and not force:
-        raise UsageError(
-            f"'{out}' already holds {' and '.join(present)}; "
-            "choose another --out, or add --force to replace them"
-        )
-
-
-def _write(traces: TraceSet, verdicts: Sequence[Verdict], out: Path) -> None:
-    """The tables, each under a name that readers pass over until both are whole."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from flexgroup.pipeline.verify import EVIDENCE, VERDICTS, Violated, evidence_of
-
-    violated = [
-        Violated(row["run"], row["property"], row["witness"])
-        for row in verdicts
-        if row["outcome"] == VIOLATED
-    ]
-    tables = {
-        "verdicts": pa.Table.from_pylist(verdicts, VERDICTS),
-        "evidence": evidence_of(traces, violated).toArrow() if violated else EVIDENCE.empty_table(),
-    }
-    try:
-        for name, table in tables.items():
-            (out / f"_{name}").mkdir(parents=True, exist_ok=True)
-            pq.write_table(table, out / f"_{name}" / "part-0.parquet")
-        for name in tables:
-            shutil.rmtree(out / name, ignore_errors=True)
-            (out / f"_{name}").rename(out / name)
-    except OSError as problem:
-        raise UsageError(f"cannot write '{out}': {problem}; choose another --out") from None
 
 
 def _as_json(verdict: Verdict) -> dict[str, object]:

@@ -54,18 +54,14 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.pipeline.session import start
+    from flexgroup.pipeline.session import refuse_connect, start
     from flexgroup.pipeline.verify.promises import known
     from flexgroup.pipeline.watch.sources import traces_at
     from flexgroup.pipeline.watch.stream import Watch
 
     properties = None if options.properties is None else known(options.properties)
     traces_at(options.traces)
-    if (options.master or "").startswith("sc://"):
-        raise UsageError(
-            "watching needs Spark's driver in this process, which Spark Connect (sc://) has"
-            " elsewhere; give a master such as local[4], spark://host:7077, yarn or k8s://..."
-        )
+    refuse_connect(options.master, "watching")
     out = options.out or options.traces.rstrip("/") + "/_watch"
     teller = Teller(options.json)
     settings = LOCAL_SETTINGS if options.master is None else None

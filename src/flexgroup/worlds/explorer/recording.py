@@ -68,8 +68,15 @@ def write_trace(
                 "options": as_json({"casts": [cast.destinations for cast in scope.casts]}),
                 "processes": scope.processes,
                 "clients": scope.clients,
-                "network": "fifo" if scope.fifo else "reordering",
+                "network": _network(scope),
                 "outcome": schema.COMPLETE if stage.quiet else schema.CUT,
                 "software": f"flexgroup {__version__}",
             }
         )
+
+
+def _network(scope: Scope) -> str:
+    """In the words of the simulator, by which others know what the channels promise."""
+    channels = "unit" if scope.fifo else "unit:fifo=no"
+    lossy = scope.bounds.losses or scope.bounds.duplicates
+    return f"{channels}, with losses and duplicates" if lossy else channels
