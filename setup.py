@@ -86,6 +86,7 @@ COMPILED = (
     "worlds/network/envelope.py",
     "worlds/network/faults.py",
     "worlds/network/frames.py",
+    "worlds/network/outlet.py",
     "worlds/network/stability.py",
     "worlds/simulator/clients.py",
     "worlds/simulator/engine.py",

@@ -1,6 +1,7 @@
 """A connection to a server: frames in and out, requests and their answers, back-pressure.
 
-What is sent within one iteration of the event loop leaves as one frame. A sender waits while the
+What is sent within one iteration of the event loop leaves as one frame, except that the first
+message leaves at once if none was received that might lead to more. A sender waits while the
 server takes no more messages or the transport no more bytes, and lets others run after each
 burst.
 """
@@ -28,8 +29,9 @@ from flexgroup.client.errors import (
 from flexgroup.client.inbox import Inbox
 from flexgroup.client.message import View
 from flexgroup.core.errors import FlexGroupError, PeerError
-from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader, FrameWriter
+from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader, FrameWriter, array_of
 from flexgroup.worlds.network.keepalive import watch
+from flexgroup.worlds.network.outlet import Outlet
 from flexgroup.worlds.network.requests import (
     VERSION,
     AnyFromClient,
@@ -68,15 +70,6 @@ T = TypeVar("T")
 Reply = TypeVar("Reply", bound=FromServer)
 
 
-def array_header(length: int) -> bytes:
-    """How MessagePack begins an array of so many elements."""
-    if length < 16:
-        return bytes((0x90 | length,))
-    if length < 1 << 16:
-        return b"\xdc" + length.to_bytes(2, "big")
-    return b"\xdd" + length.to_bytes(4, "big")
-
-
 @final
 class Pending:
     """A request that was not answered yet."""
@@ -100,12 +93,9 @@ class Pending:
 
 @final
 class Connection:
-    """Reads and writes; knows groups by their handles only.
+    """Reads and writes; knows groups by their handles only."""
 
-    It has the methods of an asyncio protocol, but is none: a base class that is not compiled
-    would make every call slow.
-    """
-
+    # Not derived from asyncio's Protocol: with a base that is not compiled, calls are slow.
     def __init__(self, where: str, name: str, timeout: float | None) -> None:
         self.where = where
         self.timeout = timeout
@@ -121,6 +111,7 @@ class Connection:
         self._name = name
         self._loop = loop
         self._transport: asyncio.Transport | None = None
+        self._outlet: Outlet | None = None
         self._reader = FrameReader(MOST_BYTES_OF_A_WELCOME)
         self._writer = FrameWriter()
         self._out: list[bytes] = []
@@ -153,7 +144,11 @@ class Connection:
         self._sends_left -= 1
         if self._sends_left <= 0:
             self.busy = True
+        is_first = not self._is_flush_due
         self.put(_encode(Send(handles, body)))
+        inbox = self._inboxes.get(handles[0])
+        if is_first and inbox is not None and not inbox.items:
+            self._flush()  # nothing else is at hand that might make this application send more
 
     async def room(self) -> None:
         """Wait until there is room for what a sender has."""
@@ -178,11 +173,11 @@ class Connection:
 
     def _flush(self) -> None:
         out = self._out
-        if not out or self._transport is None or self.ended is not None:
+        if not out or self._outlet is None or self.ended is not None:
             return
         self._out = []
         self._out_bytes = 0
-        self._transport.write(self._writer.frame(array_header(len(out)) + b"".join(out)))
+        self._outlet.write(self._writer.frame(array_of(out)))
 
     def pause_writing(self) -> None:
         self._is_full = self.busy = True
@@ -385,6 +380,7 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._outlet = Outlet(self._transport)
         watch(self._transport, GONE_SECONDS)
         self.put(_encode(Hello(VERSION, self._name)))
 
@@ -392,6 +388,7 @@ class Connection:
         return False  # close
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._outlet = None
         why = f" ({exc})" if exc else ""
         if self._reader.waiting:
             why += " in the middle of a frame"
@@ -446,5 +443,4 @@ class Connection:
 
 
 def protocol_of(connection: Connection) -> asyncio.Protocol:
-    """The connection, as asyncio sees it."""
     return cast(asyncio.Protocol, connection)

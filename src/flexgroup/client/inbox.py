@@ -30,6 +30,7 @@ class Inbox:
         "_allowance",
         "_batch",
         "_credit",
+        "_loop",
         "_taken",
         "_waiters",
         "ended",
@@ -52,7 +53,8 @@ class Inbox:
         """Somebody wants to see every view; otherwise only the current one matters."""
         self.ended: FlexGroupError | None = None
         """Why nothing more will come."""
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
         """Done when the server knows of the end, too, and the group can be joined again."""
         self.refused: FlexGroupError | None = None
         """What the server said about something sent to the group; raised once."""
@@ -154,7 +156,7 @@ class Inbox:
         """Until `take` may have something, good or bad."""
         if self.items or self.ended is not None or self.refused is not None:
             return
-        waiter = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:
             await waiter

@@ -11,6 +11,7 @@ from typing import Protocol, cast, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.worlds.network.frames import FrameReader, FrameWriter
+from flexgroup.worlds.network.outlet import Outlet
 
 FIRST_FRAME_BYTES = 64 << 10
 """The most that somebody unknown may say."""
@@ -68,6 +69,7 @@ class Connection:
         self.frames_out = 0
         self._doorkeeper = doorkeeper
         self._transport: asyncio.Transport | None = None
+        self._outlet: Outlet | None = None
         self._http: bytearray | None = None
         self._begun = False
 
@@ -75,6 +77,11 @@ class Connection:
     def transport(self) -> asyncio.Transport:
         assert self._transport is not None
         return self._transport
+
+    @property
+    def outlet(self) -> Outlet:
+        assert self._outlet is not None
+        return self._outlet
 
     @property
     def is_open(self) -> bool:
@@ -89,6 +96,7 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._outlet = Outlet(self._transport)
         self._doorkeeper.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -121,7 +129,7 @@ class Connection:
             data = self.writer.frame(content)
             self.bytes_out += len(data)
             self.frames_out += 1
-            self.transport.write(data)
+            self.outlet.write(data)
 
     def send_all(self, contents: list[tuple[bytes, bytes | bytearray]]) -> None:
         """Each as a frame, made of two parts, and all at once."""
@@ -134,7 +142,7 @@ class Connection:
             data = b"".join(parts)
             self.bytes_out += len(data)
             self.frames_out += len(contents)
-            self.transport.write(data)
+            self.outlet.write(data)
 
     def close(self) -> None:
         if self._transport is not None:
@@ -158,6 +166,7 @@ class Connection:
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.outlet.close()
         self._doorkeeper.closed(self)
         if self.talk is not None:
             self.talk.lost(error)
@@ -175,7 +184,7 @@ class Connection:
                 f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
                 f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
             )
-            self.transport.write(head.encode() + content)
+            self.outlet.write(head.encode() + content)
             self.close()
 
 

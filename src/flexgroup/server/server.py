@@ -44,11 +44,12 @@ from flexgroup.server.membership import Membership
 from flexgroup.server.metrics import Metrics
 from flexgroup.server.peers import Peers
 from flexgroup.server.recording import LiveTrace
-from flexgroup.server.session import Session, array_of, decode_requests
+from flexgroup.server.session import Session, decode_requests
 from flexgroup.server.settings import Settings
 from flexgroup.server.switchboard import Switchboard
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network import refusals, requests
+from flexgroup.worlds.network.frames import array_of
 from flexgroup.worlds.network.keepalive import watch
 
 log = logging.getLogger("flexgroup.server")

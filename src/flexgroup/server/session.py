@@ -12,6 +12,7 @@ from flexgroup.server.connection import Connection
 from flexgroup.server.contents import head_of, opened, packed
 from flexgroup.server.limits import Limits
 from flexgroup.worlds.network import refusals
+from flexgroup.worlds.network.frames import array_of
 from flexgroup.worlds.network.requests import (
     AnyFromClient,
     AnyFromServer,
@@ -279,10 +280,3 @@ class Session:
         seat.queued -= seat.credit
         seat.queued_bytes -= len(data) - len(rest)
         seat.credit = 0
-
-
-def array_of(encoded: list[bytes]) -> bytes:
-    """A MessagePack array of elements that are encoded already."""
-    count = len(encoded)
-    head = bytes([0x90 | count]) if count < 16 else b"\xdd" + count.to_bytes(4, "big")
-    return head + b"".join(encoded)

@@ -137,20 +137,28 @@ class Switchboard:
         if not self.frozen:
             now = self.now()
             self.intake.cast_pack()
-            reporting = False
             for hosted in self.domains:
                 hosted.domain.end_timers(now)
                 self._deliver_all(hosted)
-                self._send_packets(hosted, now)
-                reporting = reporting or bool(hosted.stability.changed)
-            if reporting and self._report_timer is None:
-                self._report_timer = self._loop.call_later(REPORT_SECONDS, self._report_all)
-            self._set_timer(now)
-            self._flush_links()
+            self._flush_sessions()
+            self._flush_domains(now)
+        self._flush_sessions()
+
+    def _flush_sessions(self) -> None:
         if self._dirty:
             dirty, self._dirty = self._dirty, []
             for session in dirty:
                 session.flush()
+
+    def _flush_domains(self, now: int) -> None:
+        reporting = False
+        for hosted in self.domains:
+            self._send_packets(hosted, now)
+            reporting = reporting or bool(hosted.stability.changed)
+        if reporting and self._report_timer is None:
+            self._report_timer = self._loop.call_later(REPORT_SECONDS, self._report_all)
+        self._set_timer(now)
+        self._flush_links()
 
     def _flush_links(self) -> None:
         for link in self._wires.links.values():

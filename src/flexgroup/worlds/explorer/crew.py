@@ -181,6 +181,7 @@ def _serve(
 
     # The one who commands decides what an interrupt means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         worker = Worker(plan, scope, manner, size, me)
         pipe.send(None)

@@ -131,6 +131,9 @@ _inherited: list[tuple[StackPlan, Manner]] = []
 
 def _remember(plan: StackPlan, manner: Manner) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Which may be caught here by a library that this process was forked with: a pool that is done
+    # ends its processes so, and waits for them.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _inherited.append((plan, manner))
 
 

@@ -116,3 +116,10 @@ class FrameReader:
         if isinstance(held, bytes):
             return held[start:end]
         return bytes(memoryview(held)[start:end])
+
+
+def array_of(encoded: list[bytes]) -> bytes:
+    """A MessagePack array of elements that are encoded already."""
+    count = len(encoded)
+    head = bytes([0x90 | count]) if count < 16 else b"\xdd" + count.to_bytes(4, "big")
+    return head + b"".join(encoded)

@@ -1,0 +1,44 @@
+"""The way out of a process: what is written leaves at once, and in the order of writing.
+
+An event loop may gather what is written and send it at the end of its round, to one connection
+after the other in no particular order, as uvloop does. Then what somebody waits for is sent after
+what nobody waits for. So the system is asked directly, as long as nothing is waiting to be sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Final, final
+
+NO_FILE: Final = -1
+
+
+@final
+class Outlet:
+    __slots__ = ("_file", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._file = NO_FILE
+        end = transport.get_extra_info("socket")
+        is_encrypted = transport.get_extra_info("sslcontext") is not None
+        if end is not None and not is_encrypted and sys.platform != "win32":
+            self._file = end.fileno()
+
+    def close(self) -> None:
+        """The number of the file may be another's from now on."""
+        self._file = NO_FILE
+
+    def write(self, data: bytes) -> None:
+        transport = self._transport
+        if self._file != NO_FILE and transport.get_write_buffer_size() == 0:
+            try:
+                sent = os.write(self._file, data)
+            except OSError:  # no room, or broken, which the event loop will find out as well
+                sent = 0
+            if sent == len(data):
+                return
+            data = data[sent:]
+        transport.write(data)
