@@ -69,6 +69,13 @@ class _Reader:
         self.position = 0
 
     def varint(self) -> int:
+        at = self.position
+        if at < len(self.data) and self.data[at] < 128:  # most are
+            self.position = at + 1
+            return self.data[at]
+        return self._long_varint()
+
+    def _long_varint(self) -> int:
         value = 0
         for shift in range(0, 7 * MAX_VARINT_BYTES, 7):
             if self.position >= len(self.data):

@@ -24,7 +24,7 @@ from flexgroup.worlds.network.envelope import Envelope, unseal
 from flexgroup.worlds.network.faults import Faults
 from flexgroup.worlds.network.requests import Joined
 
-REPORT_TICKS = 4
+REPORT_TICKS = 16
 """Milliseconds between the words of how far this server is that travel with packets."""
 
 REPORT_SECONDS = 0.02
