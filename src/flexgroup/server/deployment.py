@@ -65,7 +65,9 @@ class HostedDomain:
             faults,
             recorder,
         )
-        self.stability = Stability(self.process, self.processes_of)
+        # A message that all with members have delivered may still be under way to others.
+        told_by = dict.fromkeys(self.groups, self._everyone)
+        self.stability = Stability(self.process, told_by if self._broadcasts else self.processes_of)
         self.cast_count = 0
         """Envelopes of this server."""
         self.messages_cast = 0
