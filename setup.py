@@ -55,6 +55,7 @@ COMPILED = (
     "protocols/edge_clock.py",
     "protocols/fifo.py",
     "protocols/hypercube.py",
+    "protocols/known_messages.py",
     "protocols/pending_acks.py",
     "protocols/reliable.py",
     "protocols/skeen.py",

@@ -171,10 +171,10 @@ def test_the_coordinator_of_a_join_is_killed_and_the_join_is_aborted(tmp_path: P
         asyncio.run(play(cluster))
 
 
-def wait_for_text(path: Path, text: str, newcomer: ServerProcess) -> None:
+def wait_for_text(path: Path, text: str, server: ServerProcess) -> None:
     end = time.monotonic() + LAST_RESORT
     while text not in path.read_text():
-        assert newcomer.process.poll() is None, newcomer.log.read_text()
+        assert server.process.poll() is None, server.log.read_text()
         assert time.monotonic() < end, f"'{text}' never came in {path}"
         time.sleep(0.02)
 
@@ -295,6 +295,5 @@ def test_a_server_that_cannot_come_back_is_stopped_all_the_same(tmp_path: Path) 
         asyncio.run(agree([oldest], servers_are("s1"), "s2 is out"))
         oldest.kill()
         other.resume()
-        while "excluded" not in other.log.read_text():
-            time.sleep(0.02)
+        wait_for_text(other.log, "excluded", other)
         assert other.stop() == 0

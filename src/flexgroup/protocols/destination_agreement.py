@@ -25,7 +25,8 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
-from flexgroup.core.message import Message, MessageId, message_id, origin_of, seq_of
+from flexgroup.core.message import Message, MessageId, origin_of, seq_of
+from flexgroup.protocols.known_messages import is_known, make_known
 from flexgroup.protocols.timestamped import FAR, UNKNOWN, Agreed, Flush, Received, Request
 
 ALL: Final = 1 << 60
@@ -121,7 +122,7 @@ class DestinationAgreement(Layer):
         return mask
 
     def is_delivered(self, m: MessageId) -> bool:
-        return seq_of(m) < self.last.get(origin_of(m), 0) or m in self.ahead
+        return is_known(m, self.last, self.ahead)
 
     def check_deliverable(self, known: Received) -> None:
         if known.sn != UNKNOWN or known.pending or known.missing or not self.settled:
@@ -153,13 +154,7 @@ class DestinationAgreement(Layer):
 
     def remember(self, m: MessageId, sn: int) -> None:
         """That m is delivered."""
-        self.ahead.add(m)
-        source = origin_of(m)
-        turn = self.last.get(source, 0)
-        while message_id(source, turn) in self.ahead:
-            self.ahead.remove(message_id(source, turn))
-            turn += 1
-        self.last[source] = turn
+        make_known(m, self.last, self.ahead)
         self.delivered.append((m, sn))
         self.count += 1
         if len(self.delivered) >= self.look_at:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
+from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.protocols.epochs import Batch, Copy
+from flexgroup.protocols.known_messages import is_known, make_known
 
 
 class HeldMessages(Layer):
@@ -35,7 +36,7 @@ class HeldMessages(Layer):
             self.send(tuple([j for j in range(self.size) if j != self.process]), packet)
 
     def is_delivered(self, m: MessageId) -> bool:
-        return seq_of(m) < self.last.get(origin_of(m), 0) or m in self.ahead
+        return is_known(m, self.last, self.ahead)
 
     def has(self, batch: Batch) -> bool:
         return all(m in self.pending or self.is_delivered(m) for m in batch)
@@ -44,12 +45,6 @@ class HeldMessages(Layer):
         message = self.pending.pop(m)
         self.own.discard(m)
         self.shared.discard(m)
-        self.ahead.add(m)
-        source = origin_of(m)
-        turn = self.last.get(source, 0)
-        while message_id(source, turn) in self.ahead:
-            self.ahead.remove(message_id(source, turn))
-            turn += 1
-        self.last[source] = turn
+        make_known(m, self.last, self.ahead)
         if self.process in message.destinations:
             self.deliver(message)

@@ -25,11 +25,10 @@ from flexgroup.core.message import (
     Message,
     MessageId,
     Packet,
-    message_id,
     origin_of,
-    seq_of,
 )
 from flexgroup.protocols.hypercube import NOBODY, cluster, dimension, ff_neighbor, neighborhood
+from flexgroup.protocols.known_messages import is_known, make_known
 
 
 @final
@@ -98,18 +97,12 @@ class VCubeBestEffort(Layer):
     def deliver_once(self, m: Message) -> None:
         if self.is_known(m.id):
             return
-        self.ahead.add(m.id)
-        source = origin_of(m.id)
-        turn = self.last.get(source, 0)
-        while message_id(source, turn) in self.ahead:
-            self.ahead.remove(message_id(source, turn))
-            turn += 1
-        self.last[source] = turn
+        make_known(m.id, self.last, self.ahead)
         if self.process in m.destinations:
             self.deliver(m)
 
     def is_known(self, m: MessageId) -> bool:
-        return seq_of(m) < self.last.get(origin_of(m), 0) or m in self.ahead
+        return is_known(m, self.last, self.ahead)
 
     # Lines 14 to 17.
 
