@@ -141,13 +141,33 @@ class Connection:
             self._loop.call_soon(self._flush_in_turn)
 
     def send(self, handles: list[int], body: bytes) -> None:
+        is_first = not self._is_flush_due
+        self._put_message(handles, body)
+        if is_first:
+            self._flush_unless_more_may_come(handles[0])
+
+    def send_many(self, handle: int, bodies: list[bytes], start: int) -> int:
+        """To one group, from this place in the list on, until a sender has to wait; where that
+        is."""
+        is_first = not self._is_flush_due
+        handles = [handle]
+        sent = start
+        while sent < len(bodies) and not self.busy:
+            self._put_message(handles, bodies[sent])
+            sent += 1
+        if is_first:
+            self._flush_unless_more_may_come(handle)
+        return sent
+
+    def _put_message(self, handles: list[int], body: bytes) -> None:
         self._sends_left -= 1
         if self._sends_left <= 0:
             self.busy = True
-        is_first = not self._is_flush_due
         self.put(_encode(Send(handles, body)))
-        inbox = self._inboxes.get(handles[0])
-        if is_first and inbox is not None and not inbox.items:
+
+    def _flush_unless_more_may_come(self, handle: int) -> None:
+        inbox = self._inboxes.get(handle)
+        if inbox is not None and not inbox.items:
             self._flush()  # nothing else is at hand that might make this application send more
 
     async def room(self) -> None:

@@ -131,11 +131,7 @@ class Inbox:
         if type(item) is View:
             self.view = item
             return item
-        self._taken += 1
-        if self._taken >= self._batch and self.ended is None:
-            self._credit(self.handle, self._taken)
-            self._allowance += self._taken
-            self._taken = 0
+        self._count(1)
         return item
 
     def take_delivery(self) -> Delivered | None:
@@ -150,6 +146,39 @@ class Inbox:
         while (item := self.take()) is not None:
             if type(item) is not View:
                 return cast(Delivered, item)
+        return None
+
+    def _count(self, messages: int) -> None:
+        """So many more have been received."""
+        self._taken += messages
+        if self._taken >= self._batch and self.ended is None:
+            self._credit(self.handle, self._taken)
+            self._allowance += self._taken
+            self._taken = 0
+
+    def take_all(self) -> list[Delivered]:
+        """All deliveries that are here; none: there is none yet."""
+        items = self.items
+        if not items:
+            self.check()
+        deliveries: list[Delivered] = []
+        for item in items:
+            if type(item) is View:
+                self.view = item
+            else:
+                deliveries.append(cast(Delivered, item))
+        items.clear()
+        self._count(len(deliveries))
+        return deliveries
+
+    def next_delivery(self) -> Delivered | None:
+        """The same as `take_delivery` has, but it stays; views before it are passed."""
+        while self.items:
+            first = self.items[0]
+            if type(first) is not View:
+                return cast(Delivered, first)
+            self.take()
+        self.check()
         return None
 
     async def wait(self) -> None:

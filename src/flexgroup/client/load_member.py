@@ -30,12 +30,10 @@ async def run(options: argparse.Namespace) -> None:
 
 
 async def go_round(group: Group[bytes], loops: ClosedLoops, first: list[bytes]) -> None:
-    for body in first:
-        await group.send(body)
-    async for message in group:
-        following = loops.delivered(message.body)
-        if following is not None:
-            await group.send(following)
+    await group.send_all(first)
+    while True:
+        answers = [loops.delivered(message.body) for message in await group.receive_all()]
+        await group.send_all([body for body in answers if body is not None])
 
 
 def run_fast(coroutine: Coroutine[None, None, None]) -> None:
