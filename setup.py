@@ -69,6 +69,7 @@ COMPILED = (
     "server/intake.py",
     "server/link.py",
     "server/packing.py",
+    "server/peers.py",
     "server/session.py",
     "server/switchboard.py",
     "trace/recorder.py",

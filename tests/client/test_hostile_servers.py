@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from struct import Struct
 
 import pytest
 from msgspec.msgpack import encode
@@ -24,10 +25,12 @@ from flexgroup.client.errors import (
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 from flexgroup.worlds.network import refusals
 from flexgroup.worlds.network import requests as r
-from flexgroup.worlds.network.frames import HEADER, MOST_BYTES
+from flexgroup.worlds.network.frames import MOST_BYTES
 
 from .loops import on_a_loop
 from .stand_in import Client, StandIn, stand_in
+
+HEADER = Struct(">II")
 
 Mischief = Callable[[Client], bytes]
 

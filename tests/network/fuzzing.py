@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 import socket
 import string
+from struct import Struct
 
 import msgspec
 
 from flexgroup.worlds.network import requests
-from flexgroup.worlds.network.frames import HEADER, FrameReader, FrameWriter
+from flexgroup.worlds.network.frames import FrameReader, FrameWriter
 from flexgroup.worlds.network.requests import AnyFromClient, AnyFromServer, Hello, Welcome
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[AnyFromServer]).decode
+
+HEADER = Struct(">II")
 
 KINDS = (
     requests.Exists, requests.Create, requests.Destroy, requests.Join, requests.Attach,

@@ -72,6 +72,7 @@ class Connection:
         self._outlet: Outlet | None = None
         self._http: bytearray | None = None
         self._begun = False
+        self._closing = False
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -110,7 +111,7 @@ class Connection:
             return
         try:
             self.reader.feed(data)
-            while self.is_open and (content := self.reader.next_frame()) is not None:
+            while not self._closing and (content := self.reader.next_frame()) is not None:
                 self.frames_in += 1
                 if self.talk is None:
                     self.talk = self._doorkeeper.first_frame(self, content)
@@ -145,11 +146,13 @@ class Connection:
             self.outlet.write(data)
 
     def close(self) -> None:
+        self._closing = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever is still to be sent."""
+        self._closing = True
         if self._transport is not None:
             self._transport.abort()
 

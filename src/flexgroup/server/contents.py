@@ -15,7 +15,8 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Delivered]).decode
 
 
-def packed(messages: list[Delivered]) -> bytes:
+def packed(messages: list[Delivered] | list[tuple[str, bytes]]) -> bytes:
+    """Of messages, or of senders and bodies, which comes to the same."""
     return _encode(messages)
 
 

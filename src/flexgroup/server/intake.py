@@ -41,15 +41,21 @@ class Intake:
         return bool(self._held)
 
     def cast(self, session: Session, sends: list[Send]) -> None:
+        handles: list[int] = []
+        groups: tuple[int, ...] = ()
+        sender: str | None = None
+        domain: HostedDomain | None = None
         for send in sends:
-            groups = tuple(send.handles)
-            sender = self._sender(session, groups)
-            domain = self._domain(session, groups) if sender is not None else None
+            if domain is None or send.handles != handles:
+                handles = send.handles
+                groups = tuple(handles)
+                sender = self._sender(session, groups)
+                domain = self._domain(session, groups) if sender is not None else None
+                if len(groups) > 1:
+                    groups = tuple(sorted(set(groups)))
             if sender is None or domain is None:
                 session.taken()
                 continue
-            if len(groups) > 1:
-                groups = tuple(sorted(set(groups)))
             stack = domain.stack
             if self._board.frozen or stack in self._held or self._is_full(domain):
                 self._held.setdefault(stack, deque()).append((session, sender, groups, send.body))

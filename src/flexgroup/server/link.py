@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
@@ -10,9 +10,12 @@ from flexgroup.core.codec import write_varint
 from flexgroup.core.errors import PeerError
 from flexgroup.server.connection import Connection
 from flexgroup.server.control import AnyControl, ControlMessage
-from flexgroup.server.introduction import PeerWelcome, decode_welcome
+from flexgroup.server.introduction import decode_welcome
 from flexgroup.worlds.network.envelope import read_varint
 from flexgroup.worlds.network.frames import MOST_BYTES_OF_SERVERS
+
+if TYPE_CHECKING:
+    from flexgroup.server.peers import Peers
 
 CONTROL: Final = 0
 PACKETS: Final = 1
@@ -21,21 +24,6 @@ COUNTS: Final = 2
 _CONTROL_HEAD: Final = bytes([CONTROL])
 _control_decoder = msgspec.msgpack.Decoder(AnyControl)
 _encoder = msgspec.msgpack.Encoder()
-
-
-class LinkHost(Protocol):
-    """What a link needs from its server."""
-
-    def welcomed(self, link: Link, welcome: PeerWelcome) -> None: ...
-
-    def controlled(self, link: Link, message: ControlMessage) -> None: ...
-
-    def came(
-        self, link: Link, kind: int, configuration: int, domain: int, data: bytes, at: int
-    ) -> None:
-        """Packets or counts."""
-
-    def link_closed(self, link: Link) -> None: ...
 
 
 def head_of(kind: int, configuration: int, domain: int) -> bytes:
@@ -53,7 +41,7 @@ class Link:
     def __init__(
         self,
         connection: Connection,
-        host: LinkHost,
+        peers: Peers,
         name: str,
         address: str,
         server: int | None,
@@ -66,12 +54,12 @@ class Link:
         """The number of the server at the other end; None: not a member yet."""
         self.opened_here = opened_here
         self.ready = not opened_here
-        self._host = host
+        self._peers = peers
         self._before_ready: list[tuple[bytes, bytes | bytearray]] = []
         self.gathered: list[tuple[bytes, bytes | bytearray]] = []
         """What goes out with the next `flush`: heads and what follows them."""
-        self.heard_at = 0.0
-        """When membership was last told that the other end is alive."""
+        self.heard = False
+        """Since membership was last told so."""
         connection.reader.allow(MOST_BYTES_OF_SERVERS)
         connection.writer.allow(MOST_BYTES_OF_SERVERS)
 
@@ -80,28 +68,29 @@ class Link:
             welcome = decode_welcome(content)
             self.connection.writer.begin_at(welcome.session)
             self.ready = True
-            self._host.welcomed(self, welcome)
+            self._peers.welcomed(self, welcome)
             waiting, self._before_ready = self._before_ready, []
             self.connection.send_all(waiting)
             return
         if not content:
             raise PeerError("an empty frame from a server")
+        self.heard = True
         kind = content[0]
         if kind == CONTROL:
             try:
                 message = _control_decoder.decode(memoryview(content)[1:])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise PeerError(f"a malformed message of a server: {error}") from None
-            self._host.controlled(self, message)
+            self._peers.controlled(self, message)
         elif kind <= COUNTS:
             configuration, at = read_varint(content, 1)
             domain, at = read_varint(content, at)
-            self._host.came(self, kind, configuration, domain, content, at)
+            self._peers.came(self, kind, configuration, domain, content, at)
         else:
             raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
 
     def lost(self, error: Exception | None) -> None:
-        self._host.link_closed(self)
+        self._peers.link_closed(self)
 
     def resumed(self) -> None:
         pass

@@ -7,7 +7,6 @@ from typing import final
 from flexgroup.server.contents import packed
 from flexgroup.server.deployment import HostedDomain
 from flexgroup.server.session import Session
-from flexgroup.worlds.network.requests import Delivered
 
 PACK_BYTES = 64 << 10
 
@@ -19,12 +18,12 @@ class Pack:
     def __init__(self, domain: HostedDomain, groups: tuple[int, ...]) -> None:
         self.domain = domain
         self.groups = groups
-        self.messages: list[Delivered] = []
+        self.messages: list[tuple[str, bytes]] = []
         self.sessions: list[Session] = []
         self.size = 0
 
     def add(self, session: Session, sender: str, body: bytes) -> None:
-        self.messages.append(Delivered(sender, body))
+        self.messages.append((sender, body))
         self.sessions.append(session)
         self.size += len(body)
 

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexgroup.server")
 
 REDIAL_SECONDS = 0.1
-HEARD_SECONDS = 0.01
-"""How often membership is told at the most that a server was heard from."""
-
 MOST_HELD_BYTES = 64 << 20
 """Of what is to be sent to a server that is not linked yet."""
 
@@ -237,8 +234,6 @@ class Peers:
         return link
 
     def controlled(self, link: Link, message: ControlMessage) -> None:
-        if link.server is not None:
-            self._heard_from(link, link.server)
         self._server.membership.received(link, link.server, message, self._loop.time())
         self._server.do_effects()
 
@@ -247,15 +242,14 @@ class Peers:
     ) -> None:
         server = link.server
         if server is not None:
-            self._heard_from(link, server)
             self._server.switchboard.came(kind, server, configuration, domain, data, at)
 
-    def _heard_from(self, link: Link, server: int) -> None:
-        """Not worth telling for every frame."""
-        now = self._loop.time()
-        if now - link.heard_at >= HEARD_SECONDS:
-            link.heard_at = now
-            self._server.membership.heard(server, now)
+    def tell_who_was_heard(self, now: float) -> None:
+        """Since this was last told; not worth it for every frame."""
+        for number, link in self.links.items():
+            if link.heard:
+                link.heard = False
+                self._server.membership.heard(number, now)
 
     def link_closed(self, link: Link) -> None:
         number = link.server

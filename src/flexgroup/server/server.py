@@ -246,7 +246,9 @@ class GroupServer:
 
     def _tick(self) -> None:
         self._ticker = self._loop.call_later(TICK_SECONDS, self._tick)
-        self.membership.tick(self._loop.time())
+        now = self._loop.time()
+        self.peers.tell_who_was_heard(now)
+        self.membership.tick(now)
         self.do_effects()
         if self._leaves_at is not None:
             self._leave_if_done(self._leaves_at)

@@ -75,6 +75,10 @@ class Switchboard:
         """Of each group, how many queues here are full."""
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
+        self._turn = 0
+        """When the round began that the event loop makes, if a flush is due at its end."""
+        self._has_gathered = False
+        """Links have something to be flushed."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ends = 0
         self._report_timer: asyncio.TimerHandle | None = None
@@ -93,8 +97,8 @@ class Switchboard:
             return
         process = hosted.process_of[server]
         if kind == PACKETS:
-            hosted.domain.receive(self.now(), process, data, at)
             self.to_be_flushed_soon()
+            hosted.domain.receive(self._turn, process, data, at)
         else:
             hosted.counted(process, data, at)
             self.intake.cast_held()
@@ -130,12 +134,13 @@ class Switchboard:
     def to_be_flushed_soon(self) -> None:
         if not self._flush_is_due:
             self._flush_is_due = True
+            self._turn = self.now()
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
+        now = self._turn if self._flush_is_due else self.now()
         self._flush_is_due = False
         if not self.frozen:
-            now = self.now()
             self.intake.cast_pack()
             for hosted in self.domains:
                 hosted.domain.end_timers(now)
@@ -161,6 +166,9 @@ class Switchboard:
         self._flush_links()
 
     def _flush_links(self) -> None:
+        if not self._has_gathered:
+            return
+        self._has_gathered = False
         for link in self._wires.links.values():
             if link.gathered:
                 link.flush()
@@ -172,6 +180,7 @@ class Switchboard:
             self._wires.hold(server, head, data)
         else:
             link.gathered.append((head, data))
+            self._has_gathered = True
 
     def _deliver_all(self, hosted: HostedDomain) -> None:
         while hosted.domain.delivered:

@@ -8,12 +8,10 @@ recorded on one connection is refused on another, and a frame sent twice is noti
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, final
 
 from flexgroup.core.errors import PeerError
 
-HEADER = Struct(">II")
 HEADER_BYTES: Final = 8
 MOST_BYTES = 16 << 20
 """The largest frame. No length of a frame begins with the bytes of `GET `, so a browser or a
@@ -48,7 +46,7 @@ class FrameWriter:
         """Of the next frame, whose content has this many bytes."""
         if size > self._most:
             raise PeerError(f"a frame of {size} bytes; at most {self._most} are accepted")
-        header: bytes = HEADER.pack(size, self._number)
+        header = ((size << 32) | self._number).to_bytes(HEADER_BYTES, "big")
         self._number = (self._number + 1) % NUMBERS
         return header
 
@@ -57,13 +55,16 @@ class FrameWriter:
 class FrameReader:
     """Cuts what arrives into frames, and refuses what cannot be one."""
 
-    __slots__ = ("_at", "_data", "_most", "_number")
+    __slots__ = ("_at", "_data", "_missing", "_most", "_number", "_pieces")
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._data: bytes | bytearray = b""
-        """Bytes as they came, unless a frame came in pieces."""
+        self._data = b""
         self._at = 0
-        """Up to where they have been read."""
+        """Up to where it has been read."""
+        self._pieces = bytearray()
+        """What there is of a frame that comes in pieces."""
+        self._missing = 0
+        """How much of that is still to come."""
         self._most = most_bytes
         self._number = 0
 
@@ -77,19 +78,21 @@ class FrameReader:
     @property
     def waiting(self) -> int:
         """How many bytes of an unfinished frame are held."""
-        return len(self._data) - self._at
+        return len(self._pieces) + len(self._data) - self._at
 
     def feed(self, data: bytes) -> None:
         """Take what has arrived; `next_frame` has its frames."""
-        held = self._data
-        if self._at == len(held):
-            self._data = data
-        elif isinstance(held, bytearray):
-            del held[: self._at]
-            held += data
-        else:
-            self._data = bytearray(held[self._at :])
-            self._data += data
+        if self._missing > 0:
+            self._pieces += data
+            self._missing -= len(data)
+            if self._missing > 0:
+                return
+            data = bytes(self._pieces)
+            self._pieces = bytearray()
+            self._missing = 0
+        elif self._at < len(self._data):
+            data = self._data[self._at :] + data
+        self._data = data
         self._at = 0
 
     def next_frame(self) -> bytes | None:
@@ -97,25 +100,29 @@ class FrameReader:
 
         One at a time, as what a frame says (its successor's number) counts for the next.
         """
-        held = self._data
-        start = self._at + HEADER_BYTES
-        if len(held) < start:
+        data = self._data
+        at = self._at
+        start = at + HEADER_BYTES
+        if len(data) < start:
             return None
-        length, number = HEADER.unpack_from(held, self._at)
+        length = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
         if length > self._most:
             raise PeerError(f"a frame of {length} bytes; at most {self._most} are accepted")
         end = start + length
-        if len(held) < end:
+        if len(data) < end:
+            self._pieces += data[at:]
+            self._missing = end - len(data)
+            self._data = b""
+            self._at = 0
             return None
+        number = (data[at + 4] << 24) | (data[at + 5] << 16) | (data[at + 6] << 8) | data[at + 7]
         if number != self._number:
             raise PeerError(
                 f"frame number {number} where {self._number} was due: replayed, lost or made up"
             )
         self._number = (number + 1) % NUMBERS
         self._at = end
-        if isinstance(held, bytes):
-            return held[start:end]
-        return bytes(memoryview(held)[start:end])
+        return data[start:end]
 
 
 def array_of(encoded: list[bytes]) -> bytes:
