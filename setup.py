@@ -63,6 +63,7 @@ COMPILED = (
     "protocols/trans.py",
     "protocols/vcube_atomic.py",
     "protocols/vcube_atomic_published.py",
+    "server/backpressure.py",
     "server/connection.py",
     "server/contents.py",
     "server/deployment.py",

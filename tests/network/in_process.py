@@ -45,6 +45,7 @@ async def servers(
     limits: Limits | None = None,
     certificates: Path | None = None,
     host: str = "127.0.0.1",
+    trace: Path | None = None,
 ) -> AsyncIterator[list[GroupServer]]:
     """Each has joined through the first; with certificates, over TLS."""
     async with AsyncExitStack() as stack:
@@ -58,6 +59,7 @@ async def servers(
                 limits=limits or Limits(),
                 tls_server=server_context(certificates) if certificates else None,
                 tls_client=client_context(certificates, SERVER) if certificates else None,
+                trace=trace,
             )
             started.append(await stack.enter_async_context(_running(settings)))
         yield started

@@ -49,7 +49,7 @@ class Desk:
         self._server.switchboard.to_be_flushed(session)
 
     def queue_changed(self, session: Session, seat: Seat) -> None:
-        self._server.switchboard.queue_changed(session, seat)
+        self._server.switchboard.backpressure.queue_changed(session, seat)
 
     def session_lost(self, session: Session, reason: str) -> None:
         if session.number not in self._server.switchboard.sessions:

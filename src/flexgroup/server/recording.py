@@ -51,18 +51,18 @@ def name_in_files(server: str) -> str:
 
 
 class Dictation:
-    """The pipe to the process that writes. Nobody waits for it: what it has no room for is kept."""
+    """The pipe to the process that writes. What it has no room for is kept."""
 
     def __init__(self, directory: Path, server: str) -> None:
         # In a session of its own: Ctrl-C is for the server, which then has a few words to say.
-        self._scribe = subprocess.Popen(
+        self.scribe = subprocess.Popen(
             [sys.executable, "-m", "flexgroup.server.scribe", str(directory), server],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert self._scribe.stdin is not None
-        self._pipe = self._scribe.stdin.fileno()
+        assert self.scribe.stdin is not None
+        self._pipe = self.scribe.stdin.fileno()
         os.set_blocking(self._pipe, False)
         if sys.platform == "linux":
             with suppress(OSError):  # beyond the limit of this user
@@ -73,6 +73,10 @@ class Dictation:
     def tell(self, order: Order) -> None:
         if not self._is_broken:
             self._untold += framed(order)
+
+    @property
+    def untold_bytes(self) -> int:
+        return len(self._untold)
 
     def push(self) -> None:
         """As much as the pipe takes."""
@@ -91,9 +95,9 @@ class Dictation:
         """Wait until everything is written."""
         os.set_blocking(self._pipe, True)
         self.push()
-        assert self._scribe.stdin is not None
-        self._scribe.stdin.close()
-        self._scribe.wait()
+        assert self.scribe.stdin is not None
+        self.scribe.stdin.close()
+        self.scribe.wait()
 
 
 class RunSink(Sink):
@@ -101,7 +105,7 @@ class RunSink(Sink):
 
     def __init__(self, run: str, dictation: Dictation) -> None:
         self._run = run
-        self._dictation = dictation
+        self.dictation = dictation
         self._labels = 0
         self._sets = 0
 
@@ -113,7 +117,7 @@ class RunSink(Sink):
     ) -> None:
         new_labels, new_sets = labels[self._labels :], destination_sets[self._sets :]
         self._labels, self._sets = len(labels), len(destination_sets)
-        self._dictation.tell(Happened(self._run, columns, new_labels, new_sets))
+        self.dictation.tell(Happened(self._run, columns, new_labels, new_sets))
 
 
 @dataclass
@@ -128,8 +132,9 @@ class RecordedRun:
 class LiveTrace:
     """What one server records, configuration after configuration."""
 
-    def __init__(self, directory: Path, server: str, faults: Faults) -> None:
+    def __init__(self, directory: Path, server: str, faults: Faults, most_untold: int) -> None:
         self._network = network_text(faults)
+        self._most_untold = most_untold
         self._runs: list[RecordedRun] = []
         self._handed_over = time.monotonic()
         try:
@@ -140,7 +145,7 @@ class LiveTrace:
                 f"cannot write a trace into '{directory}': {error.strerror or error}; "
                 "choose a directory that you may write to"
             ) from None
-        self._dictation = Dictation(directory, name_in_files(server))
+        self.dictation = Dictation(directory, name_in_files(server))
 
     def recorder(
         self, cluster: str, configuration: Configuration, stack: str, groups: tuple[GroupEntry, ...]
@@ -163,7 +168,7 @@ class LiveTrace:
             "started": time.time_ns(),
         }
         began = Began(run, tuple(name_in_files(server.name) for server in servers), description)
-        recorder = Recorder(RunSink(run, self._dictation), ROWS_AT_ONCE)
+        recorder = Recorder(RunSink(run, self.dictation), ROWS_AT_ONCE)
         self._runs.append(RecordedRun(began, recorder, numbers))
         return recorder
 
@@ -174,7 +179,12 @@ class LiveTrace:
             self._handed_over = now
             for run in self._runs:
                 self._tell(run)
-        self._dictation.push()
+        self.dictation.push()
+
+    @property
+    def is_behind(self) -> bool:
+        """More happens than can be written: the server has to hold its peers and clients up."""
+        return self.dictation.untold_bytes > self._most_untold
 
     def finish(self, present: Collection[int] | None) -> None:
         """The configuration is over, and these servers are in the next one; None: there is no next
@@ -184,20 +194,20 @@ class LiveTrace:
             if run.is_told:
                 places = enumerate(run.numbers)
                 missed = tuple(p for p, number in places if number not in (present or ()))
-                self._dictation.tell(Ended(run.began.run, missed))
+                self.dictation.tell(Ended(run.began.run, missed))
         self._runs = []
-        self._dictation.push()
+        self.dictation.push()
 
     def close(self, is_last: bool) -> None:
         """Wait until everything is written."""
-        self._dictation.tell(Closed(is_last))
-        self._dictation.close()
+        self.dictation.tell(Closed(is_last))
+        self.dictation.close()
 
     def _tell(self, run: RecordedRun) -> None:
         recorder = run.recorder
         if not (run.is_told or recorder.sends.count or recorder.receives.count):
             return  # nothing was sent: not worth a run
         if not run.is_told:
-            self._dictation.tell(run.began)
+            self.dictation.tell(run.began)
             run.is_told = True
         recorder.flush()

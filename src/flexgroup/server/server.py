@@ -76,7 +76,7 @@ class GroupServer:
         self.switchboard = Switchboard(
             self.peers, settings.limits, settings.faults, self._recording, self.desk.exclude
         )
-        self._trace: LiveTrace | None = None
+        self.trace: LiveTrace | None = None
         self._clients = 0
         self.connections: set[Connection] = set()
         self._tickets: dict[int, Callable[[tuple[str, str] | None], None]] = {}
@@ -186,19 +186,21 @@ class GroupServer:
             listener.close()
         for connection in list(self.connections):
             connection.close()
-        if self._trace is not None:
+        if self.trace is not None:
             configuration = self.membership.configuration
             is_last = configuration is not None and len(configuration.servers) == 1
-            self._trace.finish(None)
-            await self._loop.run_in_executor(None, self._trace.close, is_last)
+            self.trace.finish(None)
+            await self._loop.run_in_executor(None, self.trace.close, is_last)
         log.info("ended", extra={"data": {"reason": reason}})
 
     def _begin(self) -> None:
         """A new life as a server: with no number yet."""
         settings = self.settings
         self.membership = Membership(settings.name, self.address, settings.timings)
-        if settings.trace is not None and self._trace is None:
-            self._trace = LiveTrace(settings.trace, settings.name, settings.faults)
+        if settings.trace is not None and self.trace is None:
+            self.trace = LiveTrace(
+                settings.trace, settings.name, settings.faults, settings.limits.untold_bytes
+            )
 
     async def _join(self, address: str) -> None:
         self._excluded_because = ""
@@ -252,8 +254,9 @@ class GroupServer:
         self.do_effects()
         if self._leaves_at is not None:
             self._leave_if_done(self._leaves_at)
-        if self._trace is not None:
-            self._trace.hand_over()
+        if self.trace is not None:
+            self.trace.hand_over()
+            self.switchboard.backpressure.hold_all_up(self.trace.is_behind)
 
     # What membership asks for.
 
@@ -296,8 +299,8 @@ class GroupServer:
             self._excluded_because = self._excluded_because or effect.reason
             log.warning("excluded", extra={"data": {"reason": self._excluded_because}})
             self.switchboard.finish(f"this server was excluded: {effect.reason}")
-            if self._trace is not None:
-                self._trace.finish(None)
+            if self.trace is not None:
+                self.trace.finish(None)
             self._end("" if self.settings.rejoin and not self._is_stopped else effect.reason)
 
     def _install(self, effect: Install) -> None:
@@ -322,12 +325,12 @@ class GroupServer:
 
     def _recording(self, configuration: Configuration) -> Recording:
         def recorder(stack: str, groups: tuple[GroupEntry, ...]) -> Recorder | None:
-            if self._trace is None:
+            if self.trace is None:
                 return None
-            return self._trace.recorder(self.cluster, configuration, stack, groups)
+            return self.trace.recorder(self.cluster, configuration, stack, groups)
 
-        if self._trace is not None:
-            self._trace.finish({server.number for server in configuration.servers})
+        if self.trace is not None:
+            self.trace.finish({server.number for server in configuration.servers})
         return recorder
 
     def cannot_join(self, reason: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, final
 
 from flexgroup.core.errors import PeerError
+from flexgroup.server.backpressure import Backpressure
 from flexgroup.server.configuration import Configuration, GroupEntry
 from flexgroup.server.contents import opened, packed
 from flexgroup.server.control import DomainLeftovers, DomainReport
@@ -59,10 +60,8 @@ class Switchboard:
         self.configuration: Configuration | None = None
         self.frozen = True
         self._wires = wires
-        self._limits = limits
         self._faults = faults
         self._recording = recording
-        self._excluded = excluded
         self._me = -1
         self.domain_of: dict[int, HostedDomain] = {}
         self._local: dict[int, list[tuple[Session, Seat]]] = {}
@@ -71,8 +70,7 @@ class Switchboard:
         self.intake = Intake(self, limits)
         self._ahead: list[tuple[int, int, int, int, bytes, int]] = []
         self._ahead_bytes = 0
-        self._full: dict[int, int] = {}
-        """Of each group, how many queues here are full."""
+        self.backpressure = Backpressure(limits, self.sessions, self._report_all, excluded)
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
         self._turn = 0
@@ -81,6 +79,8 @@ class Switchboard:
         """Links have something to be flushed."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ends = 0
+        self._timers_end = False
+        """Some have run out, and stacks are told so after the next round of the event loop."""
         self._report_timer: asyncio.TimerHandle | None = None
 
     def now(self) -> int:
@@ -142,12 +142,15 @@ class Switchboard:
         self._flush_is_due = False
         if not self.frozen:
             self.intake.cast_pack()
-            for hosted in self.domains:
-                hosted.domain.end_timers(now)
-                self._deliver_all(hosted)
-            self._flush_sessions()
-            self._flush_domains(now)
+            self._pass_all_on(now)
         self._flush_sessions()
+
+    def _pass_all_on(self, now: int) -> None:
+        """First to clients, who wait for it."""
+        for hosted in self.domains:
+            self._deliver_all(hosted)
+        self._flush_sessions()
+        self._flush_domains(now)
 
     def _flush_sessions(self) -> None:
         if self._dirty:
@@ -209,7 +212,7 @@ class Switchboard:
 
     def _report(self, hosted: HostedDomain, now: int) -> None:
         hosted.reported = now
-        counts = hosted.counts(set(self._full))
+        counts = hosted.counts(self.backpressure.held_up(hosted.groups))
         if not counts:
             return
         for server in hosted.servers:
@@ -223,16 +226,35 @@ class Switchboard:
             end = hosted.domain.earliest_timer()
             if end is not None and (earliest is None or end < earliest):
                 earliest = end
-        if earliest is None or (self._timer is not None and self._timer_ends <= earliest):
+        if earliest is None:
+            return
+        if earliest <= now:
+            if not self._timers_end:
+                self._timers_end = True
+                self._loop.call_soon(self._end_timers)
+            return
+        if self._timer is not None and self._timer_ends <= earliest:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ends = earliest
-        self._timer = self._loop.call_later(max(0, earliest - now) / 1000, self._timer_ended)
+        self._timer = self._loop.call_later((earliest - now) / 1000, self._timer_ended)
 
     def _timer_ended(self) -> None:
         self._timer = None
-        self.to_be_flushed_soon()
+        self._end_timers()
+
+    def _end_timers(self) -> None:
+        """After one more look at the connections: what has come meanwhile may be what a stack
+        would otherwise send a null message for."""
+        self._timers_end = False
+        if self.frozen:
+            return
+        now = self.now()
+        self.intake.cast_pack()
+        for hosted in self.domains:
+            hosted.domain.end_timers(now)
+        self._pass_all_on(now)
 
     def _deliver(self, envelope: Envelope) -> None:
         seen: set[int] = set()
@@ -377,41 +399,6 @@ class Switchboard:
         """Of a group that it created and that still exists."""
         groups = self.configuration.groups if self.configuration is not None else ()
         return any(group.owner_at == (self._me, session.number) for group in groups)
-
-    # Back-pressure.
-
-    def queue_changed(self, session: Session, seat: Seat) -> None:
-        """A full queue keeps back the word that its group's messages were delivered here, so the
-        servers that send to the group stop taking messages from their clients after a while."""
-        group = seat.group
-        if seat.full:
-            self._full[group] = self._full.get(group, 0) + 1
-            if session.full_since is None:
-                session.full_since = self._loop.time()
-                self._loop.call_later(
-                    self._limits.slow_seconds, self._exclude_if_still_full, session
-                )
-        else:
-            self._full[group] -= 1
-            if self._full[group] == 0:
-                del self._full[group]
-                self._report_all()
-            if not any(other.full for other in session.seats.values()):
-                session.full_since = None
-
-    def _exclude_if_still_full(self, session: Session) -> None:
-        since = session.full_since
-        if since is None or session.number not in self.sessions:
-            return
-        remaining = since + self._limits.slow_seconds - self._loop.time()
-        if remaining > 0:
-            self._loop.call_later(remaining, self._exclude_if_still_full, session)
-            return
-        self._excluded(
-            session,
-            f"this process did not take its messages: more than {self._limits.queue} "
-            f"(or {self._limits.queue_bytes} bytes) waited for {self._limits.slow_seconds:g} s",
-        )
 
     def session_ended(self, session: Session) -> None:
         self.sessions.pop(session.number, None)
