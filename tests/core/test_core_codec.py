@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexgroup.core.codec import MAX_LIST, Codec, varint_size, write_varint
+from flexgroup.core.codec import MAX_LIST, Codec, varint_size, varints
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
@@ -130,9 +130,7 @@ def test_the_measure_is_the_size_without_encoding(packet: Packet) -> None:
 @unhurried
 @given(value=numbers)
 def test_small_numbers_are_short(value: int) -> None:
-    out = bytearray()
-    write_varint(out, value)
-    assert len(out) == varint_size(value) == max(1, -(-value.bit_length() // 7))
+    assert len(varints([value])) == varint_size(value) == max(1, -(-value.bit_length() // 7))
 
 
 def test_the_bytes_of_a_packet() -> None:
@@ -142,6 +140,37 @@ def test_the_bytes_of_a_packet() -> None:
     assert CODEC.encode(packet).hex(" ") == (
         "01 ac 02 02 03 04 05 02 00 80 01 02 c3 a9 06 07 02 08 09 02 68 69"
     )
+
+
+def test_the_bytes_of_layers_on_top_of_each_other() -> None:
+    """Tag 0; 2.301 to {0,1}; in place of a payload, tag 0; 2.300 to {0,128} with 'hi'; 5; 70000."""
+    upper = Note(Message(message_id(2, 300), (0, 128), b"hi"), 5)
+    packet = Note(Message(message_id(2, 301), (0, 1), upper), 70000)
+    assert Codec([Plain, Plain]).encode(packet).hex(" ") == (
+        "00 02 ad 02 02 00 01 00 02 ac 02 02 00 80 01 02 68 69 05 f0 a2 04"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, "00"),
+        (127, "7f"),
+        (128, "80 01"),
+        (16383, "ff 7f"),
+        (16384, "80 80 01"),
+        ((1 << 56) - 1, "ff ff ff ff ff ff ff 7f"),
+        (1 << 56, "80 80 80 80 80 80 80 80 01"),
+        (1 << 62, "80 80 80 80 80 80 80 80 40"),
+        ((1 << 64) - 1, "ff ff ff ff ff ff ff ff ff 01"),
+        ((1 << 70) - 1, "ff ff ff ff ff ff ff ff ff 7f"),
+    ],
+)
+def test_the_bytes_of_a_number(value: int, encoded: str) -> None:
+    assert varints([value]).hex(" ") == encoded
+    note = Codec([Plain]).decode(bytes.fromhex("00 00 00 00 00" + encoded))
+    assert isinstance(note, Note)
+    assert note.number == value
 
 
 def test_a_negative_number_cannot_be_encoded() -> None:
@@ -204,6 +233,10 @@ def test_a_packet_that_is_cut_off_is_the_fault_of_the_peer(
         ("01 00 00 00 00 00 00 00 00 00 02 09 08 00", "not in ascending order"),
         ("01 00 00 00 00 00 00 00 00 00 02 08 08 00", "not in ascending order"),
         ("01 00 00 00 00 00 00 00 00 00 00 05 68", "5 bytes announced, 1 there"),
+        (
+            "01 00 00 00 00 00 00 00 00 00 00 " + "ff " * 9 + "7f",
+            f"{(1 << 70) - 1} bytes announced",
+        ),
     ],
 )
 def test_what_is_wrong_with_bytes_from_a_peer(data: str, complaint: str) -> None:
@@ -224,3 +257,52 @@ def test_a_pair_that_does_not_fit_is_not_taken_for_another(data: str, what: str)
     """Packed into one integer, the first would be the identity 0.1 of another process."""
     with pytest.raises(PeerError):
         CODEC.decode(bytes.fromhex(data))
+
+
+def test_a_packet_ends_where_it_is_said_to_end() -> None:
+    """What follows belongs to another: a number, a list or a payload that goes on is cut off."""
+    codec = Codec([Plain])
+    note = Note(message(0, 1, 2), 300)
+    encoded = codec.encode(note)
+    data = b"before" + encoded + encoded
+    start, end = len(b"before"), len(b"before" + encoded)
+    assert codec.decode_part(data, start, end) == note
+    assert codec.decode_part(data, end, len(data)) == note
+    for cut in range(start, end):
+        with pytest.raises(PeerError):
+            codec.decode_part(data, start, cut)
+    with pytest.raises(PeerError, match="1 bytes left over"):
+        codec.decode_part(data, start, end + 1)
+
+
+# Where messages go.
+
+
+def destinations(codec: Codec, data: str) -> tuple[int, ...]:
+    note = codec.decode(bytes.fromhex(data))
+    assert isinstance(note, Note)
+    return note.m.destinations
+
+
+def test_messages_to_the_same_processes_share_the_list() -> None:
+    codec = Codec([Plain])
+    first = destinations(codec, "00 00 00 02 08 09 00 00")
+    assert first == (8, 9)
+    assert destinations(codec, "00 03 07 02 08 09 00 00") is first
+
+
+def test_lists_that_begin_alike_are_not_confused() -> None:
+    codec = Codec([Plain])
+    assert destinations(codec, "00 00 00 00 00 00") == ()
+    assert destinations(codec, "00 00 00 02 08 09 00 00") == (8, 9)
+    assert destinations(codec, "00 00 00 02 08 89 01 00 00") == (8, 137)
+    assert destinations(codec, "00 00 00 03 08 09 0a 00 00") == (8, 9, 10)
+    assert destinations(codec, "00 00 00 01 08 00 00") == (8,)
+
+
+def test_a_list_that_was_refused_is_refused_again() -> None:
+    codec = Codec([Plain])
+    for _ in range(2):
+        assert destinations(codec, "00 00 00 02 08 09 00 00") == (8, 9)
+        with pytest.raises(PeerError, match="not in ascending order"):
+            codec.decode(bytes.fromhex("00 00 00 02 09 08 00 00"))

@@ -8,10 +8,10 @@ not the top one, the payload is the packet of the layer above, encoded in turn.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
+from librt.strings import BytesWriter
+from mypy_extensions import i64, mypyc_attr
 
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer
@@ -49,7 +49,7 @@ def varint_size(value: int) -> int:
     return (value.bit_length() + 6) // 7
 
 
-def write_varint(out: bytearray, value: int) -> None:
+def _append_varint(out: BytesWriter, value: int) -> None:
     if value < 0:
         raise ValueError(f"the wire has no negative integers, and a packet holds {value}")
     while value > 127:
@@ -58,34 +58,68 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
+def varints(values: list[int]) -> bytes:
+    """These numbers, one after the other."""
+    out = BytesWriter()
+    for value in values:
+        _append_varint(out, value)
+    return out.getvalue()
+
+
+def _write_ints(out: BytesWriter, items: tuple[int, ...]) -> None:
+    _append_varint(out, len(items))
+    for item in items:
+        _append_varint(out, item)
+
+
 @final
+@mypyc_attr(acyclic=True, free_list_len=1)
 class _Reader:
     """Reads what a peer sent; anything that is not right is the peer's fault."""
 
-    __slots__ = ("data", "position")
+    __slots__ = ("data", "end", "position")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, position: int, end: int) -> None:
         self.data = data
-        self.position = 0
+        self.position: i64 = position
+        self.end: i64 = end
 
     def varint(self) -> int:
         at = self.position
-        if at < len(self.data) and self.data[at] < 128:  # most are
-            self.position = at + 1
-            return self.data[at]
+        if at < self.end:
+            byte = self.data[at]
+            if byte < 128:  # most are
+                self.position = at + 1
+                return byte
         return self._long_varint()
 
     def _long_varint(self) -> int:
-        value = 0
-        for shift in range(0, 7 * MAX_VARINT_BYTES, 7):
-            if self.position >= len(self.data):
-                raise PeerError("the packet ends in the middle of a number")
-            byte = self.data[self.position]
-            self.position += 1
+        """Of up to eight bytes: so many bits fit in a machine word."""
+        value: i64 = 0
+        shift: i64 = 0
+        while shift < 56:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+        return self._longest_varint(value)
+
+    def _longest_varint(self, low: int) -> int:
+        value = low
+        for shift in range(56, 7 * MAX_VARINT_BYTES, 7):
+            byte: int = self._byte()
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
         raise PeerError(f"a number of more than {MAX_VARINT_BYTES} bytes")
+
+    def _byte(self) -> i64:
+        at = self.position
+        if at >= self.end:
+            raise PeerError("the packet ends in the middle of a number")
+        self.position = at + 1
+        return self.data[at]
 
     def identity(self) -> MessageId:
         origin = self.varint()
@@ -108,16 +142,70 @@ class _Reader:
         return length
 
     def ints(self) -> tuple[int, ...]:
-        return tuple([self.varint() for _ in range(self.length())])
+        length = self.length()
+        if length == 0:
+            return ()
+        return tuple([self.varint() for _entry in range(length)])
 
     def bytes(self) -> bytes:
         length = self.varint()
-        end = self.position + length
-        if end > len(self.data):
-            raise PeerError(f"{length} bytes announced, {len(self.data) - self.position} there")
-        part = self.data[self.position : end]
-        self.position = end
-        return part
+        start = self.position
+        there: int = self.end - start  # not a machine word, which the length may exceed
+        if length > there:
+            raise PeerError(f"{length} bytes announced, {there} there")
+        self.position = start + length
+        return self.data[start : self.position]
+
+
+@final
+class _Field:
+    __slots__ = ("kind", "name")
+
+    def __init__(self, name: str, kind: int) -> None:
+        self.name = name
+        self.kind: i64 = kind
+
+
+@final
+class _Format:
+    """What packets of one type are on the wire."""
+
+    __slots__ = ("fields", "tag", "type")
+
+    def __init__(self, tag: int, type_: type[Packet]) -> None:
+        self.tag = tag
+        self.type = type_
+        self.fields = [_Field(name, kind) for name, kind in type_.FIELDS]
+
+
+@final
+class _Level:
+    """The packets of one layer, and where the message in the last of them went."""
+
+    __slots__ = ("_destinations", "_encoded_destinations", "formats", "formats_by_type")
+
+    def __init__(self, layer: type[Layer]) -> None:
+        self.formats = [_Format(tag, type_) for tag, type_ in enumerate(layer.PACKETS)]
+        self.formats_by_type = {format_.type: format_ for format_ in self.formats}
+        self._destinations: tuple[int, ...] = ()
+        self._encoded_destinations = b"\0"
+
+    def read_destinations(self, reader: _Reader) -> tuple[int, ...]:
+        """Most are those of the message before: the same bytes are read and checked once."""
+        start = reader.position
+        end = start + len(self._encoded_destinations)
+        if end <= reader.end and reader.data[start:end] == self._encoded_destinations:
+            reader.position = end
+            return self._destinations
+        destinations = reader.ints()
+        before = -1
+        for destination in destinations:
+            if destination <= before:
+                raise PeerError("destinations that are not in ascending order")
+            before = destination
+        self._destinations = destinations
+        self._encoded_destinations = reader.data[start : reader.position]
+        return destinations
 
 
 @final
@@ -137,27 +225,28 @@ class Measure:
 class Codec:
     """Encodes, decodes and measures the packets of one stack."""
 
-    __slots__ = ("_kinds", "_measured", "_measured_bytes", "_tags")
+    __slots__ = ("_levels", "_measured", "_measured_bytes")
 
     def __init__(self, layers: list[type[Layer]]) -> None:
-        self._kinds = [layer.PACKETS for layer in layers]
-        self._tags: list[dict[type[Packet], int]] = [
-            {kind: tag for tag, kind in enumerate(kinds)} for kinds in self._kinds
-        ]
+        self._levels = [_Level(layer) for layer in layers]
         # One message may go to a thousand destinations, in a hundred thousand packets.
         self._measured: tuple[int, ...] = ()
         self._measured_bytes = 1
 
     def encode(self, packet: Packet) -> bytes:
-        out = bytearray()
+        out = BytesWriter()
         self._write(out, 0, packet)
-        return bytes(out)
+        return out.getvalue()
 
     def decode(self, data: bytes) -> Packet:
-        reader = _Reader(data)
+        return self.decode_part(data, 0, len(data))
+
+    def decode_part(self, data: bytes, start: int, end: int) -> Packet:
+        """The packet that these bytes of the data are."""
+        reader = _Reader(data, start, end)
         packet = self._read(reader, 0)
-        if reader.position != len(data):
-            raise PeerError(f"{len(data) - reader.position} bytes left over after the packet")
+        if reader.position != reader.end:
+            raise PeerError(f"{reader.end - reader.position} bytes left over after the packet")
         return packet
 
     def measure(self, packet: Packet) -> Measure:
@@ -166,50 +255,53 @@ class Codec:
         self._measure(packet, measure)
         return measure
 
-    def _write(self, out: bytearray, level: int, packet: Packet) -> None:
-        out.append(self._tags[level][type(packet)])
-        for name, kind in packet.FIELDS:
-            value = getattr(packet, name)
+    def _write(self, out: BytesWriter, level: int, packet: Packet) -> None:
+        format_ = self._levels[level].formats_by_type[type(packet)]
+        out.append(format_.tag)
+        for field in format_.fields:
+            value = getattr(packet, field.name)
+            kind = field.kind
             if kind == INT:
-                write_varint(out, value)
+                _append_varint(out, value)
             elif kind == ID:
-                write_varint(out, origin_of(value))
-                write_varint(out, seq_of(value))
+                identity: MessageId = value
+                _append_varint(out, origin_of(identity))
+                _append_varint(out, seq_of(identity))
             elif kind == STAMP:
-                write_varint(out, clock_of(value))
-                write_varint(out, process_of(value))
+                timestamp: Stamp = value
+                _append_varint(out, clock_of(timestamp))
+                _append_varint(out, process_of(timestamp))
             elif kind == INTS:
-                write_varint(out, len(value))
-                for item in value:
-                    write_varint(out, item)
+                _write_ints(out, value)
             elif kind == TEXT:
-                encoded = value.encode()
-                write_varint(out, len(encoded))
-                out.extend(encoded)
+                text: str = value
+                encoded = text.encode()
+                _append_varint(out, len(encoded))
+                out.write(encoded)
             else:
                 assert kind == MESSAGE, kind
                 self._write_message(out, level, value)
 
-    def _write_message(self, out: bytearray, level: int, m: Message) -> None:
-        write_varint(out, origin_of(m.id))
-        write_varint(out, seq_of(m.id))
-        write_varint(out, len(m.destinations))
-        for destination in m.destinations:
-            write_varint(out, destination)
+    def _write_message(self, out: BytesWriter, level: int, m: Message) -> None:
+        _append_varint(out, origin_of(m.id))
+        _append_varint(out, seq_of(m.id))
+        _write_ints(out, m.destinations)
         payload = m.payload
         if isinstance(payload, Packet):
             self._write(out, level + 1, payload)
         else:
-            write_varint(out, len(payload))
-            out.extend(payload)
+            _append_varint(out, len(payload))
+            out.write(payload)
 
     def _read(self, reader: _Reader, level: int) -> Packet:
         tag = reader.varint()
-        kinds = self._kinds[level]
-        if tag >= len(kinds):
-            raise PeerError(f"packet type {tag} at level {level}; there are {len(kinds)} types")
+        formats = self._levels[level].formats
+        if tag >= len(formats):
+            raise PeerError(f"packet type {tag} at level {level}; there are {len(formats)} types")
+        format_ = formats[tag]
         values: list[object] = []
-        for _, kind in kinds[tag].FIELDS:
+        for field in format_.fields:
+            kind = field.kind
             if kind == INT:
                 values.append(reader.varint())
             elif kind == ID:
@@ -226,15 +318,13 @@ class Codec:
             else:
                 assert kind == MESSAGE, kind
                 values.append(self._read_message(reader, level))
-        return kinds[tag](*values)
+        make = format_.type
+        return make(*values)
 
     def _read_message(self, reader: _Reader, level: int) -> Message:
         identity = reader.identity()
-        destinations = reader.ints()
-        for before, after in pairwise(destinations):
-            if before >= after:
-                raise PeerError("destinations that are not in ascending order")
-        if level + 1 < len(self._kinds):
+        destinations = self._levels[level].read_destinations(reader)
+        if level + 1 < len(self._levels):
             return Message(identity, destinations, self._read(reader, level + 1))
         return Message(identity, destinations, reader.bytes())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from flexgroup.core.codec import Codec, write_varint
+from flexgroup.core.codec import Codec, varints
 from flexgroup.core.errors import PeerError
 from flexgroup.core.message import Message, message_id, origin_of, seq_of
 from flexgroup.protocols.catalogue import parse_stack
@@ -124,19 +124,17 @@ class HostedDomain:
     def counts(self, held_back: set[int]) -> bytes:
         """How far this server is in each line that has moved, except of groups held back."""
         stability = self.stability
-        out = bytearray()
+        told: list[int] = []
         kept_back = []
         for line in sorted(stability.changed):
             group, origin = line
             if group in held_back:
                 kept_back.append(line)
                 continue
-            write_varint(out, group)
-            write_varint(out, origin)
-            write_varint(out, stability.low[line])
+            told += (group, origin, stability.low[line])
             stability.settle(line)
         stability.changed = set(kept_back)
-        return bytes(out)
+        return varints(told)
 
     def counted(self, teller: int, data: bytes, at: int) -> None:
         while at < len(data):

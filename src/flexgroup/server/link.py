@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from flexgroup.core.codec import write_varint
+from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
 from flexgroup.server.connection import Connection
 from flexgroup.server.control import AnyControl, ControlMessage
@@ -28,10 +28,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 def head_of(kind: int, configuration: int, domain: int) -> bytes:
     """How a frame for a domain begins."""
-    head = bytearray([kind])
-    write_varint(head, configuration)
-    write_varint(head, domain)
-    return bytes(head)
+    return varints([kind, configuration, domain])
 
 
 @final

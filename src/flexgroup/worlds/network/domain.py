@@ -12,7 +12,7 @@ from collections import deque
 from time import time_ns
 from typing import Final, final
 
-from flexgroup.core.codec import Codec, write_varint
+from flexgroup.core.codec import Codec, varints
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import (
     CancelTimer,
@@ -34,6 +34,8 @@ from flexgroup.worlds.network.envelope import read_varint
 from flexgroup.worlds.network.faults import Channel, Faults
 
 DEPTHS_KEPT: Final = 1 << 16
+NEVER: Final = 1 << 60
+"""In milliseconds; later than any timer ends."""
 
 
 @final
@@ -55,8 +57,6 @@ class Domain:
         """By the stack, and not yet taken."""
         self.outgoing = [bytearray() for _ in range(size)]
         """Packets to each process, gathered until they are sent."""
-        self.timers: dict[tuple[int, str], int] = {}
-        """When each timer that is set runs out, in milliseconds."""
         self.packets_sent = 0
         self.packets_received = 0
         self._codec = codec
@@ -65,6 +65,12 @@ class Domain:
         self._channels: list[Channel] = (
             [Channel(faults, stack.process, peer) for peer in range(size)] if faults.any else []
         )
+        self._timers: dict[tuple[int, str], int] = {}
+        """When each timer that is set runs out, in milliseconds."""
+        self._earliest = NEVER
+        """No timer runs out before."""
+        self._earliest_is_exact = True
+        """Some timer runs out just then: it was not cancelled or put off."""
         self._now = 0
         self._step = 0
         self._depths: dict[int, int] = {}
@@ -97,7 +103,7 @@ class Domain:
             sent, at = read_varint(data, at)
             if at + length > end:
                 raise PeerError(f"a packet of {length} bytes, {end - at} there")
-            packet = self._codec.decode(data[at : at + length])
+            packet = self._codec.decode_part(data, at, at + length)
             at += length
             self.packets_received += 1
             self._take(sender, packet, depth, sent, length)
@@ -109,28 +115,31 @@ class Domain:
 
     def end_timers(self, now: int) -> bool:
         """Tell the stack of the timers that have run out by now; whether there were any."""
-        if not self.timers:
+        if now < self._earliest:
             return False
-        due = [key for key, end in self.timers.items() if end <= now]
-        if not due:
-            return False
+        due = [key for key, end in self._timers.items() if end <= now]
         self._now = now
         for key in due:
-            if self.timers.get(key, now + 1) > now:
+            if self._timers.get(key, now + 1) > now:
                 continue  # another timer's end has cancelled it or put it off
-            del self.timers[key]
+            del self._timers[key]
             level, name = key
             if self._recorder is not None:
                 self._record(TIMER, f'{{"level":{level},"name":"{name}"}}')
             self.stack.timer(level, name)
             self._act(NO_MESSAGE, 0)
+        self._find_earliest()
+        if not due:
+            return False
         for peer, channel in enumerate(self._channels):
             for data in channel.released():
                 self.outgoing[peer] += data
         return True
 
     def earliest_timer(self) -> int | None:
-        return min(self.timers.values()) if self.timers else None
+        if not self._earliest_is_exact:
+            self._find_earliest()
+        return self._earliest if self._earliest < NEVER else None
 
     def deliver_left_over(self, m: Message) -> None:
         """Record a delivery that the servers agreed on when they left the configuration."""
@@ -192,9 +201,10 @@ class Domain:
                         self._record_delivery(m, depth if m.id == about else self._depth(m.id))
                     self.delivered.append(m)
                 elif isinstance(effect, SetTimer):
-                    self.timers[effect.level, effect.name] = self._now + effect.ticks
+                    self._set_timer((effect.level, effect.name), self._now + effect.ticks)
                 elif isinstance(effect, CancelTimer):
-                    self.timers.pop((effect.level, effect.name), None)
+                    if self._timers.pop((effect.level, effect.name), NEVER) == self._earliest:
+                        self._earliest_is_exact = False
                 elif isinstance(effect, Offer):
                     self._choose(effect)
                 elif isinstance(effect, Save):
@@ -247,12 +257,7 @@ class Domain:
 
     def _packed(self, packet: Packet, depth: int, step: int) -> bytes:
         encoded = self._codec.encode(packet)
-        out = bytearray()
-        write_varint(out, len(encoded))
-        write_varint(out, depth)
-        write_varint(out, step)
-        out += encoded
-        return bytes(out)
+        return varints([len(encoded), depth, step]) + encoded
 
     def _put(self, target: int, data: bytes) -> None:
         self.packets_sent += 1
@@ -261,6 +266,18 @@ class Domain:
                 self.outgoing[target] += passed
         else:
             self.outgoing[target] += data
+
+    def _set_timer(self, key: tuple[int, str], end: int) -> None:
+        if self._timers.get(key, NEVER) == self._earliest:
+            self._earliest_is_exact = False
+        self._timers[key] = end
+        if end <= self._earliest:
+            self._earliest = end
+            self._earliest_is_exact = True
+
+    def _find_earliest(self) -> None:
+        self._earliest = min(self._timers.values(), default=NEVER)
+        self._earliest_is_exact = True
 
     def _choose(self, offer: Offer) -> None:
         # Any choice is right; turns are as good as chance, and can be told from the trace.

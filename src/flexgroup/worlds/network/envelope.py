@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import final
 
-from flexgroup.core.codec import write_varint
+from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
 
 
@@ -26,14 +26,12 @@ class Envelope:
 
 
 def seal(groups: tuple[tuple[int, int], ...], count: int, contents: bytes) -> bytes:
-    out = bytearray()
-    write_varint(out, len(groups))
+    numbers = [len(groups)]
     for group, position in groups:
-        write_varint(out, group)
-        write_varint(out, position)
-    write_varint(out, count)
-    out += contents
-    return bytes(out)
+        numbers.append(group)
+        numbers.append(position)
+    numbers.append(count)
+    return varints(numbers) + contents
 
 
 def unseal(payload: bytes) -> Envelope:
@@ -41,7 +39,7 @@ def unseal(payload: bytes) -> Envelope:
     if number > len(payload):
         raise PeerError(f"an envelope for {number} groups in {len(payload)} bytes")
     groups: list[tuple[int, int]] = []
-    for _ in range(number):
+    for _line in range(number):
         group, at = read_varint(payload, at)
         position, at = read_varint(payload, at)
         groups.append((group, position))
@@ -51,6 +49,14 @@ def unseal(payload: bytes) -> Envelope:
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A number, and where it ends."""
+    if at < len(data):
+        byte = data[at]
+        if byte < 128:  # most are
+            return byte, at + 1
+    return _read_long_varint(data, at)
+
+
+def _read_long_varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     shift = 0
     end = len(data)

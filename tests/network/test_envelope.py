@@ -1,0 +1,42 @@
+"""The envelope that messages of clients travel in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flexgroup.core.errors import PeerError
+from flexgroup.worlds.network.envelope import read_varint, seal, unseal
+
+numbers = st.integers(0, (1 << 70) - 1)
+
+
+def test_the_bytes_of_an_envelope() -> None:
+    """Two groups: 1 at position 0 and 200 at position 2**40; 21 messages; what they are."""
+    sealed = seal(((1, 0), (200, 1 << 40)), 21, b"contents")
+    assert sealed.hex(" ") == "02 01 00 c8 01 80 80 80 80 80 20 15 63 6f 6e 74 65 6e 74 73"
+
+
+@given(groups=st.lists(st.tuples(numbers, numbers)).map(tuple), count=numbers, contents=st.binary())
+def test_what_was_sealed_is_unsealed(
+    groups: tuple[tuple[int, int], ...], count: int, contents: bytes
+) -> None:
+    envelope = unseal(seal(groups, count, contents))
+    assert (envelope.groups, envelope.count, envelope.contents) == (groups, count, contents)
+
+
+@given(data=st.binary(max_size=40))
+def test_any_bytes_are_an_envelope_or_the_fault_of_the_peer(data: bytes) -> None:
+    try:
+        envelope = unseal(data)
+    except PeerError:
+        return
+    again = unseal(seal(envelope.groups, envelope.count, envelope.contents))
+    assert again.groups == envelope.groups
+
+
+@pytest.mark.parametrize("data", ["", "80", "ff ff ff ff ff ff ff ff ff ff 00"])
+def test_a_number_must_end(data: str) -> None:
+    with pytest.raises(PeerError, match="a number that does not end"):
+        read_varint(bytes.fromhex(data), 0)
