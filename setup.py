@@ -37,6 +37,7 @@ PACKAGE = SOURCE / "flexgroup"
 COMPILED = (
     "client/connection.py",
     "client/inbox.py",
+    "client/outgoing.py",
     "core/codec.py",
     "core/guarantees.py",
     "core/layer.py",

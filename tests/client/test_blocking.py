@@ -17,8 +17,10 @@ from flexgroup.client.errors import (
     LinkClosed,
     NoMessage,
     NotMember,
+    TooLarge,
 )
 from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.worlds.network import requests as r
 
 from .loops import LAST_RESORT
 from .stand_in import StandIn, stand_in
@@ -174,6 +176,94 @@ def test_receiving_with_a_time_limit(server: StandIn) -> None:
             group.receive(timeout=0)
 
 
+def test_many_messages_at_a_time(server: StandIn) -> None:
+    with blocking.connect(server.address, name="a") as link:
+        group = link.join("chat", "FIFO")
+        group.send_all(b"%d" % number for number in range(100))
+        received: list[Message[bytes]] = []
+        while len(received) < 100:
+            received += group.receive_all(timeout=LAST_RESORT)
+        assert received == [Message("a", b"%d" % number, "chat") for number in range(100)]
+        with pytest.raises(NoMessage):
+            group.receive_all(timeout=0)
+
+
+def test_if_one_of_many_cannot_be_sent_none_is(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO")
+        with pytest.raises(TooLarge):
+            group.send_all([b"fits", bytes((1 << 20) + 1)])
+        group.send_all([])
+        link.flush()
+        assert group.exists()
+        assert not any(isinstance(said, r.Send) for said in server.client.told)
+        group.leave()
+        with pytest.raises(NotMember):
+            group.send_all([])
+
+
+def test_receiving_all_passes_over_views_and_the_groups_view_follows(
+    elsewhere: Elsewhere, server: StandIn
+) -> None:
+    with blocking.connect(server.address, name="a") as link:
+        group = link.join("chat", "FIFO")
+        events = group.events()
+        assert next(events) == View(1, ("a",), "chat")
+        elsewhere.loop.call_soon_threadsafe(
+            server.client.say,
+            r.ViewChange(1, 2, ["a", "b"]),
+            r.Deliveries(1, [r.Delivered("b", b"together")]),
+            r.ViewChange(1, 3, ["a"]),
+        )
+        assert [message.body for message in group.receive_all()] == [b"together"]
+        assert group.view == View(2, ("a", "b"), "chat")
+        assert next(events) == View(3, ("a",), "chat")
+
+
+def test_receiving_all_goes_on_after_a_message_that_cannot_be_read(
+    elsewhere: Elsewhere, server: StandIn
+) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO", codec=values.of(int))
+        bodies = [values.encode(1), values.encode(2), b"\xc1", values.encode(3)]
+        elsewhere.loop.call_soon_threadsafe(
+            server.client.say, r.Deliveries(1, [r.Delivered("z", body) for body in bodies])
+        )
+        assert [message.body for message in group.receive_all()] == [1, 2]
+        with pytest.raises(PeerError, match="from 'z'"):
+            group.receive_all()
+        assert [message.body for message in group.receive_all()] == [3]
+
+
+def test_what_has_come_is_received_together_after_the_end_of_the_group(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO")
+        group.send_all([b"0", b"1"])
+        group.destroy()
+        assert [message.body for message in group.receive_all()] == [b"0", b"1"]
+        with pytest.raises(GroupDestroyed):
+            group.receive_all()
+
+
+def test_threads_that_receive_all_share_a_group(server: StandIn) -> None:
+    def receive() -> list[bytes]:
+        received: list[bytes] = []
+        try:
+            while True:
+                received += [message.body for message in group.receive_all()]
+        except GroupDestroyed:
+            return received
+
+    with blocking.connect(server.address) as link, ThreadPoolExecutor(4) as threads:
+        group = link.join("chat", "FIFO")
+        receiving = [threads.submit(receive) for _ in range(4)]
+        bodies = [b"%d" % number for number in range(400)]
+        group.send_all(bodies)
+        group.destroy()
+        received = [body for future in receiving for body in future.result(LAST_RESORT)]
+        assert sorted(received) == sorted(bodies)
+
+
 def test_threads_share_a_group(server: StandIn) -> None:
     with blocking.connect(server.address) as link, ThreadPoolExecutor(8) as threads:
         group = link.join("chat", "FIFO")
@@ -208,6 +298,23 @@ def test_a_server_that_is_not_there_leaves_no_thread_behind(server: StandIn) -> 
     with pytest.raises(CannotConnect):
         blocking.connect("127.0.0.1:1")
     assert "flexgroup-link" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_call_that_sends_many_counts_as_many(elsewhere: Elsewhere, server: StandIn) -> None:
+    with blocking.connect(server.address) as link, ThreadPoolExecutor(1) as threads:
+        group = link.join("chat", "FIFO", own=False)
+        server.is_granting = False
+
+        def send() -> None:
+            for _ in range(4):
+                group.send_all([b""] * (server.sends + blocking.MOST_WAITING))
+
+        sending = threads.submit(send)
+        assert group.exists()
+        assert not sending.done()
+        server.is_granting = True
+        elsewhere.loop.call_soon_threadsafe(server.grant, server.client)
+        sending.result(LAST_RESORT)
 
 
 def test_sending_is_slowed_down_to_what_the_server_takes(

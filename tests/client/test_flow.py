@@ -6,8 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import msgpack
 
 from flexgroup import Group, connect
+from flexgroup.client.outgoing import head_of_a_send
 from flexgroup.worlds.network import requests as r
 
 from .loops import on_a_loop
@@ -81,6 +83,53 @@ async def test_what_is_sent_in_one_iteration_after_the_first_message_is_one_fram
 
 
 @on_a_loop
+async def test_an_answer_leaves_at_once_and_what_follows_it_is_one_frame() -> None:
+    async with stand_in() as server, connect(server.address) as link:
+        group = await link.join("chat", "FIFO", own=False)
+        for _ in range(3):
+            server.deliver(server.groups["chat"], "b", b"question")
+            await group.receive()
+            before = server.client.frames, sends(server.client.told)
+            for _ in range(10):
+                await group.send(b"answer")
+            await server.client.until_told(r.Send, before[1] + 10)
+            assert server.client.frames == before[0] + 2
+
+
+@on_a_loop
+async def test_who_never_receives_sends_in_every_iteration() -> None:
+    async with stand_in() as server, connect(server.address) as link:
+        group = await link.join("chat", "FIFO", own=False)
+        for number in range(1, 20):
+            await group.send(b"")
+            await server.client.until_told(r.Send, number)
+
+
+@on_a_loop
+async def test_order_is_kept_whether_messages_leave_at_once_or_later() -> None:
+    async with stand_in() as server, connect(server.address) as link:
+        group = await link.join("chat", "FIFO")
+        for number in range(0, 300, 3):
+            await group.send(b"%d" % number)
+            await group.send_all([b"%d" % (number + 1), b"%d" % (number + 2)])
+            if number % 2:
+                await asyncio.sleep(0)
+            if number % 5 == 0:
+                await group.receive()
+        await settled(group)
+        bodies = [said.body for said in server.client.told if isinstance(said, r.Send)]
+        assert bodies == [b"%d" % number for number in range(300)]
+
+
+@pytest.mark.parametrize("handle", [0, 127, 128, 70_000, (1 << 32) - 1])
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000])
+def test_the_head_of_a_send_goes_with_every_body(handle: int, size: int) -> None:
+    encode = msgpack.encode
+    body = bytes(size)
+    assert head_of_a_send(handle) + encode(body) == encode(r.Send([handle], body))
+
+
+@on_a_loop
 async def test_a_sender_waits_until_the_server_takes_more_messages() -> None:
     async with stand_in(sends=10) as server, connect(server.address) as link:
         server.is_granting = False
@@ -107,7 +156,7 @@ async def test_a_sender_waits_while_the_connection_is_full() -> None:
         group = await link.join("chat", "FIFO", own=False)
         server.client.transport.pause_reading()
         sent = 0
-        while not link.connection.busy or sent < 100:
+        while not link.connection.outgoing.busy or sent < 100:
             sending = asyncio.create_task(group.send(bytes(1 << 19)))
             for _ in range(10):
                 await asyncio.sleep(0)
@@ -171,6 +220,9 @@ async def test_a_waiting_sender_learns_of_the_end_of_the_connection() -> None:
         test_an_application_that_does_not_receive_stops_the_server_from_sending,
         test_credit_goes_back_in_quarters_of_the_window,
         test_what_is_sent_in_one_iteration_after_the_first_message_is_one_frame,
+        test_an_answer_leaves_at_once_and_what_follows_it_is_one_frame,
+        test_who_never_receives_sends_in_every_iteration,
+        test_order_is_kept_whether_messages_leave_at_once_or_later,
         test_a_sender_waits_until_the_server_takes_more_messages,
         test_a_sender_waits_while_the_connection_is_full,
         test_a_busy_sender_lets_others_run,

@@ -6,6 +6,9 @@ import json
 import os
 import time
 
+import pytest
+
+from flexgroup.client import load as load_module
 from flexgroup.client.load import TAG, ClosedLoops, Load, cpu_seconds, share_of
 
 LONG_AGO, FAR_AWAY = 0.0, 1e9
@@ -28,6 +31,29 @@ def test_messages_of_others_are_counted_and_not_answered() -> None:
     assert loops.delivered(other) is None
     assert loops.delivered(own) is not None
     assert (loops.load.completed, loops.load.delivered) == (1, 2)
+
+
+def test_latencies_are_counted_in_microseconds_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter(range(0, 1_000_000_000, 5_000))
+    monkeypatch.setattr(load_module, "monotonic_ns", lambda: next(clock))
+    monkeypatch.setattr(load_module, "MOST_LATENCIES", 4)
+    loops = ClosedLoops(member=300, loops=1, payload=64)
+    (body,) = loops.begin(LONG_AGO, FAR_AWAY)
+    for _ in range(10):
+        following = loops.delivered(body)
+        assert following is not None
+        body = following
+    assert (loops.load.completed, loops.load.delivered) == (10, 10)
+    assert loops.load.latencies == {5: 10}
+
+
+def test_members_are_told_apart_by_both_bytes_of_their_numbers() -> None:
+    loops = ClosedLoops(member=1, loops=1, payload=64)
+    loops.begin(LONG_AGO, FAR_AWAY)
+    (other,) = ClosedLoops(member=257, loops=1, payload=64).begin(LONG_AGO, FAR_AWAY)
+    assert loops.delivered(other) is None
 
 
 def test_what_comes_back_before_the_beginning_does_not_count() -> None:

@@ -15,6 +15,7 @@ used by several threads at once; messages of a group are shared out among those 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ from flexgroup.client.errors import (
     Refusal,
 )
 from flexgroup.client.group import Group as AsyncGroup
-from flexgroup.client.inbox import Item
+from flexgroup.client.inbox import Item, messages_of
 from flexgroup.client.link import PATIENCE, Tls
 from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
@@ -45,8 +46,10 @@ R = TypeVar("R")
 AT_ONCE = 64
 """Messages that are fetched from the loop's thread at a time: changing threads is what costs."""
 
+EVERYTHING = sys.maxsize
+
 MOST_WAITING = 1024
-"""Messages to send that may wait for the loop's thread."""
+"""Messages to send that may wait for the loop's thread; those of one call wait together."""
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -97,16 +100,19 @@ class _Outbox:
         self._background = background
         self._changed = threading.Condition()
         self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
+        self._messages = 0
+        """How many they send."""
         self._is_busy = False
         self._failed: Exception | None = None
 
-    def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def put(self, send: Callable[[], Coroutine[Any, Any, None]], messages: int = 1) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < MOST_WAITING or self._failed)
+            self._changed.wait_for(lambda: self._messages < MOST_WAITING or self._failed)
             self._raise_failure()
             if self._background.loop.is_closed():
                 raise LinkClosed("the link was closed here; connect again to go on")
             self._waiting.append(send)
+            self._messages += messages
             if self._is_busy:
                 return
             self._is_busy = True
@@ -128,6 +134,7 @@ class _Outbox:
             with self._changed:
                 sends = list(self._waiting)
                 self._waiting.clear()
+                self._messages = 0
                 self._is_busy = bool(sends)
                 self._changed.notify_all()
             for send in sends:
@@ -211,9 +218,15 @@ class Group(Generic[T]):
 
     def send(self, body: T) -> None:
         """Does not wait for delivery, only while the connection is full."""
-        data = self.asynchronous.encoded(body)
+        self._put([self.asynchronous.encoded(body)])
+
+    def send_all(self, bodies: Iterable[T]) -> None:
+        """Each as a message of its own; if one cannot be sent at all, none is."""
+        self._put(self.asynchronous.all_encoded(bodies))
+
+    def _put(self, data: list[bytes]) -> None:
         self.asynchronous.inbox()
-        self.link.outbox.put(lambda: self.asynchronous.send_encoded(data))
+        self.link.outbox.put(lambda: self.asynchronous.send_encoded(data), len(data))
 
     def receive(self, timeout: float | None = None) -> Message[T]:
         deadline = None if timeout is None else monotonic() + timeout
@@ -221,6 +234,23 @@ class Group(Generic[T]):
             item = self.next_item(deadline)
             if not isinstance(item, View):
                 return self.asynchronous.opened(item)
+
+    def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
+        """The next message, and those after it that are here already."""
+        deadline = None if timeout is None else monotonic() + timeout
+        opened = self.asynchronous.opened
+        messages: list[Message[T]] = []
+        while not messages:
+            self._begin_taking(deadline, EVERYTHING)
+            try:
+                messages, taken, error = messages_of(self._items, self.name, opened)
+                for _ in range(taken):
+                    self._take()
+            finally:
+                self._receiving.release()
+            if error is not None:
+                raise error
+        return messages
 
     def events(self) -> Iterator[Message[T] | View]:
         """Messages and changes of the view, each in its place; begins with the current view."""
@@ -254,6 +284,14 @@ class Group(Generic[T]):
 
     def next_item(self, deadline: float | None) -> Item:
         """A delivery or a view; `deadline` is a monotonic time."""
+        self._begin_taking(deadline, AT_ONCE)
+        try:
+            return self._take()
+        finally:
+            self._receiving.release()
+
+    def _begin_taking(self, deadline: float | None, most: int) -> None:
+        """There is something to take then, and no other thread takes it before the release."""
         left = -1.0 if deadline is None else max(0.0, deadline - monotonic())
         if not self._receiving.acquire(timeout=left):
             raise NoMessage(f"nothing was delivered in the group '{self.name}' in time")
@@ -261,14 +299,17 @@ class Group(Generic[T]):
             if not self._items:
                 _ = self.view  # so that later views are kept
                 left = -1.0 if deadline is None else max(0.0, deadline - monotonic())
-                work = self.asynchronous.take(AT_ONCE, None if deadline is None else left)
+                work = self.asynchronous.take(most, None if deadline is None else left)
                 self._items.extend(self._background.wait_for(work))
-            item = self._items.popleft()
-            if isinstance(item, View):
-                self._view = item
-            return item
-        finally:
+        except BaseException:
             self._receiving.release()
+            raise
+
+    def _take(self) -> Item:
+        item = self._items.popleft()
+        if isinstance(item, View):
+            self._view = item
+        return item
 
     async def _first_view(self) -> View:
         return self.asynchronous.begin_events()

@@ -1,18 +1,12 @@
-"""A connection to a server: frames in and out, requests and their answers, back-pressure.
-
-What is sent within one iteration of the event loop leaves as one frame, except that the first
-message leaves at once if none was received that might lead to more. A sender waits while the
-server takes no more messages or the transport no more bytes, and lets others run after each
-burst.
-"""
+"""A connection to a server: what it says, and requests and their answers."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar, cast, final
+from typing import Final, TypeVar, cast, final
 
 from msgspec import MsgspecError
-from msgspec.msgpack import Decoder, Encoder
+from msgspec.msgpack import Decoder
 
 from flexgroup.client.errors import (
     AlreadyMember,
@@ -28,8 +22,9 @@ from flexgroup.client.errors import (
 )
 from flexgroup.client.inbox import Inbox
 from flexgroup.client.message import View
+from flexgroup.client.outgoing import Outgoing, head_of_a_send
 from flexgroup.core.errors import FlexGroupError, PeerError
-from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader, FrameWriter, array_of
+from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader
 from flexgroup.worlds.network.keepalive import watch
 from flexgroup.worlds.network.outlet import Outlet
 from flexgroup.worlds.network.requests import (
@@ -49,13 +44,9 @@ from flexgroup.worlds.network.requests import (
     Joined,
     Leave,
     Refused,
-    Send,
     ViewChange,
     Welcome,
 )
-
-BURST = 1 << 16
-"""Bytes that are sent at once at the most, unless a single message has more."""
 
 ROOM_FOR_A_HEADER = 1 << 12
 MOST_BYTES_OF_A_WELCOME = 1 << 12
@@ -63,8 +54,7 @@ GONE_SECONDS = 20.0
 """How long the server's machine may not answer."""
 NUMBERS = 1 << 32
 
-_decode = Decoder(list[AnyFromServer]).decode
-_encode = Encoder().encode
+_decode: Final = Decoder(list[AnyFromServer]).decode
 
 T = TypeVar("T")
 Reply = TypeVar("Reply", bound=FromServer)
@@ -93,124 +83,28 @@ class Pending:
 
 @final
 class Connection:
-    """Reads and writes; knows groups by their handles only."""
+    """Reads; knows groups by their handles only."""
 
     # Not derived from asyncio's Protocol: with a base that is not compiled, calls are slow.
     def __init__(self, where: str, name: str, timeout: float | None) -> None:
         self.where = where
         self.timeout = timeout
-        self.busy = False
-        """A sender has to wait: `await room()`."""
-        self.largest = 0
         self.window = 0
         self.ended: FlexGroupError | None = None
         """Why there is no connection any more."""
         loop = asyncio.get_running_loop()
+        self.outgoing = Outgoing(loop)
         self.welcomed: asyncio.Future[Welcome] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self._name = name
         self._loop = loop
         self._transport: asyncio.Transport | None = None
-        self._outlet: Outlet | None = None
         self._reader = FrameReader(MOST_BYTES_OF_A_WELCOME)
-        self._writer = FrameWriter()
-        self._out: list[bytes] = []
-        self._out_bytes = 0
-        self._is_flush_due = False
-        self._is_full = False
-        self._sends_left = 0
-        self._senders: list[asyncio.Future[None]] = []
         self._pending: dict[int, Pending] = {}
         self._inboxes: dict[int, Inbox] = {}
         self._places: dict[str, Inbox] = {}
         """By the names of the groups that were entered, or are being entered or left."""
         self._request = 0
-
-    # Sending.
-
-    def put(self, data: bytes) -> None:
-        """Send an encoded message; after `room`, if there is none."""
-        size = len(data)
-        if self._out_bytes + size > BURST and self._out:
-            self._flush()
-            self.busy = True
-        self._out.append(data)
-        self._out_bytes += size
-        if not self._is_flush_due:
-            self._is_flush_due = True
-            self._loop.call_soon(self._flush_in_turn)
-
-    def send(self, handles: list[int], body: bytes) -> None:
-        is_first = not self._is_flush_due
-        self._put_message(handles, body)
-        if is_first:
-            self._flush_unless_more_may_come(handles[0])
-
-    def send_many(self, handle: int, bodies: list[bytes], start: int) -> int:
-        """To one group, from this place in the list on, until a sender has to wait; where that
-        is."""
-        is_first = not self._is_flush_due
-        handles = [handle]
-        sent = start
-        while sent < len(bodies) and not self.busy:
-            self._put_message(handles, bodies[sent])
-            sent += 1
-        if is_first:
-            self._flush_unless_more_may_come(handle)
-        return sent
-
-    def _put_message(self, handles: list[int], body: bytes) -> None:
-        self._sends_left -= 1
-        if self._sends_left <= 0:
-            self.busy = True
-        self.put(_encode(Send(handles, body)))
-
-    def _flush_unless_more_may_come(self, handle: int) -> None:
-        inbox = self._inboxes.get(handle)
-        if inbox is not None and not inbox.items:
-            self._flush()  # nothing else is at hand that might make this application send more
-
-    async def room(self) -> None:
-        """Wait until there is room for what a sender has."""
-        while self.busy:
-            if self.ended is not None:
-                raise self.ended.with_traceback(None)
-            if self._is_full or self._sends_left <= 0:
-                sender = self._loop.create_future()
-                self._senders.append(sender)
-                try:
-                    await sender
-                finally:
-                    self._senders.remove(sender)
-                self.busy = self._is_full or self._sends_left <= 0 or self.ended is not None
-            else:
-                self.busy = False
-                await asyncio.sleep(0)
-
-    def _flush_in_turn(self) -> None:
-        self._is_flush_due = False
-        self._flush()
-
-    def _flush(self) -> None:
-        out = self._out
-        if not out or self._outlet is None or self.ended is not None:
-            return
-        self._out = []
-        self._out_bytes = 0
-        self._outlet.write(self._writer.frame(array_of(out)))
-
-    def pause_writing(self) -> None:
-        self._is_full = self.busy = True
-
-    def resume_writing(self) -> None:
-        self._is_full = False
-        self._let_senders_go_on()
-
-    def _let_senders_go_on(self) -> None:
-        """Those that have to wait all the same will notice."""
-        for sender in self._senders:
-            if not sender.done():
-                sender.set_result(None)
 
     # Requests.
 
@@ -258,7 +152,7 @@ class Connection:
     ) -> asyncio.Future[FromServer]:
         future: asyncio.Future[FromServer] = self._loop.create_future()
         self._pending[number] = Pending(expected, future, inbox, leaving)
-        self.put(_encode(request))
+        self.outgoing.put(request)
         return future
 
     async def new_inbox(self, group: str) -> Inbox:
@@ -275,12 +169,13 @@ class Connection:
 
     def _give_credit(self, handle: int, messages: int) -> None:
         if self.ended is None:
-            self.put(_encode(Credit(handle, messages)))
+            self.outgoing.put(Credit(handle, messages))
 
     # Receiving.
 
     def data_received(self, data: bytes) -> None:
         try:
+            self.outgoing.is_new_turn = True
             reader = self._reader
             reader.feed(data)
             while self.ended is None and (content := reader.next_frame()) is not None:
@@ -316,8 +211,7 @@ class Connection:
                 inbox.end(GroupDestroyed(f"'{inbox.view.group}': {message.reason}"))
                 self._forget(inbox)
             case Granted():
-                self._sends_left += message.messages
-                self._let_senders_go_on()
+                self.outgoing.grant(message.messages)
             case Closing():
                 self._fail(ServerClosing(message.reason))
             case Refused(request=None):
@@ -336,11 +230,9 @@ class Connection:
     def _read_welcome(self, welcome: Welcome) -> None:
         if self.welcomed.done():
             raise PeerError("a second welcome")
-        self._writer.begin_at(welcome.session)
         self._reader.allow(MOST_BYTES)
         self.window = welcome.window
-        self._sends_left = welcome.sends
-        self.largest = min(welcome.largest, MOST_BYTES - ROOM_FOR_A_HEADER)
+        self.outgoing.welcome(welcome, min(welcome.largest, MOST_BYTES - ROOM_FOR_A_HEADER))
         self.welcomed.set_result(welcome)
 
     def _read_complaint(self, refused: Refused) -> None:
@@ -383,6 +275,7 @@ class Connection:
             raise PeerError(f"the handle {handle} for a second group")
         self._inboxes[handle] = inbox
         inbox.handle = handle
+        inbox.head_of_a_send = head_of_a_send(handle)
         inbox.stack = joined.stack
         inbox.view = View(joined.view, tuple(joined.members), inbox.view.group)
         if inbox.ended is not None:
@@ -400,15 +293,21 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._outlet = Outlet(self._transport)
+        self.outgoing.open(Outlet(self._transport))
         watch(self._transport, GONE_SECONDS)
-        self.put(_encode(Hello(VERSION, self._name)))
+        self.outgoing.put(Hello(VERSION, self._name))
 
     def eof_received(self) -> bool:
         return False  # close
 
+    def pause_writing(self) -> None:
+        self.outgoing.pause()
+
+    def resume_writing(self) -> None:
+        self.outgoing.resume()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._outlet = None
+        self.outgoing.close()
         why = f" ({exc})" if exc else ""
         if self._reader.waiting:
             why += " in the middle of a frame"
@@ -431,8 +330,8 @@ class Connection:
     def end(self, last_words: AnyFromClient) -> None:
         """Close from this side, after all that was sent."""
         if self.ended is None:
-            self.put(_encode(last_words))
-            self._flush()
+            self.outgoing.put(last_words)
+            self.outgoing.flush()
             self._fail(LinkClosed("the link was closed here; connect again to go on"))
 
     def abort(self) -> None:
@@ -444,7 +343,7 @@ class Connection:
         if self.ended is not None:
             return
         self.ended = error
-        self.busy = True
+        self.outgoing.end(error)
         if self._transport is not None:
             self._transport.close()
         for inbox in [*self._places.values()]:
@@ -459,7 +358,6 @@ class Connection:
         if not self.welcomed.done():
             self.welcomed.set_exception(error)
             self.welcomed.exception()
-        self._let_senders_go_on()
 
 
 def protocol_of(connection: Connection) -> asyncio.Protocol:

@@ -16,7 +16,6 @@ from flexgroup.client.errors import (
     NoSuchGroup,
     NotMember,
     Refusal,
-    TooLarge,
 )
 from flexgroup.client.inbox import Inbox, Item
 from flexgroup.client.message import GroupInfo, Message, View
@@ -40,6 +39,11 @@ def name_of(what: str, text: str) -> str:
     return text
 
 
+def _moment_after(timeout: float | None) -> float | None:
+    """By the clock of the running loop."""
+    return None if timeout is None else asyncio.get_running_loop().time() + timeout
+
+
 class Group(Generic[T]):
     """One group, over one link. The object lives on when its process leaves the group.
 
@@ -58,6 +62,7 @@ class Group(Generic[T]):
         """The name under which this process is in the group."""
         self._codec = codec
         self._connection = link.connection
+        self._outgoing = link.connection.outgoing
         self._inbox: Inbox | None = None
         self._is_member = False
 
@@ -170,42 +175,42 @@ class Group(Generic[T]):
 
     async def send(self, body: T) -> None:
         """Send to all members. Does not wait for delivery, only for room in the connection."""
-        data = self.encoded(body)
+        data = [self.encoded(body)]
         inbox = self.inbox()
-        if self._connection.busy:
+        if self._outgoing.busy:
             await self.send_encoded(data)
         else:
-            self._connection.send([inbox.handle], data)
+            self._outgoing.send_many(inbox, data, 0)
 
     async def send_all(self, bodies: Iterable[T]) -> None:
         """Send each body as a message of its own, in this order; costs less than as many `send`.
 
-        If one of them cannot be sent at all (too large, say), none is.
+        If one of them cannot be sent at all (too large, say), none is. Who is cancelled while
+        waiting here has sent some of them, from the first on.
         """
-        data = [self.encoded(body) for body in bodies]
-        sent = 0
-        while sent < len(data):
-            inbox = self.inbox()
-            if self._connection.busy:
-                await self._connection.room()
-                inbox.check()
-            sent = self._connection.send_many(inbox.handle, data, sent)
+        data = self.all_encoded(bodies)
+        inbox = self.inbox()
+        outgoing = self._outgoing
+        sent = outgoing.send_many(inbox, data, 0) if data and not outgoing.busy else 0
+        if sent < len(data):
+            await self.send_encoded(data, sent)
 
     async def receive(self, timeout: float | None = None) -> Message[T]:
         """The next message; raises NoMessage if none comes in `timeout` seconds."""
         inbox = self._joined_inbox()
-        since = asyncio.get_running_loop().time()
+        until = _moment_after(timeout)
         while (delivery := inbox.take_delivery()) is None:
-            await self._wait(inbox, timeout, since)
+            await self.arrival(inbox, timeout, until)
         return self.opened(delivery)
 
     async def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
         """The next message, and those after it that are here already; costs less than as many
         `receive`. Raises NoMessage if none comes in `timeout` seconds."""
         inbox = self._joined_inbox()
-        since = asyncio.get_running_loop().time()
-        while not (messages := self._at_hand(inbox)):
-            await self._wait(inbox, timeout, since)
+        until = _moment_after(timeout)
+        opened = None if self._codec is None else self.opened
+        while not (messages := inbox.take_messages(opened)):
+            await self.arrival(inbox, timeout, until)
         return messages
 
     def __aiter__(self) -> AsyncIterator[Message[T]]:
@@ -215,7 +220,7 @@ class Group(Generic[T]):
         inbox = self._joined_inbox()
         try:
             while (delivery := inbox.take_delivery()) is None:
-                await inbox.wait()
+                await self.arrival(inbox)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return self.opened(delivery)
@@ -243,27 +248,21 @@ class Group(Generic[T]):
 
     def encoded(self, body: T) -> bytes:
         """What is sent for a body."""
-        data = body if self._codec is None else self._codec.encode(body)
-        if not isinstance(data, bytes):
-            if not isinstance(data, bytearray | memoryview):
-                raise UsageError(
-                    f"a message is bytes, not {type(data).__name__}; encode it, or join with"
-                    " codec=flexgroup.values"
-                )
-            data = bytes(data)
-        if len(data) > self._connection.largest:
-            raise TooLarge(
-                f"a message of {len(data)} bytes; the server takes {self._connection.largest}:"
-                " send it in parts"
-            )
-        return data
+        return self._outgoing.sendable(body if self._codec is None else self._codec.encode(body))
 
-    async def send_encoded(self, data: bytes) -> None:
+    def all_encoded(self, bodies: Iterable[T]) -> list[bytes]:
+        codec = self._codec
+        return self._outgoing.all_sendable(bodies if codec is None else map(codec.encode, bodies))
+
+    async def send_encoded(self, data: list[bytes], sent: int = 0) -> None:
+        """Those of them that were not sent yet."""
         inbox = self.inbox()
-        if self._connection.busy:
-            await self._connection.room()
-            inbox.check()
-        self._connection.send([inbox.handle], data)
+        outgoing = self._outgoing
+        while sent < len(data):
+            if outgoing.busy:
+                await outgoing.room()
+                inbox.check()
+            sent = outgoing.send_many(inbox, data, sent)
 
     def begin_events(self) -> View:
         """The current view; from now on, views that follow are kept for the application."""
@@ -275,9 +274,9 @@ class Group(Generic[T]):
     async def take(self, most: int, timeout: float | None) -> list[Item]:
         """At least one delivery or view, and more if they are there, not opened yet."""
         inbox = self._joined_inbox()
-        since = asyncio.get_running_loop().time()
+        until = _moment_after(timeout)
         while (item := inbox.take()) is None:
-            await self._wait(inbox, timeout, since)
+            await self.arrival(inbox, timeout, until)
         items = [item]
         while inbox.items and len(items) < most:
             items.append(cast(Item, inbox.take()))
@@ -303,35 +302,24 @@ class Group(Generic[T]):
                 ) from None
         return Message(delivery.sender, body, self.name)
 
-    def _at_hand(self, inbox: Inbox) -> list[Message[T]]:
-        """What can be received without waiting, up to what cannot be read."""
-        if self._codec is None:
-            name = self.name
-            return [Message(each.sender, cast(T, each.body), name) for each in inbox.take_all()]
-        messages: list[Message[T]] = []
-        while (delivery := inbox.next_delivery()) is not None:
-            try:
-                messages.append(self.opened(delivery))
-            except PeerError:
-                if messages:
-                    break  # it is the first that the next call meets
-                inbox.take()
-                raise
-            inbox.take()
-        return messages
-
-    async def _wait(self, inbox: Inbox, timeout: float | None, since: float) -> None:
-        """Until something may be there."""
-        if timeout is None:
-            await inbox.wait()
-            return
+    async def arrival(
+        self, inbox: Inbox, timeout: float | None = None, until: float | None = None
+    ) -> None:
+        """Until something may be there; `until` is when the timeout ends, by the loop's clock."""
+        waiter = inbox.waiter()
         try:
-            async with asyncio.timeout_at(since + timeout):
-                await inbox.wait()
-        except TimeoutError:
-            raise NoMessage(
-                f"nothing was delivered in the group '{self.name}' within {timeout:g} s"
-            ) from None
+            if until is None:
+                await waiter
+            else:
+                async with asyncio.timeout_at(until):
+                    await waiter
+        except BaseException as error:
+            inbox.give_up(waiter)
+            if isinstance(error, TimeoutError):
+                raise NoMessage(
+                    f"nothing was delivered in the group '{self.name}' within {timeout:g} s"
+                ) from None
+            raise
 
     def _joined_inbox(self) -> Inbox:
         inbox = self._inbox
@@ -363,7 +351,7 @@ class _Events(Generic[T]):
             return first
         try:
             while (item := self._inbox.take()) is None:
-                await self._inbox.wait()
+                await self._group.arrival(self._inbox)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return item if isinstance(item, View) else self._group.opened(item)

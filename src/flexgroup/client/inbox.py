@@ -6,12 +6,12 @@ that does not receive fills its inbox, and then stops the server from sending mo
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable
-from typing import cast, final
+from typing import Any, cast, final
 
-from flexgroup.client.message import View
+from flexgroup.client.message import Message, View
 from flexgroup.core.errors import FlexGroupError, PeerError
 from flexgroup.worlds.network.requests import Delivered
 
@@ -22,6 +22,35 @@ PARTS_OF_A_WINDOW = 4
 nothing, early enough that the server need not wait."""
 
 
+def messages_of(
+    items: deque[Item], group: str, opened: Callable[[Delivered], Message[Any]] | None
+) -> tuple[list[Message[Any]], int, Exception | None]:
+    """The messages in front, and how many items they are, with the views before and between them.
+
+    What `opened` cannot read ends them, unless it comes first: then it is an item that is no
+    message but an error. Without `opened`, bodies stay as they are. If there are views only,
+    these are the items.
+    """
+    message_type, view_type = Message, View  # compiled code looks up other modules' classes slowly
+    messages: list[Message[Any]] = []
+    taken = 0
+    place = 0
+    for item in items:
+        place += 1
+        if type(item) is view_type:
+            continue
+        delivery = cast(Delivered, item)
+        if opened is None:
+            messages.append(message_type(delivery.sender, delivery.body, group))
+        else:
+            try:
+                messages.append(opened(delivery))
+            except Exception as error:
+                return messages, taken if messages else place, None if messages else error
+        taken = place
+    return messages, taken if messages else place, None
+
+
 @final
 class Inbox:
     """Of one membership; a process that leaves and joins again has a new one."""
@@ -30,12 +59,12 @@ class Inbox:
         "_allowance",
         "_batch",
         "_credit",
-        "_loop",
         "_taken",
         "_waiters",
         "ended",
         "gone",
         "handle",
+        "head_of_a_send",
         "items",
         "keeps_views",
         "refused",
@@ -46,6 +75,7 @@ class Inbox:
     def __init__(self, group: str, window: int, credit: Callable[[int, int], None]) -> None:
         self.items: deque[Item] = deque()
         self.handle = -1
+        self.head_of_a_send = b""
         self.stack = ""
         self.view = View(0, (), group)
         """The one that the application has come to."""
@@ -53,8 +83,7 @@ class Inbox:
         """Somebody wants to see every view; otherwise only the current one matters."""
         self.ended: FlexGroupError | None = None
         """Why nothing more will come."""
-        self._loop = asyncio.get_running_loop()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self.gone: Future[None] = Future()
         """Done when the server knows of the end, too, and the group can be joined again."""
         self.refused: FlexGroupError | None = None
         """What the server said about something sent to the group; raised once."""
@@ -62,19 +91,20 @@ class Inbox:
         self._batch = max(1, window // PARTS_OF_A_WINDOW)
         self._taken = 0
         self._credit = credit
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: list[Future[None]] = []
+        """Those that were not woken yet."""
 
     # What the server says.
 
     def put(self, messages: list[Delivered]) -> None:
         if self.ended is not None:
             return
-        self._allowance -= len(messages)
+        count = len(messages)
+        self._allowance -= count
         if self._allowance < 0:
             raise PeerError("more deliveries than the client has given credit for")
         self.items.extend(messages)
-        if self._waiters:
-            self._wake()
+        self._wake(count)
 
     def put_view(self, view: View) -> None:
         if self.ended is not None:
@@ -87,19 +117,17 @@ class Inbox:
             if type(items[-1]) is View:
                 items.pop()
         items.append(view)
-        self._wake()
+        self._wake(1)
 
     def end(self, error: FlexGroupError) -> None:
         """Nothing more comes; what has come can still be received."""
         if self.ended is None:
             self.ended = error
-            for waiter in self._waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+            self._wake(len(self._waiters))
 
     def complain(self, error: FlexGroupError) -> None:
         self.refused = error
-        self._wake()
+        self._wake(1)
 
     # What the application does.
 
@@ -156,48 +184,49 @@ class Inbox:
             self._allowance += self._taken
             self._taken = 0
 
-    def take_all(self) -> list[Delivered]:
-        """All deliveries that are here; none: there is none yet."""
+    def take_messages(
+        self, opened: Callable[[Delivered], Message[Any]] | None
+    ) -> list[Message[Any]]:
+        """All messages that are here, up to what cannot be read; none: there is none yet.
+
+        Views are passed as `take_delivery` passes them: those after the last message stay.
+        """
         items = self.items
-        if not items:
-            self.check()
-        deliveries: list[Delivered] = []
-        for item in items:
-            if type(item) is View:
-                self.view = item
+        if items:
+            messages, taken, error = messages_of(items, self.view.group, opened)
+            if taken == len(messages) == len(items):
+                items.clear()
+                self._count(taken)
             else:
-                deliveries.append(cast(Delivered, item))
-        items.clear()
-        self._count(len(deliveries))
-        return deliveries
-
-    def next_delivery(self) -> Delivered | None:
-        """The same as `take_delivery` has, but it stays; views before it are passed."""
-        while self.items:
-            first = self.items[0]
-            if type(first) is not View:
-                return cast(Delivered, first)
-            self.take()
+                for _ in range(taken):
+                    self.take()
+            if error is not None:
+                raise error
+            if messages:
+                return messages
         self.check()
-        return None
+        return []
 
-    async def wait(self) -> None:
-        """Until `take` may have something, good or bad."""
-        if self.items or self.ended is not None or self.refused is not None:
-            return
-        waiter: asyncio.Future[None] = self._loop.create_future()
+    def waiter(self) -> Future[None]:
+        """After `take` had nothing: done when it may have something, good or bad.
+
+        Whoever is cancelled while waiting has to `give_up`.
+        """
+        waiter: Future[None] = Future()
         self._waiters.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and self.items:
-                self._wake()  # it was this one's turn; another may be waiting
-            raise
-        finally:
-            self._waiters.remove(waiter)
+        return waiter
 
-    def _wake(self) -> None:
-        for waiter in self._waiters:
+    def give_up(self, waiter: Future[None]) -> None:
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+        elif not waiter.cancelled() and (self.items or self.refused is not None):
+            self._wake(1)  # it was this one's turn; another may be waiting
+
+    def _wake(self, most: int) -> None:
+        """Those that have waited longest, one for each thing that they may take."""
+        waiters = self._waiters
+        while waiters and most > 0:
+            waiter = waiters.pop(0)
             if not waiter.done():
                 waiter.set_result(None)
-                return
+                most -= 1

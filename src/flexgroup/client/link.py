@@ -142,10 +142,11 @@ class Link:
         """
         handles = self.handles_of(groups)
         data = groups[0].encoded(body)
-        if self.connection.busy:
-            await self.connection.room()
+        outgoing = self.connection.outgoing
+        if outgoing.busy:
+            await outgoing.room()
             handles = self.handles_of(groups)
-        self.connection.send(handles, data)
+        outgoing.send(groups[0].inbox(), handles, data)
 
     def handles_of(self, groups: Sequence[Group[Any]]) -> list[int]:
         """Of groups that one message can go to."""

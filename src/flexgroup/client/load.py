@@ -8,21 +8,28 @@ loops of one process share one connection.
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
+from time import monotonic_ns
 from typing import Any
 
 TAG = Struct(">HHq")
 """The member, its loop, and when that sent the message, in nanoseconds of the monotonic clock,
 which all processes of a machine share."""
 
+MEMBER_BYTES = 2
 SMALLEST_PAYLOAD = TAG.size
 MICROSECOND = 1_000
+MOST_LATENCIES = 1 << 16
+"""That are kept one by one."""
+
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+pack_tag = TAG.pack
+unpack_tag = TAG.unpack_from
 
 
 @dataclass
@@ -74,37 +81,69 @@ class Load:
 class ClosedLoops:
     """The loops of one member. Told of every delivery; says what to send next."""
 
-    __slots__ = ("_begin", "_end", "_filling", "_loops", "_member", "load")
+    __slots__ = (
+        "_begin",
+        "_delivered",
+        "_end",
+        "_filling",
+        "_latencies",
+        "_load",
+        "_loops",
+        "_member",
+        "_member_in_tag",
+    )
 
     def __init__(self, member: int, loops: int, payload: int) -> None:
         self._member = member
+        self._member_in_tag = TAG.pack(member, 0, 0)[:MEMBER_BYTES]
         self._loops = loops
         self._filling = bytes(payload - TAG.size)
         self._begin = self._end = 0
-        self.load = Load()
+        self._load = Load()
+        # Summed up later: what is done for every message weighs on what is measured.
+        self._delivered = 0
+        self._latencies: list[int] = []
+
+    @property
+    def load(self) -> Load:
+        """What was seen so far."""
+        self._sum_up()
+        return self._load
 
     def begin(self, begin: float, end: float) -> list[bytes]:
         """The first messages; what comes back between the two monotonic times is counted."""
         self._begin, self._end = int(begin * 1e9), int(end * 1e9)
-        self.load.seconds = end - begin
-        now = time.monotonic_ns()
+        self._load.seconds = end - begin
+        now = monotonic_ns()
         return [self._message(loop, now) for loop in range(self._loops)]
 
     def delivered(self, body: bytes) -> bytes | None:
         """What to send next, if it was a message of ours and time is not over."""
-        member, loop, sent = TAG.unpack_from(body)
-        now = time.monotonic_ns()
-        counted = self._begin <= now < self._end
-        self.load.delivered += counted
-        if member != self._member:
+        now = monotonic_ns()
+        if now >= self._end:
             return None
-        if counted:
-            self.load.completed += 1
-            self.load.latencies[(now - sent) // MICROSECOND] += 1
-        return self._message(loop, now) if now < self._end else None
+        is_counted = now >= self._begin
+        if is_counted:
+            self._delivered += 1
+        if body[:MEMBER_BYTES] != self._member_in_tag:
+            return None
+        member, loop, sent = unpack_tag(body)
+        if is_counted:
+            latencies = self._latencies
+            latencies.append((now - sent) // MICROSECOND)
+            if len(latencies) == MOST_LATENCIES:
+                self._sum_up()
+        return pack_tag(member, loop, now) + self._filling
 
     def _message(self, loop: int, now: int) -> bytes:
-        return TAG.pack(self._member, loop, now) + self._filling
+        return pack_tag(self._member, loop, now) + self._filling
+
+    def _sum_up(self) -> None:
+        load = self._load
+        load.delivered = self._delivered
+        load.completed += len(self._latencies)
+        load.latencies.update(self._latencies)
+        self._latencies.clear()
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

@@ -31,9 +31,15 @@ async def run(options: argparse.Namespace) -> None:
 
 async def go_round(group: Group[bytes], loops: ClosedLoops, first: list[bytes]) -> None:
     await group.send_all(first)
+    delivered = loops.delivered
     while True:
-        answers = [loops.delivered(message.body) for message in await group.receive_all()]
-        await group.send_all([body for body in answers if body is not None])
+        answers = []
+        for message in await group.receive_all():
+            answer = delivered(message.body)
+            if answer is not None:
+                answers.append(answer)
+        if answers:
+            await group.send_all(answers)
 
 
 def run_fast(coroutine: Coroutine[None, None, None]) -> None:

@@ -1,0 +1,212 @@
+"""What a client sends: joined into frames, and held back while nobody takes it.
+
+What is sent within one iteration of the event loop leaves as one frame, except that the first
+message leaves at once if none was received that might lead to more. The loop does not say when an
+iteration begins; it is a new one for certain when something has come, or when what was joined has
+left. A sender waits while the server takes no more messages or the transport no more bytes, and
+lets others run after each burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, final
+
+from msgspec.msgpack import Encoder
+
+from flexgroup.client.errors import TooLarge
+from flexgroup.client.inbox import Inbox
+from flexgroup.core.errors import FlexGroupError, UsageError
+from flexgroup.worlds.network.frames import FrameWriter, array_of
+from flexgroup.worlds.network.outlet import Outlet
+from flexgroup.worlds.network.requests import AnyFromClient, Send, Welcome
+
+BURST = 1 << 16
+"""Bytes that are sent at once at the most, unless a single message has more."""
+
+_encode: Final = Encoder().encode
+
+
+@final
+class Outgoing:
+    """One direction of a connection."""
+
+    __slots__ = (
+        "_bytes",
+        "_frames",
+        "_held",
+        "_is_flush_due",
+        "_is_full",
+        "_loop",
+        "_outlet",
+        "_senders",
+        "_sends_left",
+        "busy",
+        "ended",
+        "is_new_turn",
+        "largest",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.busy = False
+        """A sender has to wait: `await room()`."""
+        self.largest = 0
+        self.ended: FlexGroupError | None = None
+        """Why nothing can be sent any more."""
+        self.is_new_turn = True
+        """No message has left at once in this iteration of the loop."""
+        self._loop = loop
+        self._outlet: Outlet | None = None
+        self._frames = FrameWriter()
+        self._held: list[bytes] = []
+        self._bytes = 0
+        self._is_flush_due = False
+        self._is_full = False
+        self._sends_left = 0
+        self._senders: list[asyncio.Future[None]] = []
+
+    # What the server and the transport say.
+
+    def open(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+
+    def welcome(self, welcome: Welcome, largest: int) -> None:
+        self._frames.begin_at(welcome.session)
+        self._sends_left = welcome.sends
+        self.largest = largest
+
+    def grant(self, messages: int) -> None:
+        self._sends_left += messages
+        self._let_senders_go_on()
+
+    def pause(self) -> None:
+        self._is_full = self.busy = True
+
+    def resume(self) -> None:
+        self._is_full = False
+        self._let_senders_go_on()
+
+    def close(self) -> None:
+        self._outlet = None
+
+    def end(self, error: FlexGroupError) -> None:
+        self.ended = error
+        self.busy = True
+        self._let_senders_go_on()
+
+    def _let_senders_go_on(self) -> None:
+        """Those that have to wait all the same will notice."""
+        for sender in self._senders:
+            if not sender.done():
+                sender.set_result(None)
+
+    # What the application sends.
+
+    def sendable(self, body: object) -> bytes:
+        """The same, as bytes, if it can be the body of a message."""
+        if isinstance(body, bytes):
+            data = body
+        elif isinstance(body, (bytearray, memoryview)):
+            data = bytes(body)
+        else:
+            raise UsageError(
+                f"a message is bytes, not {type(body).__name__}; encode it, or join with"
+                " codec=flexgroup.values"
+            )
+        if len(data) > self.largest:
+            raise TooLarge(
+                f"a message of {len(data)} bytes; the server takes {self.largest}: send it in parts"
+            )
+        return data
+
+    def all_sendable(self, bodies: Iterable[object]) -> list[bytes]:
+        return [self.sendable(body) for body in bodies]
+
+    def put(self, message: AnyFromClient) -> None:
+        """Anything but a message to a group; leaves at the end of this turn."""
+        self._hold(_encode(message))
+        self._flush_later()
+
+    def send(self, inbox: Inbox, handles: list[int], body: bytes) -> None:
+        """To several groups, of which the inbox belongs to one; after `room`, if there is none."""
+        self._count_send()
+        self._hold(_encode(Send(handles, body)))
+        self._let_go(inbox)
+
+    def send_many(self, inbox: Inbox, bodies: list[bytes], start: int) -> int:
+        """To one group, from this place in the list on, until a sender has to wait; where that
+        is."""
+        head = inbox.head_of_a_send
+        sent = start
+        while sent < len(bodies) and not self.busy:
+            self._count_send()
+            self._hold(head + _encode(bodies[sent]))
+            sent += 1
+        self._let_go(inbox)
+        return sent
+
+    async def room(self) -> None:
+        """Wait until there is room for what a sender has."""
+        while self.busy:
+            if self.ended is not None:
+                raise self.ended.with_traceback(None)
+            if self._is_full or self._sends_left <= 0:
+                sender = self._loop.create_future()
+                self._senders.append(sender)
+                try:
+                    await sender
+                finally:
+                    self._senders.remove(sender)
+                self.busy = self._is_full or self._sends_left <= 0 or self.ended is not None
+            else:
+                self.busy = False
+                await asyncio.sleep(0)
+
+    def _count_send(self) -> None:
+        self._sends_left -= 1
+        if self._sends_left <= 0:
+            self.busy = True
+
+    def _hold(self, data: bytes) -> None:
+        size = len(data)
+        if self._bytes + size > BURST and self._held:
+            self.flush()
+            self.busy = True
+        self._held.append(data)
+        self._bytes += size
+
+    def _let_go(self, inbox: Inbox) -> None:
+        """Now, or with what follows."""
+        if self._is_flush_due:
+            return
+        # What was received and is still to be looked at may make this application send more.
+        if self.is_new_turn and not inbox.items:
+            self.is_new_turn = False
+            self.flush()
+        else:
+            self._flush_later()
+
+    def _flush_later(self) -> None:
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_in_turn)
+
+    def _flush_in_turn(self) -> None:
+        self._is_flush_due = False
+        self.is_new_turn = True
+        self.flush()
+
+    def flush(self) -> None:
+        held = self._held
+        if not held or self._outlet is None or self.ended is not None:
+            return
+        self._held = []
+        self._bytes = 0
+        self._outlet.write(self._frames.frame(array_of(held)))
+
+
+def head_of_a_send(handle: int) -> bytes:
+    """What stands before the body in the encoded form of a message to one group."""
+    empty_body = _encode(b"")
+    return _encode(Send([handle], b""))[: -len(empty_body)]
