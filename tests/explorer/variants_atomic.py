@@ -17,10 +17,10 @@ def atomic_that_delivers_on_arrival() -> StackPlan:
     atomic = loaded_anew("atomic")
 
     def deliver_up_to_D(self: Any) -> None:
-        for ts in self.queue:
-            self.deliver(self.messages[ts])
-        self.delivered += self.queue
-        self.queue.clear()
+        for m in self.messages:
+            self.deliver(m)
+        self.messages.clear()
+        self.numbers.clear()
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:
         self.receive(sender, packet)
@@ -52,7 +52,8 @@ def atomic_that_takes_ties_as_they_come() -> StackPlan:
     keeping = atomic.Atomic.keep
 
     def keep(self: Any, m: Any, c: int, origin: int) -> None:
-        alike = [ts for ts in self.queue if atomic.clock_of(ts) == c]
+        waiting = self.numbers[self.delivered :]
+        alike = [ts for ts in waiting if atomic.clock_of(ts) == c]
         keeping(self, m, c, len(alike))
 
     atomic.Atomic.keep = keep
@@ -64,11 +65,11 @@ def atomic_with_a_vector_for_one_group_only() -> StackPlan:
     atomic = loaded_anew("atomic")
 
     def deliver_up_to_D(self: Any) -> None:
-        for ts in list(self.queue):
-            m = self.messages[ts]
+        for ts, m in list(zip(self.numbers, self.messages, strict=True)):
             members = {atomic.process_of(ts), *m.destinations} - {self.process}
             if atomic.clock_of(ts) <= min(self.VR[member] for member in members):
-                self.queue.remove(ts)
+                self.numbers.remove(ts)
+                self.messages.remove(m)
                 self.deliver(m)
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:

@@ -20,7 +20,7 @@ def reliable_that_knows_no_duplicates() -> StackPlan:
     careful = reliable.Reliable.on_message
 
     def on_message(self: Any, origin: int, packet: Any, since: int) -> None:
-        if packet.seq <= reliable.seq_of(self.have.get(origin, origin)):
+        if packet.seq <= reliable.seq_of(reliable.Origin.entry(self.origins, origin).have):
             self.deliver(packet.m)
         careful(self, origin, packet, since)
 

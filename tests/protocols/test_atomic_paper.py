@@ -106,8 +106,7 @@ def test_what_has_a_number_up_to_d_is_delivered_in_order_of_number_then_origin()
 def test_null_messages_are_not_queued() -> None:
     stack = started()
     told(stack, 1, Null(4, 0, 0, 0))
-    assert layer_of(stack).queue == []
-    assert layer_of(stack).messages == {}
+    assert layer_of(stack).messages == []
 
 
 def test_one_clock_numbers_what_goes_to_all_groups() -> None:
@@ -274,7 +273,7 @@ def test_what_a_suspected_process_sends_is_ignored() -> None:
     stack.notice(Suspect(2))
     stack.take_effects()
     assert told(stack, 2, data(2, c=1)) == []
-    assert layer_of(stack).queue == []
+    assert layer_of(stack).messages == []
 
 
 def test_after_a_suspicion_the_others_are_asked() -> None:

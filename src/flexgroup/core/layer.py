@@ -84,6 +84,7 @@ class Send(Effect):
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Deliver(Effect):
     """Deliver a message to the layer above."""
 

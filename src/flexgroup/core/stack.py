@@ -9,7 +9,6 @@ guarantees suffice.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import final
 
 from flexgroup.core.errors import UsageError
@@ -126,31 +125,35 @@ class Stack:
         """Pass effects between layers, oldest first, until only the world's are left."""
         if self._single is not None:
             return
-        waiting: deque[tuple[int, Effect]] = deque()
-        self._collect(level, waiting)
+        # What a layer asked for at one time, and its level: the queue grows while it is handled.
+        waiting: list[list[Effect]] = []
+        levels: list[int] = []
+        self._collect(level, waiting, levels)
         top = len(self.layers) - 1
-        while waiting:
-            at, effect = waiting.popleft()
-            if isinstance(effect, Send) and at > 0:
-                identity = message_id(self.process, self._sent[at])
-                self._sent[at] += 1
-                self.layers[at - 1].on_cast(Message(identity, effect.to, effect.packet))
-                self._collect(at - 1, waiting)
-            elif isinstance(effect, Deliver) and at < top:
-                m = effect.message
-                assert isinstance(m.payload, Packet)
-                self.layers[at + 1].on_packet(origin_of(m.id), m.payload)
-                self._collect(at + 1, waiting)
-            elif isinstance(effect, Notice) and at < top:
-                self.layers[at + 1].on_notice(effect)
-                self._collect(at + 1, waiting)
-            else:
-                self._effects.append(effect)
+        for place, effects in enumerate(waiting):
+            at = levels[place]
+            for effect in effects:
+                if isinstance(effect, Send) and at > 0:
+                    sent = self._sent[at]
+                    self._sent[at] = sent + 1
+                    m = Message(message_id(self.process, sent), effect.to, effect.packet)
+                    self.layers[at - 1].on_cast(m)
+                    self._collect(at - 1, waiting, levels)
+                elif isinstance(effect, Deliver) and at < top:
+                    m = effect.message
+                    assert isinstance(m.payload, Packet)
+                    self.layers[at + 1].on_packet(origin_of(m.id), m.payload)
+                    self._collect(at + 1, waiting, levels)
+                elif isinstance(effect, Notice) and at < top:
+                    self.layers[at + 1].on_notice(effect)
+                    self._collect(at + 1, waiting, levels)
+                else:
+                    self._effects.append(effect)
 
-    def _collect(self, level: int, waiting: deque[tuple[int, Effect]]) -> None:
+    def _collect(self, level: int, waiting: list[list[Effect]], levels: list[int]) -> None:
         layer = self.layers[level]
         effects = layer.effects
         if effects:
             layer.effects = []
-            for effect in effects:
-                waiting.append((level, effect))
+            waiting.append(effects)
+            levels.append(level)

@@ -27,8 +27,10 @@ Differs from the paper:
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect
 from typing import ClassVar, Final, final
+
+from mypy_extensions import mypyc_attr
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
@@ -44,6 +46,7 @@ FARTHEST: Final = 256
 """How far a silent process runs ahead: others keep so many messages until they hear from it."""
 
 
+@mypyc_attr(acyclic=True)
 class Numbered(Packet):
     """What both kinds of packet carry."""
 
@@ -59,6 +62,7 @@ class Numbered(Packet):
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Data(Numbered):
     """m."""
 
@@ -84,16 +88,21 @@ class Null(Numbered):
 
 def peers_of(context: Context) -> tuple[int, ...]:
     """The members that share a group with this process."""
-    found: set[int] = set()
-    for group in context.groups or (tuple(range(context.size)),):
-        if context.process in group:
-            found.update(group)
-    return tuple([process for process in sorted(found) if process != context.process])
+    groups = context.groups or (tuple(range(context.size)),)
+    found = {member for group in groups if context.process in group for member in group}
+    return tuple(sorted(found - {context.process}))
+
+
+def lowest(vector: list[int]) -> int:
+    found = NOT_WAITED_FOR
+    for number in vector:
+        found = min(found, number)
+    return found
 
 
 class Atomic(Layer):
-    __slots__ = ("D", "RL", "VE", "VR", "delivered", "early", "lead", "messages", "owed", "peers",
-                 "queue", "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
+    __slots__ = ("D", "RL", "VE", "VR", "delivered", "early", "lead", "messages", "numbers", "owed",
+                 "peers", "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -107,18 +116,14 @@ class Atomic(Layer):
         self.peers = peers_of(context)
         """Those that D waits for."""
         self.RL = 0
-        self.VR = [NOT_WAITED_FOR] * context.size
-        self.VE = [NOT_WAITED_FOR] * context.size
-        for peer in self.peers:
-            self.VR[peer] = self.VE[peer] = 0
-        self.D = min(self.VR)
-        self.stable = min(self.VE)
-        self.messages: dict[Stamp, Message] = {}
-        """All that was received and is not stable, by (m.c, origin)."""
-        self.queue: list[Stamp] = []
-        """Of those, what is not delivered, in order; `delivered` is the rest."""
-        self.delivered: list[Stamp] = []
-
+        self.VR = [0 if p in self.peers else NOT_WAITED_FOR for p in range(context.size)]
+        self.VE = list(self.VR)
+        self.D = self.stable = lowest(self.VR)
+        self.messages: list[Message] = []
+        """All that was received and is not stable, in order of (m.c, origin)."""
+        self.numbers: list[Stamp] = []  # their (m.c, origin)
+        self.delivered = 0
+        """How many of them are delivered: the first, since nothing can come before those."""
         # Not in the paper.
         self.told = [0] * context.size
         """The last number that I sent to each process."""
@@ -134,16 +139,19 @@ class Atomic(Layer):
         self.suspected: set[int] = set()
 
     def on_cast(self, m: Message) -> None:
-        parties: dict[int, list[int]] = {}  # the others, by what they were told last
+        others: list[int] = []
         for process in m.destinations:
             if process in self.peers:
-                parties.setdefault(self.told[process], []).append(process)
+                others.append(process)
             elif process != self.process and process not in self.suspected:
                 who = f"process {self.process} cannot multicast to process {process}"
                 raise UsageError(f"{who}: they are not both members of a group")
         self.RL += 1
         self.lead = 1
-        for after, party in parties.items():
+        while others:
+            after = self.told[others[0]]
+            party = [process for process in others if self.told[process] == after]
+            others = [process for process in others if self.told[process] != after]
             self.tell(party, Data(m, self.RL, self.D, after))
         if self.process in m.destinations:
             self.keep(m, self.RL, self.process)
@@ -164,10 +172,10 @@ class Atomic(Layer):
             self.early[sender, packet.after] = packet
             return
         self.receive(sender, packet)
-        while (sender, self.VR[sender]) in self.early:
+        while self.early and (sender, self.VR[sender]) in self.early:
             self.receive(sender, self.early.pop((sender, self.VR[sender])))
         if last == self.D:
-            self.D = min(self.VR)
+            self.D = lowest(self.VR)
             self.deliver_up_to_D()
         self.discard_stable()
 
@@ -194,11 +202,11 @@ class Atomic(Layer):
     def keep(self, m: Message, c: int, origin: int) -> None:
         """m is received. Its destinations know that I wait, but my other peers do not."""
         ts = stamp(c, origin)
-        self.messages[ts] = m
-        if self.queue and ts < self.queue[-1]:
-            insort(self.queue, ts)
-        else:
-            self.queue.append(ts)
+        place = len(self.numbers)
+        if place > 0 and ts < self.numbers[-1]:
+            place = bisect(self.numbers, ts)
+        self.numbers.insert(place, ts)
+        self.messages.insert(place, m)
         if len(m.destinations) < self.size:
             for peer in self.peers:
                 if peer not in m.destinations:
@@ -207,30 +215,23 @@ class Atomic(Layer):
     def deliver_up_to_D(self) -> None:
         """Deliver what was received with m.c <= D, in order of (m.c, origin)."""
         end = stamp(self.D + 1, 0)
-        count = 0
-        for ts in self.queue:
-            if ts >= end:
-                break
-            self.deliver(self.messages[ts])
-            count += 1
-        if count:
-            self.delivered += self.queue[:count]
-            del self.queue[:count]
+        while self.delivered < len(self.numbers) and self.numbers[self.delivered] < end:
+            self.deliver(self.messages[self.delivered])
+            self.delivered += 1
 
     def discard_stable(self) -> None:
         """Forget what was delivered here and received by all: m.c <= the minimum of VE."""
-        stable = min(self.VE)
+        stable = lowest(self.VE)
         if stable == self.stable:
             return
         self.stable = stable
         end = stamp(stable + 1, 0)
         count = 0
-        for ts in self.delivered:
-            if ts >= end:
-                break
-            del self.messages[ts]
+        while count < self.delivered and self.numbers[count] < end:
             count += 1
-        del self.delivered[:count]
+        del self.numbers[:count]
+        del self.messages[:count]
+        self.delivered -= count
 
     # The time of silence.
 
@@ -290,11 +291,10 @@ class Atomic(Layer):
         self.suspected.add(suspect)
         self.peers = tuple([peer for peer in self.peers if peer != suspect])
         self.VR[suspect] = self.VE[suspect] = NOT_WAITED_FOR
-        for key in [key for key in self.early if key[0] == suspect]:
-            del self.early[key]
-        if self.queue:
+        self.early = {key: early for key, early in self.early.items() if key[0] != suspect}
+        if self.delivered < len(self.numbers):
             for peer in self.peers:
-                self.want(peer, clock_of(self.queue[-1]))
-        self.D = min(self.VR)
+                self.want(peer, clock_of(self.numbers[-1]))
+        self.D = lowest(self.VR)
         self.deliver_up_to_D()
         self.discard_stable()

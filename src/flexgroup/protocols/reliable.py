@@ -25,7 +25,16 @@ from typing import ClassVar, Final
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
-from flexgroup.protocols.trans import Data, Have, Null, Numbers, gaps, makes_sense, of_origin
+from flexgroup.protocols.trans import (
+    Data,
+    Have,
+    Null,
+    Numbers,
+    Origin,
+    gaps,
+    makes_sense,
+    of_origin,
+)
 
 NULL: Final = "null"
 AGAIN: Final = "again"
@@ -36,11 +45,9 @@ AT_ONCE: Final = 100  # held messages of an origin that are passed round
 
 
 class Reliable(Layer):
-    __slots__ = (
-        "ack_list", "acked", "after", "had_by", "have", "last", "nack_due", "nack_list",
-        "received_list", "released", "retransmission_list", "seq", "stable", "stalled",
-        "suspects", "timers", "told",
-    )  # fmt: skip
+    __slots__ = ("ack_list", "acked", "after", "had_by", "last", "nack_due", "nack_list", "origins",
+                 "received_list", "retransmission_list", "seq", "stable", "stalled", "suspects",
+                 "timers", "told")  # fmt: skip
 
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Data, Null, Have)
@@ -70,13 +77,10 @@ class Reliable(Layer):
         """Up to which number each has acknowledged."""
         self.told = [0] * self.size
         """The value of `stable` that was last sent to each."""
-        # As a destination, by origin.
-        self.have: dict[int, MessageId] = {}
-        """The last message before the first gap."""
+        # As a destination.
+        self.origins: dict[int, Origin] = {}
         self.after: dict[MessageId, MessageId] = {}
-        """The next message of the same origin to this process."""
-        self.released: dict[int, MessageId] = {}
-        """The last message that was stable and is forgotten."""
+        """The next message of the same origin to this process, if that came beyond a gap."""
         self.stalled: dict[int, MessageId] = {}
         """`released` where something was held when the timer AGAIN last ran out."""
         self.had_by: dict[MessageId, tuple[int, ...]] = {}
@@ -86,8 +90,8 @@ class Reliable(Layer):
         self.seq += 1
         others: list[int] = []
         since: list[int] = []
-        acks: list[int] = []
-        nacks: list[int] = []
+        acks: Numbers = ()
+        nacks: Numbers = ()
         for d in m.destinations:
             if d == self.process:
                 since.append(0)
@@ -98,12 +102,12 @@ class Reliable(Layer):
             self.told[d] = self.stable
             if d in self.ack_list:
                 self.ack_list.remove(d)
-                acks += (d, seq_of(self.have[d]))
+                acks += (d, seq_of(self.origins[d].have))
             if d in self.nack_due:
                 self.nack_due.remove(d)
                 nacks += self.gaps(d)
         if others:
-            packet = Data(m, self.seq, tuple(since), self.stable, tuple(acks), tuple(nacks))
+            packet = Data(m, self.seq, tuple(since), self.stable, acks, nacks)
             self.received_list[message_id(self.process, self.seq)] = packet
             self.send(tuple(others), packet)
             self.later(AGAIN)
@@ -123,7 +127,7 @@ class Reliable(Layer):
             if sender != origin:
                 self.send((sender,), Have(origin, packet.seq))
         elif isinstance(packet, Null) and makes_sense(packet, sender, self.process, self.last):
-            self.on_stable(sender, packet.stable)
+            self.on_stable(Origin.entry(self.origins, sender), packet.stable)
             self.on_acks(sender, packet.acks)
             self.on_nacks(sender, packet.nacks)
         elif isinstance(packet, Have) and packet.origin != self.process:
@@ -138,26 +142,29 @@ class Reliable(Layer):
         before = message_id(origin, packet.seq - since)
         self.ack_list.add(origin)
         self.later(NULL)
-        have = self.have.setdefault(origin, origin)
-        if identity <= have or before in self.after:
+        received = Origin.entry(self.origins, origin)
+        if before < received.have or (self.after and before in self.after):
             return
-        self.after[before] = identity
         self.received_list[identity] = packet
         self.later(AGAIN)
         self.deliver(packet.m)
-        if before == have:
-            self.close_gap(origin, have)
-        elif packet.seq - since > self.nack_list.get(origin, 0):
-            self.nack_list[origin] = packet.seq - since
-            self.ask(origin)
-        self.on_stable(origin, packet.stable)
+        if before == received.have:
+            self.close_gap(origin, received, identity)
+        else:
+            self.after[before] = identity
+            if packet.seq - since > self.nack_list.get(origin, 0):
+                self.nack_list[origin] = packet.seq - since
+                self.ask(origin)
+        self.on_stable(received, packet.stable)
         self.on_acks(origin, packet.acks)
         self.on_nacks(origin, packet.nacks)
 
-    def close_gap(self, origin: int, have: MessageId) -> None:
-        while have in self.after:
-            have = self.after[have]
-        self.have[origin] = have
+    def close_gap(self, origin: int, received: Origin, have: MessageId) -> None:
+        received.held.append(have)
+        while self.after and have in self.after:
+            have = self.after.pop(have)
+            received.held.append(have)
+        received.have = have
         if origin in self.nack_list and self.nack_list[origin] <= seq_of(have):
             del self.nack_list[origin]
             self.nack_due.discard(origin)
@@ -167,7 +174,7 @@ class Reliable(Layer):
         self.later(NULL)
 
     def gaps(self, origin: int) -> Numbers:
-        return gaps(origin, self.have[origin], self.after, self.nack_list.get(origin, 0))
+        return gaps(origin, self.origins[origin].have, self.after, self.nack_list.get(origin, 0))
 
     def on_acks(self, sender: int, acks: Numbers) -> None:
         for place in range(0, len(acks), 2):
@@ -203,16 +210,9 @@ class Reliable(Layer):
     def waits_for(self, process: int) -> bool:
         return process != self.process and process not in self.suspects
 
-    def on_stable(self, origin: int, stable: int) -> None:
-        released = self.released.get(origin, origin)
-        while released in self.after:
-            if self.after[released] in self.received_list:
-                if seq_of(self.after[released]) > stable:
-                    break
-                del self.received_list[self.after[released]]
-            released = self.after.pop(released)
-            self.had_by.pop(released, None)
-        self.released[origin] = released
+    def on_stable(self, received: Origin, stable: int) -> None:
+        if stable > seq_of(received.released):
+            received.release(stable, self.received_list, self.had_by)
 
     def on_notice(self, notice: Notice) -> None:
         if isinstance(notice, Suspect):
@@ -254,7 +254,7 @@ class Reliable(Layer):
         everyone = range(self.size if orphans else 0)
         owed = {*self.ack_list, *self.nack_due, *unaware, *everyone} - self.suspects
         for to in sorted(owed - {self.process}):
-            acks = (to, seq_of(self.have[to])) if to in self.ack_list else ()
+            acks = (to, seq_of(self.origins[to].have)) if to in self.ack_list else ()
             asked = {to, *orphans} & self.nack_due
             nacks = [number for origin in sorted(asked) for number in self.gaps(origin)]
             self.send((to,), Null(self.stable, acks, tuple(nacks)))
@@ -275,9 +275,9 @@ class Reliable(Layer):
     def pass_round(self) -> None:
         """What is held for long, perhaps because its origin crashed."""
         stalled: dict[int, MessageId] = {}
-        for origin in sorted(self.have):
-            released = self.released.get(origin, origin)
-            if released != self.have[origin] or origin in self.nack_list:
+        for origin in sorted(self.origins):
+            released = self.origins[origin].released
+            if self.origins[origin].held or origin in self.nack_list:
                 stalled[origin] = released
                 if origin in self.suspects or self.stalled.get(origin) == released:
                     self.pass_round_messages_of(origin)
@@ -293,7 +293,7 @@ class Reliable(Layer):
             else:
                 del self.received_list[identity]
                 self.had_by.pop(identity, None)
-        self.on_stable(origin, 0)
+        self.origins[origin].release(0, self.received_list, self.had_by)
 
     def on_have(self, sender: int, identity: MessageId) -> None:
         if identity in self.received_list:

@@ -1,4 +1,4 @@
-"""The packets of Trans, and what can be told from their fields alone.
+"""The packets of Trans, what can be told from their fields alone, and what came of an origin.
 
 `flexgroup.protocols.reliable` says what they are for.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, final
 
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.layer import Record
 from flexgroup.core.message import (
     INT,
     INTS,
@@ -27,6 +30,7 @@ MOST: Final = 1 << 43
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Data(Packet):
     """A message, and what its origin had to say to the destinations when it multicast it.
 
@@ -57,10 +61,13 @@ class Data(Packet):
     def since_at(self, process: int) -> int:
         """How many numbers back the message before it to this process was; 0 for nonsense."""
         destinations = self.m.destinations
-        if process not in destinations or len(self.since) != len(destinations):
+        if len(self.since) != len(destinations):
             return 0
-        since = self.since[destinations.index(process)]
-        return since if since <= self.seq < MOST else 0
+        for place, destination in enumerate(destinations):
+            if destination == process:
+                since = self.since[place]
+                return since if since <= self.seq < MOST else 0
+        return 0
 
 
 @final
@@ -91,6 +98,54 @@ class Have(Packet):
     def __init__(self, origin: int, seq: int) -> None:
         self.origin = origin
         self.seq = seq
+
+
+@final
+class Origin(Record):
+    """What came from an origin, up to the first gap."""
+
+    __slots__ = ("have", "held", "released")
+
+    def __init__(self, origin: int) -> None:
+        self.have: MessageId = origin
+        """The last message before the first gap."""
+        self.released: MessageId = origin
+        """The last message that was stable and is forgotten."""
+        self.held: list[MessageId] = []
+        """The messages between, in order."""
+
+    @staticmethod
+    def entry(origins: dict[int, Origin], origin: int) -> Origin:
+        found = origins.get(origin)
+        if found is None:
+            found = origins[origin] = Origin(origin)
+        return found
+
+    def copy(self) -> Origin:
+        twin = Origin(self.have)
+        twin.released = self.released
+        twin.held = list(self.held)
+        return twin
+
+    def release(
+        self,
+        stable: int,
+        received_list: dict[MessageId, Data],
+        had_by: dict[MessageId, tuple[int, ...]],
+    ) -> None:
+        """Forget what is stable or not in the received-list, up to the first that is neither."""
+        count = 0
+        for identity in self.held:
+            if identity in received_list:
+                if seq_of(identity) > stable:
+                    break
+                del received_list[identity]
+                if had_by:
+                    had_by.pop(identity, None)
+            self.released = identity
+            count += 1
+        if count:
+            del self.held[:count]
 
 
 def makes_sense(packet: Data | Null, sender: int, process: int, sent: list[int]) -> bool:

@@ -131,7 +131,7 @@ class HostedDomain:
             if group in held_back:
                 kept_back.append(line)
                 continue
-            told += (group, origin, stability.low[line])
+            told += (group, origin, stability.low(line))
             stability.settle(line)
         stability.changed = set(kept_back)
         return varints(told)
@@ -153,8 +153,7 @@ class HostedDomain:
                 for m, groups in self.stability.kept.values()
             ],
             tuple(
-                (group, self.servers[origin], low)
-                for (group, origin), low in sorted(self.stability.low.items())
+                (group, self.servers[origin], low) for (group, origin), low in self.stability.lows()
             ),
         )
 

@@ -8,7 +8,6 @@ it will never be needed again, not even when a server fails.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import final
 
 from flexgroup.core.message import Message, MessageId
@@ -16,49 +15,104 @@ from flexgroup.core.message import Message, MessageId
 Line = tuple[int, int]
 """The messages of one server (its process number) to one group: (group, process)."""
 
+Groups = tuple[tuple[int, int], ...]
+"""The groups that a message goes to, with its position in the line of each."""
+
+
+@final
+class _Waiting:
+    """The messages of a line that are not known to be stable, in the order in which they came."""
+
+    __slots__ = ("identities", "positions")
+
+    def __init__(self) -> None:
+        self.identities: list[MessageId] = []
+        self.positions: list[int] = []
+
+    def add(self, identity: MessageId, position: int) -> None:
+        self.identities.append(identity)
+        self.positions.append(position)
+
+
+@final
+class _Known:
+    """What is known of a line."""
+
+    __slots__ = ("above", "kept", "line", "low", "own", "stable", "told")
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.low = 0
+        """How many have been delivered here without a gap."""
+        self.above: set[int] = set()
+        """What has been delivered here beyond a gap."""
+        self.told: dict[int, int] = {}
+        """How many other servers have delivered, by who told."""
+        self.stable = 0
+        """How many all servers have delivered."""
+        self.kept = _Waiting()
+        self.own = _Waiting()
+
 
 @final
 class Stability:
     def __init__(self, process: int, processes_of: dict[int, tuple[int, ...]]) -> None:
         self.process = process
-        self.kept: dict[MessageId, tuple[Message, tuple[tuple[int, int], ...]]] = {}
+        self.kept: dict[MessageId, tuple[Message, Groups]] = {}
         """Delivered here, not known to be delivered everywhere, in the order of delivery."""
-        self.own: dict[MessageId, tuple[Message, tuple[tuple[int, int], ...]]] = {}
+        self.own: dict[MessageId, tuple[Message, Groups]] = {}
         """Sent from here and not known to be delivered everywhere, in the order of sending."""
         self.own_bytes = 0
         """How much payload `own` holds."""
-        self.low: dict[Line, int] = {}
-        """Of each line, how many have been delivered here without a gap."""
         self.changed: set[Line] = set()
         """Lines whose count others have not been told yet."""
-        self._above: dict[Line, set[int]] = {}
         self._processes_of = processes_of
-        self._told: dict[tuple[int, int, int], int] = {}
-        """(group, process, who told) -> count."""
-        self._stable: dict[Line, int] = {}
-        self._waiting: dict[Line, deque[tuple[int, MessageId]]] = {}
-        self._own_waiting: dict[Line, deque[tuple[int, MessageId]]] = {}
+        self._mine = {group for group in processes_of if process in processes_of[group]}
+        """The groups whose messages are delivered here."""
+        self._known: dict[int, dict[int, _Known]] = {}
+        """Of each line, by group and then by process."""
         self._groups_left: dict[tuple[bool, MessageId], int] = {}
         """Of messages to several groups: in how many they are not stable yet."""
 
-    def sent(self, m: Message, groups: tuple[tuple[int, int], ...]) -> None:
+    def low(self, line: Line) -> int:
+        """How many of a line have been delivered here without a gap."""
+        group, origin = line
+        return self._of(group, origin).low
+
+    def lows(self) -> list[tuple[Line, int]]:
+        """The same, of all lines of which some have been delivered here."""
+        known = [one for lines in self._known.values() for one in lines.values()]
+        return sorted([(one.line, one.low) for one in known if one.low])
+
+    def sent(self, m: Message, groups: Groups) -> None:
         self.own[m.id] = (m, groups)
         self.own_bytes += len(m.payload) if isinstance(m.payload, bytes) else 0
-        self._wait(self._own_waiting, True, self.process, m.id, groups)
-
-    def deliver(self, origin: int, m: Message, groups: tuple[tuple[int, int], ...]) -> None:
-        self.kept[m.id] = (m, groups)
+        if len(groups) > 1:
+            self._groups_left[True, m.id] = len(groups)
         for group, position in groups:
-            if self.process in self._processes_of.get(group, ()):
-                self._count((group, origin), position)
-        self._wait(self._waiting, False, origin, m.id, groups)
+            known = self._of(group, self.process)
+            known.own.add(m.id, position)
+            if position < known.stable:
+                self._release(known.own, True, known.stable)
 
-    def is_delivered(self, origin: int, groups: tuple[tuple[int, int], ...]) -> bool:
+    def deliver(self, origin: int, m: Message, groups: Groups) -> None:
+        self.kept[m.id] = (m, groups)
+        if len(groups) > 1:
+            self._groups_left[False, m.id] = len(groups)
+        for group, position in groups:
+            known = self._of(group, origin)
+            if group in self._mine:
+                self._count(known, position)
+            known.kept.add(m.id, position)
+            if position < known.stable:
+                self._release(known.kept, False, known.stable)
+
+    def is_delivered(self, origin: int, groups: Groups) -> bool:
         """Here, as far as the lines of this server's own groups tell."""
         for group, position in groups:
-            line = (group, origin)
-            if self.process in self._processes_of.get(group, ()):
-                return position < self.low.get(line, 0) or position in self._above.get(line, ())
+            if group in self._mine:
+                known = self._of(group, origin)
+                return position < known.low or position in known.above
         return False
 
     def told(self, teller: int, group: int, origin: int, count: int) -> None:
@@ -66,83 +120,76 @@ class Stability:
         processes = self._processes_of.get(group)
         if processes is None or teller not in processes:
             return
-        key = (group, origin, teller)
-        if count <= self._told.get(key, 0):
-            return
-        self._told[key] = count
-        self.settle((group, origin))
+        known = self._of(group, origin)
+        if count > known.told.get(teller, 0):
+            known.told[teller] = count
+            self._settle(known)
 
     def settle(self, line: Line) -> None:
         """Forget the messages of a line that have become stable."""
         group, origin = line
-        stable = self.low.get(line, 0)
-        first = True
-        for process in self._processes_of.get(group, ()):
-            if process == self.process:
-                continue
-            count = self._told.get((group, origin, process), 0)
-            if count < stable or (first and self.process not in self._processes_of[group]):
-                stable = count
-            first = False
-        if stable <= self._stable.get(line, 0):
-            return
-        self._stable[line] = stable
-        self._release(self._waiting, False, line, stable)
-        if origin == self.process:
-            self._release(self._own_waiting, True, line, stable)
+        self._settle(self._of(group, origin))
 
-    def _count(self, line: Line, position: int) -> None:
-        low = self.low.get(line, 0)
+    def _of(self, group: int, origin: int) -> _Known:
+        lines = self._known.get(group)
+        if lines is None:
+            lines = self._known[group] = {}
+        known = lines.get(origin)
+        if known is None:
+            known = lines[origin] = _Known((group, origin))
+        return known
+
+    def _count(self, known: _Known, position: int) -> None:
+        low = known.low
         if position != low:
-            self._above.setdefault(line, set()).add(position)
+            known.above.add(position)
             return
         low += 1
-        above = self._above.get(line)
+        above = known.above
         if above:
             while low in above:
                 above.remove(low)
                 low += 1
-        self.low[line] = low
-        self.changed.add(line)
+        known.low = low
+        self.changed.add(known.line)
 
-    def _wait(
-        self,
-        waiting: dict[Line, deque[tuple[int, MessageId]]],
-        own: bool,
-        origin: int,
-        identity: MessageId,
-        groups: tuple[tuple[int, int], ...],
-    ) -> None:
-        if len(groups) > 1:
-            self._groups_left[own, identity] = len(groups)
-        for group, position in groups:
-            line = (group, origin)
-            queue = waiting.get(line)
-            if queue is None:
-                queue = waiting[line] = deque()
-            queue.append((position, identity))
-            if position < self._stable.get(line, 0):
-                self._release(waiting, own, line, self._stable[line])
-
-    def _release(
-        self,
-        waiting: dict[Line, deque[tuple[int, MessageId]]],
-        own: bool,
-        line: Line,
-        stable: int,
-    ) -> None:
-        queue = waiting.get(line)
-        if queue is None:
+    def _settle(self, known: _Known) -> None:
+        group, origin = known.line
+        stable = -1
+        for process in self._processes_of.get(group, ()):
+            count = known.low if process == self.process else known.told.get(process, 0)
+            if stable < 0 or count < stable:
+                stable = count
+        if stable <= known.stable:
             return
-        store = self.own if own else self.kept
-        while queue and queue[0][0] < stable:
-            _, identity = queue.popleft()
-            left = self._groups_left.get((own, identity))
-            if left is not None and left > 1:
-                self._groups_left[own, identity] = left - 1
+        known.stable = stable
+        self._release(known.kept, False, stable)
+        if origin == self.process:
+            self._release(known.own, True, stable)
+
+    def _release(self, waiting: _Waiting, own: bool, stable: int) -> None:
+        """Forget messages of a line until one comes that is not stable."""
+        count = 0
+        while count < len(waiting.positions) and waiting.positions[count] < stable:
+            identity = waiting.identities[count]
+            count += 1
+            if self._groups_left and self._is_awaited_elsewhere(own, identity):
                 continue
-            if left is not None:
-                del self._groups_left[own, identity]
-            gone = store.pop(identity, None)
-            if own and gone is not None and isinstance(gone[0].payload, bytes):
+            if not own:
+                self.kept.pop(identity, None)
+                continue
+            gone = self.own.pop(identity, None)
+            if gone is not None and isinstance(gone[0].payload, bytes):
                 self.own_bytes -= len(gone[0].payload)
+        if count:
+            del waiting.identities[:count]
+            del waiting.positions[:count]
+
+    def _is_awaited_elsewhere(self, own: bool, identity: MessageId) -> bool:
+        """A message that has become stable in one of its groups is not yet so in another."""
+        left = self._groups_left.get((own, identity), 0)
+        if left > 1:
+            self._groups_left[own, identity] = left - 1
+            return True
+        self._groups_left.pop((own, identity), None)
+        return False
