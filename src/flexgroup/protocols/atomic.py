@@ -10,18 +10,18 @@ up to D can come any more, so what has arrived with m.c <= D is delivered, in or
 
 Assumes reliable channels, which may reorder, and that only members multicast. Guarantees
 reliable, FIFO, causal and global total (acyclic) order. A suspected process is no longer waited
-for, nor listened to: the order stays acyclic, but what it sent last may reach some and not others
-(docs/protocols/atomic.md).
+for, nor listened to: the order stays acyclic, but what it sent last may reach only some.
 
 Differs from the paper:
 - *Silence is broken on demand, and at once*: a process owes a number to whoever waits for one,
   and pays with one null message for all that arrived together; nothing waits, nothing is sent.
 - *A silent process runs ahead*: the more null messages it sends in a row, the higher their
-  numbers. Those between are left to others, who need not wait for it while they last. So that
-  they can be used, RL follows messages only, not null messages.
+  numbers. Those between are left to others, for whom null messages therefore do not count.
+- *Messages under way at the same time share a number*: RL follows what is delivered, which is
+  what causal order is about. What was only received has to be reached (RR), not passed.
 - *A null message may ask*: a process that is in another of my groups does not know that I wait.
 - VR and VE are kept by process, not by group and process: there is one clock, and channels are
-  between processes. My own entry is not needed: what I send next is above all that I received.
+  between processes. My own entry is not needed: what I send next is above all that I delivered.
 - Packets say which one from the same sender goes before them, so channels need not be FIFO.
 """
 
@@ -101,8 +101,8 @@ def lowest(vector: list[int]) -> int:
 
 
 class Atomic(Layer):
-    __slots__ = ("D", "RL", "VE", "VR", "delivered", "early", "lead", "messages", "numbers", "owed",
-                 "peers", "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
+    __slots__ = ("D", "RL", "RR", "VE", "VR", "delivered", "early", "lead", "messages", "numbers",
+                 "owed", "peers", "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -113,9 +113,9 @@ class Atomic(Layer):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.peers = peers_of(context)
-        """Those that D waits for."""
-        self.RL = 0
+        self.peers = peers_of(context)  # those that D waits for
+        self.RL = 0  # what I send next is above this, the last number that I sent or delivered,
+        self.RR = 0  # and not below this, the highest that I received or was asked for
         self.VR = [0 if p in self.peers else NOT_WAITED_FOR for p in range(context.size)]
         self.VE = list(self.VR)
         self.D = self.stable = lowest(self.VR)
@@ -132,8 +132,7 @@ class Atomic(Layer):
         self.wanted = [0] * context.size
         """I wait for a number of at least this from each; it may not know, and was not asked."""
         self.silence_ends = False  # the timer is set
-        self.lead = 1
-        """How far the next null message runs ahead."""
+        self.lead = 1  # how far the next null message runs ahead
         self.early: dict[tuple[int, int], Numbered] = {}
         """What overtook another packet of the same sender, by sender and `after`."""
         self.suspected: set[int] = set()
@@ -146,7 +145,7 @@ class Atomic(Layer):
             elif process != self.process and process not in self.suspected:
                 who = f"process {self.process} cannot multicast to process {process}"
                 raise UsageError(f"{who}: they are not both members of a group")
-        self.RL += 1
+        self.RL = max(self.RL + 1, self.RR)
         self.lead = 1
         while others:
             after = self.told[others[0]]
@@ -182,7 +181,7 @@ class Atomic(Layer):
     def is_sound(self, packet: Numbered) -> bool:
         if isinstance(packet, Data) and not self.is_for_me(packet.m):
             return False
-        if isinstance(packet, Null) and packet.wanted >= packet.c:
+        if isinstance(packet, Null) and packet.wanted > packet.c:
             return False
         return packet.after < packet.c < NOT_WAITED_FOR and packet.ldn < NOT_WAITED_FOR
 
@@ -191,7 +190,7 @@ class Atomic(Layer):
         self.VR[sender] = packet.c
         self.VE[sender] = packet.ldn
         if isinstance(packet, Data):
-            self.RL = max(self.RL, packet.c)
+            self.RR = max(self.RR, packet.c)
             self.keep(packet.m, packet.c, sender)
             for process in packet.m.destinations:
                 if process != self.process:
@@ -217,6 +216,7 @@ class Atomic(Layer):
         end = stamp(self.D + 1, 0)
         while self.delivered < len(self.numbers) and self.numbers[self.delivered] < end:
             self.deliver(self.messages[self.delivered])
+            self.RL = max(self.RL, clock_of(self.numbers[self.delivered]))
             self.delivered += 1
 
     def discard_stable(self) -> None:
@@ -237,7 +237,7 @@ class Atomic(Layer):
 
     def owe(self, process: int, c: int) -> None:
         """Somebody waits for a number of at least c from me."""
-        self.RL = max(self.RL, c)
+        self.RR = max(self.RR, c)
         if c > self.owed[process]:
             self.owed[process] = c
             if self.is_due(process):
@@ -274,7 +274,7 @@ class Atomic(Layer):
                 parties.setdefault((self.told[peer], wanted), []).append(peer)
                 self.wanted[peer] = 0
         if parties:
-            self.RL += self.lead
+            self.RL = max(self.RL, self.RR - 1) + self.lead
             self.lead = min(2 * self.lead, FARTHEST)
         for (after, wanted), party in parties.items():
             self.tell(party, Null(self.RL, self.D, after, wanted))
