@@ -101,8 +101,9 @@ def lowest(vector: list[int]) -> int:
 
 
 class Atomic(Layer):
-    __slots__ = ("D", "RL", "RR", "VE", "VR", "delivered", "early", "lead", "messages", "numbers",
-                 "owed", "peers", "silence_ends", "stable", "suspected", "told", "wanted")  # fmt: skip
+    __slots__ = ("D", "RL", "RR", "VE", "VR", "delivered", "early", "lead", "messages",
+                 "numbers", "owed", "peers", "silence_ends", "stable", "suspected", "told",
+                 "wanted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -124,9 +125,8 @@ class Atomic(Layer):
         self.numbers: list[Stamp] = []  # their (m.c, origin)
         self.delivered = 0
         """How many of them are delivered: the first, since nothing can come before those."""
-        # Not in the paper.
         self.told = [0] * context.size
-        """The last number that I sent to each process."""
+        """The last number that I sent to each. This and what follows is not in the paper."""
         self.owed = [0] * context.size
         """Each process waits for a number of at least this from me; 0: for none."""
         self.wanted = [0] * context.size
