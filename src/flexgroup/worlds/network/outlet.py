@@ -17,11 +17,13 @@ NO_FILE: Final = -1
 
 @final
 class Outlet:
-    __slots__ = ("_file", "_transport")
+    __slots__ = ("_file", "_is_waiting", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._file = NO_FILE
+        self._is_waiting = False
+        """The event loop was given something to send, and may not have sent all of it."""
         end = transport.get_extra_info("socket")
         is_encrypted = transport.get_extra_info("sslcontext") is not None
         if end is not None and not is_encrypted and sys.platform != "win32":
@@ -33,7 +35,9 @@ class Outlet:
 
     def write(self, data: bytes) -> None:
         transport = self._transport
-        if self._file != NO_FILE and transport.get_write_buffer_size() == 0:
+        if self._is_waiting:
+            self._is_waiting = transport.get_write_buffer_size() > 0
+        if self._file != NO_FILE and not self._is_waiting:
             try:
                 sent = os.write(self._file, data)
             except OSError:  # no room, or broken, which the event loop will find out as well
@@ -41,4 +45,5 @@ class Outlet:
             if sent == len(data):
                 return
             data = data[sent:]
+        self._is_waiting = True
         transport.write(data)
