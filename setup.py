@@ -37,6 +37,7 @@ PACKAGE = SOURCE / "flexgroup"
 COMPILED = (
     "client/connection.py",
     "client/inbox.py",
+    "client/load.py",
     "client/outgoing.py",
     "core/codec.py",
     "core/guarantees.py",

@@ -57,8 +57,8 @@ class Workload:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of peers: they use little of flexgroup, and need not hear that it could be compiled again."""
-    return {**os.environ, **more, "FLEXGROUP_PURE": "1", "PYTHONPATH": PATHS}
+    """Of peers: of flexgroup they use the load, in the form in which all are measured."""
+    return {**os.environ, **more, "PYTHONPATH": PATHS}
 
 
 def measured(members: list[LoadProcess], servers: list[int], seconds: float) -> Load:

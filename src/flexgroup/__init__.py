@@ -1,7 +1,8 @@
 """FlexGroup: ordered messaging between processes, to run, simulate, check and measure.
 
-What an application needs is here: `connect`, `Link`, `Group`, `Message`, `View`; `blocking`, the
-same without async; `values`, Python values as messages; `errors`.
+What an application needs is here: `connect`, `Link`, `Group`, `Message`, `View`; `Listener`,
+functions instead of receiving; `blocking`, the same without async; `values`, Python values as
+messages; `errors`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from flexgroup.client import blocking, errors, values
     from flexgroup.client.group import Group
     from flexgroup.client.link import Link, connect
+    from flexgroup.client.listener import Listener
     from flexgroup.client.message import GroupInfo, Message, View
     from flexgroup.core.errors import FlexGroupError
 
@@ -27,6 +29,7 @@ __all__ = [
     "Group",
     "GroupInfo",
     "Link",
+    "Listener",
     "Message",
     "View",
     "blocking",
@@ -41,6 +44,7 @@ _HOMES = {
     "Group": "client.group",
     "GroupInfo": "client.message",
     "Link": "client.link",
+    "Listener": "client.listener",
     "Message": "client.message",
     "View": "client.message",
     "connect": "client.link",

@@ -7,7 +7,7 @@ from dataclasses import fields
 from flexgroup.server import control, link
 from flexgroup.server.limits import Limits
 from flexgroup.worlds.network import requests
-from flexgroup.worlds.network.frames import HEADER
+from flexgroup.worlds.network.frames import HEADER_BYTES
 
 from .fences import ROOT, code_words, prose, tables
 
@@ -33,7 +33,7 @@ def test_the_kinds_of_frames_between_servers_are_all_there() -> None:
 
 def test_a_frame_begins_as_the_page_says() -> None:
     *header, _ = [row["bytes"] for row in table_with("bytes")]
-    assert sum(map(int, header)) == HEADER.size
+    assert sum(map(int, header)) == HEADER_BYTES
 
 
 def test_the_limits_are_those_of_a_server() -> None:

@@ -105,6 +105,9 @@ class Connection:
         self._places: dict[str, Inbox] = {}
         """By the names of the groups that were entered, or are being entered or left."""
         self._request = 0
+        self._news: list[Inbox] = []
+        """Of groups that are listened to; some may be in it twice."""
+        self._is_telling = False
 
     # Requests.
 
@@ -164,7 +167,9 @@ class Connection:
                     " or connect again to be in the group twice"
                 )
             await self._in_time(asyncio.shield(holder.gone))
-        self._places[group] = inbox = Inbox(group, self.window, self._give_credit)
+        self._places[group] = inbox = Inbox(
+            group, self.window, self._give_credit, self._news, self._report
+        )
         return inbox
 
     def _give_credit(self, handle: int, messages: int) -> None:
@@ -187,6 +192,25 @@ class Connection:
                     " check the address, and that both sides have the same version"
                 )
             )
+        if self._news:
+            self.tell_listeners()
+
+    def tell_listeners(self) -> None:
+        """What has come for them; none is called while another is running."""
+        if self._is_telling:
+            return
+        self._is_telling = True
+        self.outgoing.gather()
+        try:
+            for inbox in self._news:
+                inbox.tell()
+            self._news.clear()
+        finally:
+            self._is_telling = False
+            self.outgoing.release()
+
+    def _report(self, what: str, error: BaseException) -> None:
+        self._loop.call_exception_handler({"message": what, "exception": error})
 
     def _read(self, content: bytes) -> None:
         inboxes = self._inboxes
@@ -205,10 +229,10 @@ class Connection:
                 self._read_welcome(message)
             case ViewChange():
                 inbox = self._inbox(message.handle)
-                inbox.put_view(View(message.view, tuple(message.members), inbox.view.group))
+                inbox.put_view(View(message.view, tuple(message.members), inbox.group))
             case Destroyed():
                 inbox = self._inbox(message.handle)
-                inbox.end(GroupDestroyed(f"'{inbox.view.group}': {message.reason}"))
+                inbox.end(GroupDestroyed(f"'{inbox.group}': {message.reason}"))
                 self._forget(inbox)
             case Granted():
                 self.outgoing.grant(message.messages)
@@ -277,14 +301,14 @@ class Connection:
         inbox.handle = handle
         inbox.head_of_a_send = head_of_a_send(handle)
         inbox.stack = joined.stack
-        inbox.view = View(joined.view, tuple(joined.members), inbox.view.group)
+        inbox.view = View(joined.view, tuple(joined.members), inbox.group)
         if inbox.ended is not None:
             # Whoever asked to join has given up meanwhile, and will never receive.
             number = self.next_request()
             self._ask(number, Leave(number, handle), FromServer, None, inbox).cancel()
 
     def _forget(self, inbox: Inbox) -> None:
-        self._places.pop(inbox.view.group, None)
+        self._places.pop(inbox.group, None)
         self._inboxes.pop(inbox.handle, None)
         if not inbox.gone.done():
             inbox.gone.set_result(None)
@@ -326,6 +350,7 @@ class Connection:
             )
         if not self.closed.done():
             self.closed.set_result(None)
+        self.tell_listeners()
 
     def end(self, last_words: AnyFromClient) -> None:
         """Close from this side, after all that was sent."""
@@ -333,6 +358,7 @@ class Connection:
             self.outgoing.put(last_words)
             self.outgoing.flush()
             self._fail(LinkClosed("the link was closed here; connect again to go on"))
+            self.tell_listeners()
 
     def abort(self) -> None:
         if self._transport is not None:

@@ -18,6 +18,7 @@ from flexgroup.client.errors import (
     Refusal,
 )
 from flexgroup.client.inbox import Inbox, Item
+from flexgroup.client.listener import Listener
 from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import PeerError, UsageError
@@ -61,6 +62,7 @@ class Group(Generic[T]):
         self.process = link.name
         """The name under which this process is in the group."""
         self._codec = codec
+        self._encode = None if codec is None else codec.encode
         self._connection = link.connection
         self._outgoing = link.connection.outgoing
         self._inbox: Inbox | None = None
@@ -140,6 +142,7 @@ class Group(Generic[T]):
         if inbox.ended is not None:
             raise inbox.ended.with_traceback(None)
         inbox.drop(NotMember(f"this process has left the group '{self.name}'; join it again"))
+        self._connection.tell_listeners()
         number = self._connection.next_request()
         request = requests.Leave(number, inbox.handle)
         # If the group ends meanwhile, so does the membership.
@@ -195,9 +198,37 @@ class Group(Generic[T]):
         if sent < len(data):
             await self.send_encoded(data, sent)
 
+    def send_now(self, bodies: Iterable[T]) -> bool:
+        """`send_all` for functions that cannot wait: sends all, or, if there is no room, none.
+
+        Returns whether it did; `room` waits until it can.
+        """
+        inbox = self._inbox
+        if inbox is None:
+            raise self._not_inside()
+        return self._outgoing.send_now(inbox, bodies, self._encode)
+
+    async def room(self, messages: int = 1) -> None:
+        """Wait until there is room to send so many at once; lets others run in any case."""
+        self.inbox()
+        await self._outgoing.room_for(messages)
+
+    def listen(self, listener: Listener[T] | None) -> None:
+        """Call the functions of the listener, from now on, instead of receiving.
+
+        What is here already comes first, at once. None: receive again. Listening ends with the
+        membership.
+        """
+        inbox = self._joined_inbox()
+        if listener is None:
+            inbox.stop_listening()
+        else:
+            inbox.listen(listener, None if self._codec is None else self.opened)
+            self._connection.tell_listeners()
+
     async def receive(self, timeout: float | None = None) -> Message[T]:
         """The next message; raises NoMessage if none comes in `timeout` seconds."""
-        inbox = self._joined_inbox()
+        inbox = self._received_inbox()
         until = _moment_after(timeout)
         while (delivery := inbox.take_delivery()) is None:
             await self.arrival(inbox, timeout, until)
@@ -206,7 +237,7 @@ class Group(Generic[T]):
     async def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
         """The next message, and those after it that are here already; costs less than as many
         `receive`. Raises NoMessage if none comes in `timeout` seconds."""
-        inbox = self._joined_inbox()
+        inbox = self._received_inbox()
         until = _moment_after(timeout)
         opened = None if self._codec is None else self.opened
         while not (messages := inbox.take_messages(opened)):
@@ -217,7 +248,7 @@ class Group(Generic[T]):
         return self
 
     async def __anext__(self) -> Message[T]:
-        inbox = self._joined_inbox()
+        inbox = self._received_inbox()
         try:
             while (delivery := inbox.take_delivery()) is None:
                 await self.arrival(inbox)
@@ -227,7 +258,7 @@ class Group(Generic[T]):
 
     def events(self) -> AsyncIterator[Message[T] | View]:
         """Messages and changes of the view, each in its place; begins with the current view."""
-        return _Events(self, self._joined_inbox(), self.begin_events())
+        return _Events(self, self._received_inbox(), self.begin_events())
 
     async def __aenter__(self) -> Self:
         return await self.join()
@@ -266,14 +297,14 @@ class Group(Generic[T]):
 
     def begin_events(self) -> View:
         """The current view; from now on, views that follow are kept for the application."""
-        inbox = self._joined_inbox()
+        inbox = self._received_inbox()
         view = inbox.current_view()
         inbox.keeps_views = True
         return view
 
     async def take(self, most: int, timeout: float | None) -> list[Item]:
         """At least one delivery or view, and more if they are there, not opened yet."""
-        inbox = self._joined_inbox()
+        inbox = self._received_inbox()
         until = _moment_after(timeout)
         while (item := inbox.take()) is None:
             await self.arrival(inbox, timeout, until)
@@ -327,6 +358,11 @@ class Group(Generic[T]):
             raise self._not_inside()
         return inbox
 
+    def _received_inbox(self) -> Inbox:
+        inbox = self._joined_inbox()
+        inbox.check_nobody_listens()
+        return inbox
+
     def _not_inside(self) -> NotMember:
         return NotMember(
             f"this process is not in the group '{self.name}'; await group.join() first"
@@ -349,6 +385,7 @@ class _Events(Generic[T]):
         if self._first is not None:
             first, self._first = self._first, None
             return first
+        self._inbox.check_nobody_listens()
         try:
             while (item := self._inbox.take()) is None:
                 await self._group.arrival(self._inbox)

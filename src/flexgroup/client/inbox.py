@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast, final
 
+from flexgroup.client.listener import Listener
 from flexgroup.client.message import Message, View
-from flexgroup.core.errors import FlexGroupError, PeerError
+from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 from flexgroup.worlds.network.requests import Delivered
 
 Item = Delivered | View
@@ -52,6 +53,27 @@ def messages_of(
 
 
 @final
+class Listening:
+    """A listener, and how messages are read for it."""
+
+    __slots__ = ("changed", "delivered", "ended", "opened", "views_were_kept")
+
+    def __init__(
+        self,
+        listener: Listener[Any],
+        opened: Callable[[Delivered], Message[Any]] | None,
+        views_were_kept: bool,
+    ) -> None:
+        # Found once: a method of a class that is not compiled is slow to find.
+        self.delivered: Callable[[list[Message[Any]]], None] = listener.delivered
+        self.changed: Callable[[View], None] = listener.changed
+        self.ended: Callable[[FlexGroupError], None] = listener.ended
+        self.opened = opened
+        """None: bodies stay as they are."""
+        self.views_were_kept = views_were_kept
+
+
+@final
 class Inbox:
     """Of one membership; a process that leaves and joins again has a new one."""
 
@@ -59,10 +81,15 @@ class Inbox:
         "_allowance",
         "_batch",
         "_credit",
+        "_fresh",
+        "_listening",
+        "_news",
+        "_report",
         "_taken",
         "_waiters",
         "ended",
         "gone",
+        "group",
         "handle",
         "head_of_a_send",
         "items",
@@ -72,7 +99,15 @@ class Inbox:
         "view",
     )
 
-    def __init__(self, group: str, window: int, credit: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        group: str,
+        window: int,
+        credit: Callable[[int, int], None],
+        news: list[Inbox],
+        report: Callable[[str, BaseException], None],
+    ) -> None:
+        self.group = group
         self.items: deque[Item] = deque()
         self.handle = -1
         self.head_of_a_send = b""
@@ -93,6 +128,13 @@ class Inbox:
         self._credit = credit
         self._waiters: list[Future[None]] = []
         """Those that were not woken yet."""
+        self._listening: Listening | None = None
+        self._fresh: list[Delivered] = []
+        """The first of what is here for the listener; the rest stands in `items`."""
+        self._news = news
+        """Of the connection: those that have something to tell."""
+        self._report = report
+        """Says what went wrong in a function that nobody waits for."""
 
     # What the server says.
 
@@ -103,6 +145,13 @@ class Inbox:
         self._allowance -= count
         if self._allowance < 0:
             raise PeerError("more deliveries than the client has given credit for")
+        if self._listening is not None and not self.items:
+            if self._fresh:
+                self._fresh.extend(messages)
+            else:
+                self._fresh = messages
+                self._news.append(self)
+            return
         self.items.extend(messages)
         self._wake(count)
 
@@ -123,7 +172,7 @@ class Inbox:
         """Nothing more comes; what has come can still be received."""
         if self.ended is None:
             self.ended = error
-            self._wake(len(self._waiters))
+            self._wake(max(1, len(self._waiters)))
 
     def complain(self, error: FlexGroupError) -> None:
         self.refused = error
@@ -134,6 +183,7 @@ class Inbox:
     def drop(self, error: FlexGroupError) -> None:
         """The application has left: what has come is of no interest any more."""
         self.items.clear()
+        self._fresh = []
         self.end(error)
 
     def check(self) -> None:
@@ -193,7 +243,7 @@ class Inbox:
         """
         items = self.items
         if items:
-            messages, taken, error = messages_of(items, self.view.group, opened)
+            messages, taken, error = messages_of(items, self.group, opened)
             if taken == len(messages) == len(items):
                 items.clear()
                 self._count(taken)
@@ -212,6 +262,7 @@ class Inbox:
 
         Whoever is cancelled while waiting has to `give_up`.
         """
+        self.check_nobody_listens()
         waiter: Future[None] = Future()
         self._waiters.append(waiter)
         return waiter
@@ -224,9 +275,102 @@ class Inbox:
 
     def _wake(self, most: int) -> None:
         """Those that have waited longest, one for each thing that they may take."""
+        if self._listening is not None:
+            self._news.append(self)
+            return
         waiters = self._waiters
         while waiters and most > 0:
             waiter = waiters.pop(0)
             if not waiter.done():
                 waiter.set_result(None)
                 most -= 1
+
+    # A listener.
+
+    def listen(
+        self, listener: Listener[Any], opened: Callable[[Delivered], Message[Any]] | None
+    ) -> None:
+        self.check_nobody_listens()
+        for waiter in self._waiters:
+            if not waiter.done():
+                raise UsageError(
+                    f"somebody waits for messages of the group '{self.group}'; end that before"
+                    " listening"
+                )
+        self._listening = Listening(listener, opened, self.keeps_views)
+        self.keeps_views = True
+        self._news.append(self)
+
+    def stop_listening(self) -> None:
+        if self._listening is not None:
+            self.keeps_views = self._listening.views_were_kept
+            self._listening = None
+            self.items.extendleft(reversed(self._fresh))
+            self._fresh = []
+
+    def check_nobody_listens(self) -> None:
+        if self._listening is not None:
+            raise UsageError(
+                f"the group '{self.group}' has a listener, which gets all that comes;"
+                " group.listen(None) ends that"
+            )
+
+    def tell(self) -> None:
+        """Hand all that is here to the listener, as long as there is one."""
+        while (listening := self._listening) is not None:
+            fresh = self._fresh
+            if fresh:
+                self._fresh = []
+                if listening.opened is None:
+                    message_type, group = Message, self.group
+                    messages = [message_type(one.sender, one.body, group) for one in fresh]
+                else:
+                    messages = self._readable(fresh, listening.opened)
+                if messages:
+                    self._call(listening.delivered, messages)
+                    self._count(len(messages))
+            elif self.items:
+                first = self.items[0]
+                if type(first) is View:
+                    self.items.popleft()
+                    self.view = first
+                    self._call(listening.changed, first)
+                else:
+                    self._refresh()
+            else:
+                if self.ended is not None:
+                    self.stop_listening()
+                    self._call(listening.ended, self.ended)
+                return
+
+    def _readable(
+        self, fresh: list[Delivered], opened: Callable[[Delivered], Message[Any]]
+    ) -> list[Message[Any]]:
+        """Up to what cannot be read, unless that comes first; the rest is told next."""
+        messages: list[Message[Any]] = []
+        for place, delivery in enumerate(fresh):
+            try:
+                messages.append(opened(delivery))
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                if messages:
+                    self._fresh = fresh[place:]
+                    break
+                self._report(f"a message in the group '{self.group}' cannot be read", error)
+                self._count(1)
+        return messages
+
+    def _refresh(self) -> None:
+        """With what stands before the next view."""
+        items = self.items
+        while items and type(items[0]) is not View:
+            self._fresh.append(cast(Delivered, items.popleft()))
+
+    def _call(self, function: Callable[[Any], None], argument: object) -> None:
+        try:
+            function(argument)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._report(f"a listener of the group '{self.group}' failed", error)

@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
 from time import monotonic_ns
-from typing import Any
+from typing import Any, Final, final
 
 TAG = Struct(">HHq")
 """The member, its loop, and when that sent the message, in nanoseconds of the monotonic clock,
 which all processes of a machine share."""
 
-MEMBER_BYTES = 2
+MEMBER_BYTES: Final = 2
 SMALLEST_PAYLOAD = TAG.size
-MICROSECOND = 1_000
+MICROSECOND: Final = 1_000
 MOST_LATENCIES = 1 << 16
 """That are kept one by one."""
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
-pack_tag = TAG.pack
-unpack_tag = TAG.unpack_from
+pack_tag: Final = TAG.pack
+unpack_tag: Final = TAG.unpack_from
 
 
 @dataclass
@@ -70,7 +70,13 @@ class Load:
         self.cpu += other.cpu
 
     def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {
+            "seconds": self.seconds,
+            "completed": self.completed,
+            "delivered": self.delivered,
+            "latencies": self.latencies,
+            "cpu": self.cpu,
+        }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Load:
@@ -78,6 +84,7 @@ class Load:
         return cls(**{**document, "latencies": latencies})
 
 
+@final
 class ClosedLoops:
     """The loops of one member. Told of every delivery; says what to send next."""
 

@@ -10,8 +10,10 @@ from collections.abc import Coroutine
 
 from flexgroup.client.group import Group
 from flexgroup.client.link import connect
+from flexgroup.client.listener import Listener
 from flexgroup.client.load import ClosedLoops
 from flexgroup.client.load_processes import report, wait_for_the_word
+from flexgroup.client.message import Message
 from flexgroup.core.errors import FlexGroupError
 
 
@@ -21,25 +23,72 @@ async def run(options: argparse.Namespace) -> None:
     async with connect(options.address, name=name, tls=options.tls) as link:
         group = await link.join(options.group)
         first, end = wait_for_the_word(loops)
-        going_round = asyncio.create_task(go_round(group, loops, first))
-        await asyncio.wait([going_round], timeout=end - time.monotonic())
-        if going_round.done():
-            going_round.result()
-        going_round.cancel()
+        going_round = GoingRound(group, loops)
+        going_round.begin(first)
+        await asyncio.wait([going_round.failed], timeout=end - time.monotonic())
+        if going_round.failed.done():
+            going_round.failed.result()
+        going_round.stop()
         report(loops)
 
 
-async def go_round(group: Group[bytes], loops: ClosedLoops, first: list[bytes]) -> None:
-    await group.send_all(first)
-    delivered = loops.delivered
-    while True:
-        answers = []
-        for message in await group.receive_all():
-            answer = delivered(message.body)
-            if answer is not None:
-                answers.append(answer)
-        if answers:
-            await group.send_all(answers)
+class GoingRound(Listener[bytes]):
+    """Sends what the loops say, as soon as theirs has come back."""
+
+    def __init__(self, group: Group[bytes], loops: ClosedLoops) -> None:
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Nothing goes round any more."""
+        self._group = group
+        self._next = loops.delivered
+        self._unsent: list[bytes] = []
+        self._sending: asyncio.Task[None] | None = None
+        """Where there was no room; until it ends, all that follows has to wait as well."""
+
+    def begin(self, first: list[bytes]) -> None:
+        self._send(first)
+        self._group.listen(self)
+
+    def stop(self) -> None:
+        self._group.listen(None)
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def delivered(self, messages: list[Message[bytes]]) -> None:
+        bodies = []
+        for message in messages:
+            body = self._next(message.body)
+            if body is not None:
+                bodies.append(body)
+        if bodies:
+            self._send(bodies)
+
+    def ended(self, error: FlexGroupError) -> None:
+        self._fail(error)
+
+    def _send(self, bodies: list[bytes]) -> None:
+        try:
+            if self._sending is None and self._group.send_now(bodies):
+                return
+        except FlexGroupError as error:
+            self._fail(error)
+            return
+        self._unsent += bodies
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_unsent())
+
+    async def _send_unsent(self) -> None:
+        try:
+            while self._unsent:
+                bodies, self._unsent = self._unsent, []
+                await self._group.send_all(bodies)
+        except FlexGroupError as error:
+            self._fail(error)
+        else:
+            self._sending = None
+
+    def _fail(self, error: FlexGroupError) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
 
 
 def run_fast(coroutine: Coroutine[None, None, None]) -> None:

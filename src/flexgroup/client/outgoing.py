@@ -10,8 +10,8 @@ lets others run after each burst.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final, final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, final
 
 from msgspec.msgpack import Encoder
 
@@ -42,6 +42,7 @@ class Outgoing:
         "_outlet",
         "_senders",
         "_sends_left",
+        "_sure_sends",
         "busy",
         "ended",
         "is_new_turn",
@@ -64,6 +65,8 @@ class Outgoing:
         self._is_flush_due = False
         self._is_full = False
         self._sends_left = 0
+        self._sure_sends = 0
+        """So many are left again some time, whenever the server grants what it has taken."""
         self._senders: list[asyncio.Future[None]] = []
 
     # What the server and the transport say.
@@ -74,6 +77,7 @@ class Outgoing:
     def welcome(self, welcome: Welcome, largest: int) -> None:
         self._frames.begin_at(welcome.session)
         self._sends_left = welcome.sends
+        self._sure_sends = max(1, welcome.sends // 2)
         self.largest = largest
 
     def grant(self, messages: int) -> None:
@@ -146,22 +150,64 @@ class Outgoing:
         self._let_go(inbox)
         return sent
 
+    def send_now(
+        self, inbox: Inbox, bodies: Iterable[Any], encode: Callable[[Any], bytes] | None
+    ) -> bool:
+        """To one group, all or none: whether there was room."""
+        if inbox.ended is not None or inbox.refused is not None:
+            inbox.check()
+        data = self.all_sendable(bodies if encode is None else map(encode, bodies))
+        if not self.has_room(len(data)):
+            return False
+        head = inbox.head_of_a_send
+        for body in data:
+            self._count_send()
+            self._hold(head + _encode(body))
+        if data:
+            self._let_go(inbox)
+        return True
+
+    def has_room(self, messages: int) -> bool:
+        """For so many at once. Those that have waited, and were let go on, come first."""
+        if self._is_full or self._sends_left < messages:
+            return False
+        return not self._senders or not any(sender.done() for sender in self._senders)
+
+    async def room_for(self, messages: int) -> None:
+        """Wait until there is room for so many at once; lets others run in any case."""
+        if messages > self._sure_sends:
+            raise UsageError(
+                f"room for {messages} messages at once; no more than {self._sure_sends} are sure"
+                " to find it some time: send them in parts, or with send_all"
+            )
+        await asyncio.sleep(0)
+        while not self.has_room(messages):
+            if self.ended is not None:
+                raise self.ended.with_traceback(None)
+            if self._is_full or self._sends_left < messages:
+                await self._until_let_go_on()
+            else:
+                await asyncio.sleep(0)  # those that come first are about to send
+
     async def room(self) -> None:
         """Wait until there is room for what a sender has."""
         while self.busy:
             if self.ended is not None:
                 raise self.ended.with_traceback(None)
             if self._is_full or self._sends_left <= 0:
-                sender = self._loop.create_future()
-                self._senders.append(sender)
-                try:
-                    await sender
-                finally:
-                    self._senders.remove(sender)
+                await self._until_let_go_on()
                 self.busy = self._is_full or self._sends_left <= 0 or self.ended is not None
             else:
                 self.busy = False
                 await asyncio.sleep(0)
+
+    async def _until_let_go_on(self) -> None:
+        sender = self._loop.create_future()
+        self._senders.append(sender)
+        try:
+            await sender
+        finally:
+            self._senders.remove(sender)
 
     def _count_send(self) -> None:
         self._sends_left -= 1
@@ -186,6 +232,16 @@ class Outgoing:
             self.flush()
         else:
             self._flush_later()
+
+    def gather(self) -> None:
+        """What is sent from now on leaves together, when `release` is called."""
+        self._is_flush_due = True
+
+    def release(self) -> None:
+        self._is_flush_due = False
+        if self._held:
+            self.is_new_turn = False
+            self.flush()
 
     def _flush_later(self) -> None:
         if not self._is_flush_due:
