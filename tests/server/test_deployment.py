@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from flexgroup.core.codec import varints
+from flexgroup.core.errors import PeerError
 from flexgroup.server.configuration import Configuration, GroupEntry, Member, Server
 from flexgroup.server.deployment import HostedDomain, deploy
 from flexgroup.worlds.network.faults import Faults
@@ -47,3 +49,9 @@ def test_a_message_is_kept_until_all_whom_its_stack_sends_it_to_have_it(
     exchange(hosted, (1, 2))
     assert bool(hosted[1].stability.kept) is is_kept
     assert bool(hosted[2].stability.kept) is is_kept
+
+
+def test_nothing_is_kept_about_servers_that_do_not_exist() -> None:
+    hosted = domains("fifo")
+    with pytest.raises(PeerError, match="counts of process 3; there are 3"):
+        hosted[0].counted(1, varints([5, 3, 1]), 0)

@@ -141,6 +141,8 @@ class HostedDomain:
             group, at = read_varint(data, at)
             origin, at = read_varint(data, at)
             count, at = read_varint(data, at)
+            if origin >= len(self.servers):
+                raise PeerError(f"counts of process {origin}; there are {len(self.servers)}")
             self.stability.told(teller, group, origin, count)
 
     # The end of a configuration.

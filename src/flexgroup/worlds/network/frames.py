@@ -22,6 +22,9 @@ MOST_BYTES_OF_SERVERS = 256 << 20
 
 NUMBERS: Final = 1 << 32
 
+SHORT_ARRAYS: Final = [bytes([0x90 | count]) for count in range(16)]
+"""How MessagePack's arrays of so many elements begin."""
+
 
 @final
 class FrameWriter:
@@ -128,5 +131,5 @@ class FrameReader:
 def array_of(encoded: list[bytes]) -> bytes:
     """A MessagePack array of elements that are encoded already."""
     count = len(encoded)
-    head = bytes([0x90 | count]) if count < 16 else b"\xdd" + count.to_bytes(4, "big")
+    head = SHORT_ARRAYS[count] if count < 16 else b"\xdd" + count.to_bytes(4, "big")
     return head + b"".join(encoded)
