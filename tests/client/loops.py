@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, ParamSpec
+
+import pytest
 
 P = ParamSpec("P")
 
@@ -23,3 +25,8 @@ def on_a_loop(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, Non
         asyncio.run(limited())
 
     return run
+
+
+def run_on_uvloop(test: Any) -> None:
+    """A test that was marked with `on_a_loop`, where there is uvloop."""
+    pytest.importorskip("uvloop").run(test.__wrapped__())

@@ -8,10 +8,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, cast
 
 from msgspec.msgpack import Decoder, Encoder
 
+from flexgroup import Group
 from flexgroup.worlds.network import requests as r
 from flexgroup.worlds.network.frames import FrameReader, FrameWriter
 
@@ -291,3 +292,8 @@ async def stand_in(window: int = 64, sends: int = 1024) -> AsyncIterator[StandIn
             client.transport.abort()
         for client in server.clients:
             await client.is_gone.wait()
+
+
+async def settled(group: Group[Any]) -> None:
+    """All that was said before has been dealt with: answers come in order."""
+    await group.exists()

@@ -8,21 +8,16 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from flexgroup import Group, connect
+from flexgroup import connect
 from flexgroup.client.outgoing import head_of_a_send
 from flexgroup.worlds.network import requests as r
 
-from .loops import on_a_loop
-from .stand_in import stand_in
+from .loops import on_a_loop, run_on_uvloop
+from .stand_in import settled, stand_in
 
 
 def sends(told: list[r.AnyFromClient]) -> int:
     return sum(isinstance(said, r.Send) for said in told)
-
-
-async def settled(group: Group[bytes]) -> None:
-    """All that was sent before has been dealt with: answers come in order."""
-    await group.exists()
 
 
 @on_a_loop
@@ -230,4 +225,4 @@ async def test_a_waiting_sender_learns_of_the_end_of_the_connection() -> None:
     ],
 )
 def test_the_same_on_uvloop(test: Any) -> None:
-    pytest.importorskip("uvloop").run(test.__wrapped__())
+    run_on_uvloop(test)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -225,11 +226,12 @@ async def test_iterating_ends_with_the_group() -> None:
         assert [message.body async for message in group] == [b"0", b"1", b"2"]
 
 
+@pytest.mark.parametrize("call", [Group.receive, Group.receive_all])
 @on_a_loop
-async def test_who_waits_for_a_message_is_woken_by_the_end_of_the_group() -> None:
+async def test_who_waits_for_a_message_is_woken_by_the_end_of_the_group(call: Any) -> None:
     async with stand_in() as server, connect(server.address) as link:
         group = await link.join("chat", STACK)
-        waiting = [asyncio.create_task(group.receive()) for _ in range(3)]
+        waiting = [asyncio.create_task(call(group)) for _ in range(3)]
         await asyncio.sleep(0)
         server.destroy("chat")
         for error in await asyncio.gather(*waiting, return_exceptions=True):

@@ -1,53 +1,26 @@
-"""Functions instead of receiving: `listen`, and sending without waiting."""
+"""Functions instead of receiving: `listen`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from flexgroup import FlexGroupError, Group, Link, Listener, Message, View, connect, values
+from flexgroup import FlexGroupError, Group, Listener, Message, View, connect, values
 from flexgroup.client.errors import (
     ConnectionLost,
     GroupDestroyed,
     LinkClosed,
-    NotAllowed,
     NotMember,
     ServerMisbehaved,
-    TooLarge,
 )
-from flexgroup.client.load import ClosedLoops
-from flexgroup.client.load_member import GoingRound
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.worlds.network import requests as r
 
+from .chat import STACK, Diary, deliveries, in_chat, sent_to
 from .loops import on_a_loop
-from .stand_in import StandIn, stand_in
-
-STACK = "RELIABLE CAUSAL"
-
-
-class Diary(Listener[Any]):
-    """Writes down what it is told: bodies that came together, numbers of views, the end."""
-
-    def __init__(self, then: Callable[[list[Any]], object] = lambda bodies: None) -> None:
-        self.told: list[list[Any] | int | FlexGroupError] = []
-        self._then = then
-        """Done after each writing down of messages."""
-
-    def delivered(self, messages: list[Message[Any]]) -> None:
-        bodies = [message.body for message in messages]
-        self.told.append(bodies)
-        self._then(bodies)
-
-    def changed(self, view: View) -> None:
-        self.told.append(view.number)
-
-    def ended(self, error: FlexGroupError) -> None:
-        self.told.append(error)
+from .stand_in import settled, stand_in
 
 
 class Deaf(Listener[Any]):
@@ -57,29 +30,8 @@ class Deaf(Listener[Any]):
         pass
 
 
-@asynccontextmanager
-async def in_chat(
-    window: int = 64, sends: int = 1024, codec: Any = None
-) -> AsyncIterator[tuple[StandIn, Link, Group[Any]]]:
-    async with stand_in(window, sends) as server, connect(server.address, name="a") as link:
-        yield server, link, await link.join("chat", STACK, codec=codec)
-
-
-def deliveries(*bodies: bytes, handle: int = 1) -> r.Deliveries:
-    return r.Deliveries(handle, [r.Delivered("z", body) for body in bodies])
-
-
 def view(number: int) -> r.ViewChange:
     return r.ViewChange(1, number, ["a", "z"])
-
-
-def sent_to(server: StandIn) -> list[bytes]:
-    return [said.body for said in server.client.told if isinstance(said, r.Send)]
-
-
-async def settled(group: Group[Any]) -> None:
-    """All that was said before has been dealt with: answers come in order."""
-    await group.exists()
 
 
 def reports() -> list[tuple[str, BaseException]]:
@@ -518,188 +470,3 @@ async def test_the_link_may_end_within_a_function() -> None:
         await link.connection.closed
         assert diary.told[:2] == [[b"1"], 2]
         assert [type(error) for error in diary.told[2:]] == [LinkClosed]
-
-
-# Sending without waiting.
-
-
-@on_a_loop
-async def test_each_body_is_a_message_that_leaves_at_once() -> None:
-    async with in_chat() as (server, _, group):
-        assert group.send_now(b"%d" % number for number in range(50))
-        await settled(group)
-        assert sent_to(server) == [b"%d" % number for number in range(50)]
-        orders = await group.link.join("orders", STACK, codec=values)
-        assert orders.send_now([{"tea": 1}])
-        assert (await orders.receive()).body == {"tea": 1}
-
-
-@on_a_loop
-async def test_all_or_none_of_them_are_sent() -> None:
-    async with in_chat(sends=10) as (server, _, group):
-        server.is_granting = False
-        assert not group.send_now([b"no"] * 11)
-        assert group.send_now([b"yes"] * 6)
-        assert not group.send_now([b"no"] * 5)
-        assert group.send_now([b"yes"] * 4)
-        assert not group.send_now([b"no"])
-        assert group.send_now([])
-        await settled(group)
-        assert sent_to(server) == [b"yes"] * 10
-
-
-@on_a_loop
-async def test_what_send_raises_send_now_raises() -> None:
-    async with in_chat() as (server, link, group):
-        with pytest.raises(TooLarge):
-            group.send_now([b"fits", bytes((1 << 20) + 1)])
-        with pytest.raises(UsageError, match="bytes, not int"):
-            group.send_now(b"not a list of bodies")
-        with pytest.raises(NotMember, match=r"await group.join\(\) first"):
-            Group(link, "other").send_now([])
-        server.client.say(r.Refused(None, "not-allowed", "not this", 1))
-        await settled(group)
-        with pytest.raises(NotAllowed, match="not this"):
-            group.send_now([b""])
-        await link.close()
-        with pytest.raises(LinkClosed):
-            group.send_now([])
-        assert sent_to(server) == []
-
-
-@on_a_loop
-async def test_there_is_no_room_while_the_connection_is_full() -> None:
-    async with in_chat(sends=1_000_000) as (server, _, group):
-        server.client.transport.pause_reading()
-        bodies = [bytes(100_000)] * 10
-        sent = 0
-        while group.send_now(bodies):
-            sent += len(bodies)
-        server.client.transport.resume_reading()
-        await group.room(len(bodies))
-        assert group.send_now(bodies)
-        await server.client.until_told(r.Send, sent + len(bodies))
-
-
-@on_a_loop
-async def test_a_burst_does_not_keep_a_listener_from_sending() -> None:
-    async with in_chat(sends=1_000_000) as (server, _, group):
-        group.listen(Diary(lambda bodies: group.send_now([bytes(200_000)])))
-        server.client.say(deliveries(b"1"))
-        await server.client.until_told(r.Send, 20)
-
-
-@on_a_loop
-async def test_room_comes_when_the_server_grants_it() -> None:
-    async with in_chat(sends=10) as (server, _, group):
-        server.is_granting = False
-        assert group.send_now([b""] * 8)
-        await group.room(2)
-        waiting = asyncio.create_task(group.room(5))
-        await settled(group)
-        assert not waiting.done()
-        server.grant(server.client)
-        await waiting
-        assert group.send_now([b""] * 5)
-
-
-@on_a_loop
-async def test_who_waits_for_room_gets_it_before_those_that_do_not() -> None:
-    async with in_chat(sends=10) as (server, _, group):
-        server.is_granting = False
-        group.listen(diary := Diary(lambda bodies: tried.append(group.send_now([b"late"]))))
-        tried: list[bool] = []
-        waiting = asyncio.create_task(group.send_all([b""] * 11 + [b"first"]))
-        await settled(group)
-        tried.clear()
-        server.client.say(r.Granted(10), deliveries(b"1"))
-        server.client.ungranted = 0
-        await waiting
-        assert tried == [False]
-        assert diary.told[-1] == [b"1"]
-        assert group.send_now([b"late"])
-
-
-@on_a_loop
-async def test_who_waits_for_much_room_does_not_hold_up_those_that_need_little() -> None:
-    async with in_chat(sends=10) as (server, _, group):
-        server.is_granting = False
-        assert group.send_now([b""] * 8)
-        waiting = asyncio.create_task(group.room(5))
-        await settled(group)
-        await group.room(1)
-        assert group.send_now([b""])
-        server.grant(server.client)
-        await waiting
-
-
-@on_a_loop
-async def test_several_that_wait_for_room_all_get_it() -> None:
-    async with in_chat(sends=10) as (server, _, group):
-
-        async def send(count: int) -> None:
-            while not group.send_now([b""] * count):
-                await group.room(count)
-
-        async with asyncio.TaskGroup() as tasks:
-            for count in [5, 3, 5, 1] * 10:
-                tasks.create_task(send(count))
-        await server.client.until_told(r.Send, 140)
-
-
-@on_a_loop
-async def test_waiting_for_less_room_than_is_needed_lets_others_run() -> None:
-    async with in_chat(sends=10) as (_, _, group):
-        assert group.send_now([b""] * 8)
-        while not group.send_now([b""] * 5):
-            await group.room()
-
-
-@on_a_loop
-async def test_room_that_may_never_come_is_not_waited_for() -> None:
-    async with in_chat(sends=10) as (_, _, group):
-        await group.room(5)
-        with pytest.raises(UsageError, match="in parts, or with send_all"):
-            await group.room(6)
-
-
-@on_a_loop
-async def test_who_waits_for_room_learns_of_the_end() -> None:
-    async with in_chat(sends=2) as (server, link, group):
-        server.is_granting = False
-        assert group.send_now([b"", b""])
-        waiting = asyncio.create_task(group.room())
-        await settled(group)
-        await link.close()
-        with pytest.raises(LinkClosed):
-            await waiting
-        with pytest.raises(LinkClosed):
-            await group.room()
-
-
-# The load of `flexgroup bench`.
-
-
-@on_a_loop
-async def test_no_loop_is_lost_where_there_is_no_room() -> None:
-    async with in_chat(sends=10) as (server, _, group):
-        loops = ClosedLoops(member=0, loops=100, payload=2_000)
-        going_round = GoingRound(group, loops)
-        going_round.begin(loops.begin(0.0, 1e9))
-        await server.client.until_told(r.Send, 2_000)
-        going_round.stop()
-        tags = [body[:4] for body in sent_to(server)[:2_000]]
-        for start in range(0, 2_000, 100):
-            assert tags[start : start + 100] == tags[:100]
-        assert len(set(tags)) == 100
-        assert not going_round.failed.done()
-
-
-@on_a_loop
-async def test_going_round_fails_with_the_connection() -> None:
-    async with in_chat() as (server, _, group):
-        going_round = GoingRound(group, ClosedLoops(0, 1, 64))
-        going_round.begin([])
-        server.client.transport.close()
-        with pytest.raises(ConnectionLost):
-            await going_round.failed

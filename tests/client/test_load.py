@@ -9,7 +9,13 @@ import time
 import pytest
 
 from flexgroup.client import load as load_module
+from flexgroup.client.errors import ConnectionLost
 from flexgroup.client.load import TAG, ClosedLoops, Load, cpu_seconds, share_of
+from flexgroup.client.load_member import GoingRound
+from flexgroup.worlds.network import requests as r
+
+from .chat import in_chat, sent_to
+from .loops import on_a_loop
 
 LONG_AGO, FAR_AWAY = 0.0, 1e9
 
@@ -96,3 +102,31 @@ def test_loops_are_spread_evenly() -> None:
 def test_processes_that_have_ended_take_no_time() -> None:
     assert cpu_seconds([os.getpid()]) >= 0
     assert cpu_seconds([1 << 22]) == 0
+
+
+# The load of `flexgroup bench`.
+
+
+@on_a_loop
+async def test_no_loop_is_lost_where_there_is_no_room() -> None:
+    async with in_chat(sends=10) as (server, _, group):
+        loops = ClosedLoops(member=0, loops=100, payload=2_000)
+        going_round = GoingRound(group, loops)
+        going_round.begin(loops.begin(0.0, 1e9))
+        await server.client.until_told(r.Send, 2_000)
+        going_round.stop()
+        tags = [body[:4] for body in sent_to(server)[:2_000]]
+        for start in range(0, 2_000, 100):
+            assert tags[start : start + 100] == tags[:100]
+        assert len(set(tags)) == 100
+        assert not going_round.failed.done()
+
+
+@on_a_loop
+async def test_going_round_fails_with_the_connection() -> None:
+    async with in_chat() as (server, _, group):
+        going_round = GoingRound(group, ClosedLoops(0, 1, 64))
+        going_round.begin([])
+        server.client.transport.close()
+        with pytest.raises(ConnectionLost):
+            await going_round.failed

@@ -18,8 +18,8 @@ from flexgroup.client.errors import (
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.worlds.network import requests as r
 
-from .loops import on_a_loop
-from .stand_in import StandIn, stand_in
+from .loops import on_a_loop, run_on_uvloop
+from .stand_in import StandIn, settled, stand_in
 
 STACK = "RELIABLE CAUSAL"
 
@@ -39,11 +39,6 @@ def deliver_together(server: StandIn, bodies: list[bytes]) -> None:
 
 def bodies_of(messages: list[Message[Any]]) -> list[Any]:
     return [message.body for message in messages]
-
-
-async def settled(group: Group[Any]) -> None:
-    """All that was said before has been dealt with: answers come in order."""
-    await group.exists()
 
 
 # Sending.
@@ -467,17 +462,6 @@ async def test_a_closed_link_gives_what_has_come_and_then_the_error() -> None:
             await group.receive_all()
 
 
-@on_a_loop
-async def test_all_that_wait_are_woken_by_the_end_of_the_group() -> None:
-    async with stand_in() as server, connect(server.address) as link:
-        group = await link.join("chat", STACK)
-        waiting = [asyncio.create_task(group.receive_all()) for _ in range(3)]
-        await asyncio.sleep(0)
-        server.destroy("chat")
-        for error in await asyncio.gather(*waiting, return_exceptions=True):
-            assert isinstance(error, GroupDestroyed)
-
-
 @pytest.mark.parametrize(
     "test",
     [
@@ -491,4 +475,4 @@ async def test_all_that_wait_are_woken_by_the_end_of_the_group() -> None:
     ],
 )
 def test_the_same_on_uvloop(test: Any) -> None:
-    pytest.importorskip("uvloop").run(test.__wrapped__())
+    run_on_uvloop(test)

@@ -33,13 +33,13 @@ class Backpressure:
         self._loop = asyncio.get_running_loop()
 
     def held_up(self, groups: Iterable[int]) -> set[int]:
-        """Of these groups."""
+        """Those that are; all of these, while everything is."""
         return set(groups) if self._holds_all_up else set(self._full)
 
     def hold_all_up(self, wanted: bool) -> None:
         """While this server cannot keep up with what it delivers."""
-        if wanted != self._holds_all_up:
-            self._holds_all_up = wanted
+        was_wanted, self._holds_all_up = self._holds_all_up, wanted
+        if was_wanted and not wanted:
             self._released()
 
     def queue_changed(self, session: Session, seat: Seat) -> None:

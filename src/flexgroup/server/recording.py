@@ -105,7 +105,7 @@ class RunSink(Sink):
 
     def __init__(self, run: str, dictation: Dictation) -> None:
         self._run = run
-        self.dictation = dictation
+        self._dictation = dictation
         self._labels = 0
         self._sets = 0
 
@@ -117,7 +117,7 @@ class RunSink(Sink):
     ) -> None:
         new_labels, new_sets = labels[self._labels :], destination_sets[self._sets :]
         self._labels, self._sets = len(labels), len(destination_sets)
-        self.dictation.tell(Happened(self._run, columns, new_labels, new_sets))
+        self._dictation.tell(Happened(self._run, columns, new_labels, new_sets))
 
 
 @dataclass

@@ -1,0 +1,50 @@
+"""A member of a group at a stand-in for a server, and a listener that writes down what it hears."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from flexgroup import FlexGroupError, Group, Link, Listener, Message, View, connect
+from flexgroup.worlds.network import requests as r
+
+from .stand_in import StandIn, stand_in
+
+STACK = "RELIABLE CAUSAL"
+
+
+class Diary(Listener[Any]):
+    """Writes down what it is told: bodies that came together, numbers of views, the end."""
+
+    def __init__(self, then: Callable[[list[Any]], object] = lambda bodies: None) -> None:
+        self.told: list[list[Any] | int | FlexGroupError] = []
+        self._then = then
+        """Done after each writing down of messages."""
+
+    def delivered(self, messages: list[Message[Any]]) -> None:
+        bodies = [message.body for message in messages]
+        self.told.append(bodies)
+        self._then(bodies)
+
+    def changed(self, view: View) -> None:
+        self.told.append(view.number)
+
+    def ended(self, error: FlexGroupError) -> None:
+        self.told.append(error)
+
+
+@asynccontextmanager
+async def in_chat(
+    window: int = 64, sends: int = 1024, codec: Any = None
+) -> AsyncIterator[tuple[StandIn, Link, Group[Any]]]:
+    async with stand_in(window, sends) as server, connect(server.address, name="a") as link:
+        yield server, link, await link.join("chat", STACK, codec=codec)
+
+
+def deliveries(*bodies: bytes, handle: int = 1) -> r.Deliveries:
+    return r.Deliveries(handle, [r.Delivered("z", body) for body in bodies])
+
+
+def sent_to(server: StandIn) -> list[bytes]:
+    return [said.body for said in server.client.told if isinstance(said, r.Send)]
