@@ -8,16 +8,21 @@ from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
 from flexgroup.server.configuration import Configuration, GroupEntry, Member, Server
 from flexgroup.server.deployment import HostedDomain, deploy
+from flexgroup.server.leftovers import merge_reports
 from flexgroup.worlds.network.faults import Faults
 
 SERVERS = tuple(Server(number, f"s{number}", f"localhost:{7400 + number}") for number in range(3))
 
 
-def domains(stack: str) -> list[HostedDomain]:
-    """Of three servers, with a group that has members at the last two only."""
+def configuration_of(stack: str) -> Configuration:
+    """Three servers, with a group that has members at the last two only."""
     members = tuple(Member(f"m{server}", server, 1) for server in (1, 2))
     group = GroupEntry("g", 5, stack, None, False, None, 1, members)
-    configuration = Configuration(1, SERVERS, (group,), 3, 6)
+    return Configuration(1, SERVERS, (group,), 3, 6)
+
+
+def domains(stack: str) -> list[HostedDomain]:
+    configuration = configuration_of(stack)
     return [deploy(configuration, me, Faults(), lambda *_: None)[0] for me in range(3)]
 
 
@@ -49,6 +54,18 @@ def test_a_message_is_kept_until_all_whom_its_stack_sends_it_to_have_it(
     exchange(hosted, (1, 2))
     assert bool(hosted[1].stability.kept) is is_kept
     assert bool(hosted[2].stability.kept) is is_kept
+
+
+@pytest.mark.parametrize("stack", ["causal", "fifo"])
+def test_at_a_change_whoever_the_stack_sends_a_message_to_gets_it(stack: str) -> None:
+    """Also a server without members, if the stack sends everything to everybody."""
+    hosted = domains(stack)
+    hosted[1].cast(0, (5,), 1, b"contents")
+    exchange(hosted, (1, 2))
+    reports = {server: [hosted[server].report()] for server in range(3)}
+    (leftovers,) = merge_reports(configuration_of(stack), reports)
+    delivered = [len(one.finish(leftovers)) for one in hosted]
+    assert delivered == ([1, 0, 0] if stack == "causal" else [0, 0, 0])
 
 
 def test_nothing_is_kept_about_servers_that_do_not_exist() -> None:

@@ -44,6 +44,11 @@ class StackPlan:
         return any(layer.CLOSED for layer in self.layers)
 
     @property
+    def broadcasts(self) -> bool:
+        """Every message goes to all members."""
+        return any(layer.BROADCAST for layer in self.layers)
+
+    @property
     def top(self) -> Protocol:
         return self.protocols[-1]
 

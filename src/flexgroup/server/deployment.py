@@ -57,7 +57,7 @@ class HostedDomain:
         }
         plan = parse_stack(stack)
         self._everyone = tuple(range(len(servers)))
-        self._broadcasts = any(layer.BROADCAST for layer in plan.layers)
+        self._broadcasts = plan.broadcasts
         self.domain = Domain(
             plan.build(self.process, len(servers)),
             Codec(plan.layers),

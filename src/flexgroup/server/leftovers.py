@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.configuration import Configuration
 from flexgroup.server.control import DomainLeftovers, DomainReport, Kept
 
@@ -58,11 +59,17 @@ def _merge_domain(
         for server, report in reports.items()
     }
 
-    def lacks(server: int, message: Kept) -> bool:
-        is_destination = any(
+    broadcasts = parse_stack(stack).broadcasts
+
+    def is_destination(server: int, message: Kept) -> bool:
+        return broadcasts or any(
             server in servers_of.get(group, ()) for group, _position in message.groups
         )
-        if not is_destination or (message.origin, message.seq) in has.get(server, ()):
+
+    def lacks(server: int, message: Kept) -> bool:
+        if (message.origin, message.seq) in has.get(server, ()):
+            return False
+        if not is_destination(server, message):
             return False
         low = lows.get(server, {})
         return not any(
