@@ -241,6 +241,21 @@ def test_what_is_joined_does_not_answer(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.slow
+def test_a_name_that_another_server_has(cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "flexgroup.cli.main", "server", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, "--join", cluster.addresses[0], "--name", "server-1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        "there is another server 'server-1'; choose another --name"
+    )
+
+
+@pytest.mark.slow
 def test_the_server_that_is_joined_has_other_protocols(cluster: Cluster, tmp_path: Path) -> None:
     """The reason is in the last line, and not only in the log."""
     (tmp_path / "more_protocols.py").write_text(

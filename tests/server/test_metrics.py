@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -43,28 +45,45 @@ class Moments:
     after_nonsense: Samples = field(init=False)
 
 
-async def scrape(server: GroupServer) -> Samples:
+@asynccontextmanager
+async def running_server() -> AsyncIterator[GroupServer]:
+    server = GroupServer(Settings("here", port=0))
+    ready = asyncio.Event()
+    running = asyncio.create_task(server.run(ready.set))
+    await ready.wait()
+    yield server
+    server.stop()
+    await running
+
+
+async def ask(server: GroupServer, request: bytes) -> bytes:
+    """What it says until it closes the connection."""
     reader, writer = await asyncio.open_connection(*server.address.split(":"))
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
-    head, _, text = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.write(request)
+    answer = await reader.read()
     writer.close()
+    return answer
+
+
+async def scrape(server: GroupServer) -> Samples:
+    answer = await ask(server, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+    head, _, text = answer.decode().partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 200 OK\r\n")
     assert "text/plain; version=0.0.4" in head
     return Samples(text)
 
 
 async def talk_nonsense(server: GroupServer) -> None:
-    reader, writer = await asyncio.open_connection(*server.address.split(":"))
-    writer.write(b"\x00\x00\x00\x01\x00\x00\x00\x07x")  # a frame whose number is not 0
-    assert await reader.read() == b""
-    writer.close()
+    number_is_not_0 = b"\x00\x00\x00\x01\x00\x00\x00\x07x"
+    assert await ask(server, number_is_not_0) == b""
 
 
 async def life_of_a_server() -> Moments:
-    server = GroupServer(Settings("here", port=0))
-    ready = asyncio.Event()
-    running = asyncio.create_task(server.run(ready.set))
-    await ready.wait()
+    async with running_server() as server:
+        return await moments_of(server)
+
+
+async def moments_of(server: GroupServer) -> Moments:
     at_first = await scrape(server)
     async with connect(server.address, name="alice") as link:
         group = await link.join("letters", STACK)
@@ -79,8 +98,6 @@ async def life_of_a_server() -> Moments:
     moments.without_it = await scrape(server)
     await talk_nonsense(server)
     moments.after_nonsense = await scrape(server)
-    server.stop()
-    await running
     return moments
 
 
@@ -139,3 +156,24 @@ def test_each_change_is_timed(moments: Moments) -> None:
     before, after = moments.with_a_member, moments.without_it
     assert after["change_seconds_count",] == before["change_seconds_count",] + 1
     assert after["change_seconds_sum",] > before["change_seconds_sum",]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "has_content"),
+    [
+        (b"GET /metrics HTTP/1.1", b"200 OK", True),
+        (b"HEAD /metrics HTTP/1.1", b"200 OK", False),
+        (b"GET /elsewhere HTTP/1.1", b"404 Not Found", True),
+        (b"POST /metrics HTTP/1.1", b"405 Method Not Allowed", True),
+        (b"PUT /metrics HTTP/1.1", b"405 Method Not Allowed", True),
+        (b"POST", b"405 Method Not Allowed", True),
+    ],
+)
+def test_web_requests_are_answered(request_line: bytes, status: bytes, has_content: bool) -> None:
+    async def answer() -> bytes:
+        async with running_server() as server:
+            return await ask(server, request_line + b"\r\n\r\n")
+
+    head, _, content = asyncio.run(answer()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert bool(content) is has_content

@@ -175,4 +175,39 @@ def test_what_a_killed_server_had_handed_over_is_written(traces: Path) -> None:
     scribe_of(traces, "s3").close(1)
     assert names(traces, "deliver") == [f"{RUN}@s3-000000.parquet"]
     assert listed(traces) is None
-    assert list((traces / ENDED).iterdir()) == []
+
+
+def test_who_is_known_to_be_killed_is_not_waited_for(traces: Path) -> None:
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    scribes[2].close(1)
+    for scribe in scribes[:2]:
+        scribe.take(Ended(RUN, (2,)), now=2)
+        scribe.write_what_is_due(2)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[2]")
+
+
+def test_if_all_are_killed_the_last_one_lists_the_run(traces: Path) -> None:
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    for scribe in scribes:
+        assert listed(traces) is None
+        scribe.close(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[0,1,2]")
+    assert len(load_history(traces, run).deliveries.message) == 3
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_some_are_killed_in_the_run_and_some_after_it(traces: Path, order: tuple[int, int]) -> None:
+    scribes = [scribe_of(traces, server) for server in EVERYBODY]
+    scribes[0].close(1)
+    scribes[1].take(Ended(RUN, (0,)), now=2)
+    scribes[1].write_what_is_due(2)
+    assert listed(traces) is None
+    for number in order:
+        scribes[number].close(3)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[0,2]")

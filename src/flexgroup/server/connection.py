@@ -7,7 +7,7 @@ which it is.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, cast, final
+from typing import Final, Protocol, cast, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.worlds.network.frames import FrameReader, FrameWriter
@@ -16,7 +16,8 @@ from flexgroup.worlds.network.outlet import Outlet
 FIRST_FRAME_BYTES = 64 << 10
 """The most that somebody unknown may say."""
 
-HTTP = b"GET "
+WEB: Final = (b"GET ", b"HEAD", b"POST", b"PUT ")
+"""How a web request begins; no frame is as long as these four bytes would mean."""
 
 
 class Talk(Protocol):
@@ -38,7 +39,7 @@ class Doorkeeper(Protocol):
     def first_frame(self, connection: Connection, content: bytes) -> Talk:
         """Raises PeerError for a frame that nobody should begin with."""
 
-    def web_page(self, path: str) -> tuple[str, str, bytes]:
+    def web_page(self, method: str, path: str) -> tuple[str, str, bytes]:
         """The status, type and content for a collector of metrics or a person with a browser."""
 
     def refused(self, connection: Connection, reason: str) -> None: ...
@@ -104,7 +105,7 @@ class Connection:
         self.bytes_in += len(data)
         if not self._begun and self.talk is None:
             self._begun = True
-            if data[:4] == HTTP[: len(data)]:
+            if any(data[:4] == method[: len(data)] for method in WEB):
                 self._http = bytearray()
         if self._http is not None:
             self._answer_http(data)
@@ -181,13 +182,14 @@ class Connection:
             self._doorkeeper.refused(self, "a web request without end")
             self.close()
         elif b"\r\n\r\n" in self._http:
-            path = bytes(self._http).split(b" ", 2)[1].decode("ascii", "replace")
-            status, kind, content = self._doorkeeper.web_page(path)
+            request = bytes(self._http).decode("ascii", "replace")
+            method, _, rest = request.partition(" ")
+            status, kind, content = self._doorkeeper.web_page(method, rest.partition(" ")[0])
             head = (
-                f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
+                f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nAllow: GET, HEAD\r\n"
                 f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
             )
-            self.outlet.write(head.encode() + content)
+            self.outlet.write(head.encode() + (b"" if method == "HEAD" else content))
             self.close()
 
 

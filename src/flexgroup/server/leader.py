@@ -129,9 +129,15 @@ class Leader:
 
     def _introduce(self, now: float) -> None:
         """See whether servers that want to join are reached where they say they are."""
-        for key, request in self._requests.items():
-            if isinstance(request.operation, Admit):
-                self.newcomers.meet(key, request.operation, self._configuration, self._me, now)
+        for key, request in list(self._requests.items()):
+            wish = request.operation
+            if not isinstance(wish, Admit):
+                continue
+            if self.newcomers.name_is_taken(key, wish, self._configuration):
+                reason = f"there is another server {wish.name!r}; choose another --name"
+                self._refuse(*key, ("name-taken", reason))
+            else:
+                self.newcomers.meet(key, wish, self._configuration, self._me, now)
         for origin, ticket in self.newcomers.unreachable(now):
             self.newcomers.drop((origin, ticket))
             reason = "not all servers reach the new one at the address it gave"

@@ -66,6 +66,14 @@ class Newcomers:
         self._disconnect = disconnect
         self._by_key: dict[Key, Newcomer] = {}
 
+    def name_is_taken(self, key: Key, wish: Admit, configuration: Configuration) -> bool:
+        """By another server. One at the same address is the same one, started again."""
+        others = [newcomer.server for at, newcomer in self._by_key.items() if at != key]
+        return any(
+            server.name == wish.name and server.address != wish.address
+            for server in (*configuration.servers, *others)
+        )
+
     def meet(
         self, key: Key, wish: Admit, configuration: Configuration, me: int, now: float
     ) -> None:

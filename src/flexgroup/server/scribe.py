@@ -5,11 +5,13 @@ told is written even if the server is killed.
 
 Events are written every moment, so that a run can be watched while it goes on. The row in `runs`
 comes when all servers of the run have said that they have written everything, or when those that
-have not are not waited for any longer: the row then tells whose last events are lost.
+have not are not waited for any longer: the row then tells whose last events are lost. If a server
+is killed, this process says so in its place.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -17,7 +19,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flexgroup.server.dictation import Began, Ended, Happened, Order, taken_from
+from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, taken_from
 from flexgroup.trace import schema
 from flexgroup.trace.blocks import blocks_by_kind
 from flexgroup.trace.writer import (
@@ -46,6 +48,9 @@ MOMENT = 0.1
 
 ENDED = "ended"
 """The folder in which servers say that they have: a file of each, with how the run ended."""
+
+KILLED = "killed"
+"""How it ended for a server that did not live to say anything: its last events are lost."""
 
 Description = dict[str, str | int | None]
 
@@ -95,7 +100,9 @@ class EndedRun:
         those that go on are trusted to do so.
         """
         is_shared = len(self.marks) > 1
-        return [process for process in self.silent if is_shared or process in self.missed]
+        silent = [process for process in self.silent if is_shared or process in self.missed]
+        names = enumerate(self.servers)
+        return sorted([*silent, *(p for p, name in names if self.marks.get(name) == KILLED)])
 
     def row(self) -> Description:
         lost = self.lost
@@ -115,7 +122,7 @@ class Scribe:
         self._server = server
         self._open: dict[str, OpenRun] = {}
         self._ended: list[EndedRun] = []
-        self._is_last = False
+        self._closed: Closed | None = None
 
     def take(self, order: Order, now: float) -> None:
         if isinstance(order, Began):
@@ -129,7 +136,7 @@ class Scribe:
         elif isinstance(order, Ended):
             self._end(order, now)
         else:
-            self._is_last = order.is_last
+            self._closed = order
 
     def write_what_is_due(self, now: float) -> None:
         for name, run in self._open.items():
@@ -141,10 +148,14 @@ class Scribe:
     def close(self, now: float) -> None:
         """The server has ended, in whatever way. Runs that wait for other servers are listed by
         those that go on; if there are none, they are waited for."""
-        for name, run in self._open.items():
-            self._write(name, run)
+        if self._closed is None:
+            for name, run in self._open.items():
+                self._write(name, run)
+                self._mark(name, KILLED)
+                self._ended.append(EndedRun(name, run.servers, (), run.description, math.inf))
+            self._open = {}
         self.write_what_is_due(now)
-        while self._is_last and self._ended:
+        while self._closed is not None and self._closed.is_last and self._ended:
             time.sleep(MOMENT)
             self.write_what_is_due(time.monotonic())
 
@@ -163,12 +174,16 @@ class Scribe:
         """Say that this server has written everything about a run."""
         run = self._open.pop(order.run)
         self._write(order.run, run)
-        making = self._directory / ENDED / f"_{order.run}@{self._server}"
-        making.write_text(schema.CUT if order.missed else schema.COMPLETE)
-        making.replace(making.with_name(making.name[1:]))
+        self._mark(order.run, schema.CUT if order.missed else schema.COMPLETE)
         self._ended.append(
             EndedRun(order.run, run.servers, order.missed, run.description, now + LATE_SECONDS)
         )
+
+    def _mark(self, run: str, how: str) -> None:
+        """For other servers to see."""
+        making = self._directory / ENDED / f"_{run}@{self._server}"
+        making.write_text(how)
+        making.replace(making.with_name(making.name[1:]))
 
     def _is_listed(self, run: EndedRun, now: float) -> bool:
         for place in run.silent:

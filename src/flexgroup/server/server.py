@@ -20,10 +20,7 @@ import msgspec
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 from flexgroup.server.configuration import Configuration, GroupEntry
 from flexgroup.server.connection import Connection, Talk, protocol_of
-from flexgroup.server.control import (
-    AnyOperation,
-    LeaveServers,
-)
+from flexgroup.server.control import AnyOperation, LeaveServers
 from flexgroup.server.deployment import Recording
 from flexgroup.server.desk import Desk
 from flexgroup.server.effects import (
@@ -142,7 +139,11 @@ class GroupServer:
 
     async def run(self, ready: Callable[[], None] | None = None) -> str:
         """Serve until stopped; the reason why it ended."""
-        await self.start()
+        try:
+            await self.start()
+        except FlexGroupError:
+            await self._close("could not start")
+            raise
         if ready is not None:
             ready()
         while True:
@@ -153,6 +154,7 @@ class GroupServer:
                 reason = "stopped before it had joined again"
                 break
         await self._close(reason)
+        log.info("ended", extra={"data": {"reason": reason}})
         return reason
 
     def stop(self) -> None:
@@ -191,7 +193,6 @@ class GroupServer:
             is_last = configuration is not None and len(configuration.servers) == 1
             self.trace.finish(None)
             await self._loop.run_in_executor(None, self.trace.close, is_last)
-        log.info("ended", extra={"data": {"reason": reason}})
 
     def _begin(self) -> None:
         """A new life as a server: with no number yet."""
@@ -439,7 +440,9 @@ class GroupServer:
         if self.settings.tls_server is not None:
             check_identity(connection.transport, client)
 
-    def web_page(self, path: str) -> tuple[str, str, bytes]:
+    def web_page(self, method: str, path: str) -> tuple[str, str, bytes]:
+        if method not in ("GET", "HEAD"):
+            return "405 Method Not Allowed", "text/plain", b"Pages here can only be read.\n"
         if path == "/metrics":
             return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self.metrics.text()
         return "404 Not Found", "text/plain", b"There is /metrics here, and nothing else.\n"

@@ -1,0 +1,68 @@
+"""The trace of a cluster whose servers are all killed at once: what it tells holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+
+from flexgroup import connect
+from flexgroup.core.errors import FlexGroupError
+from flexgroup.pipeline.verify.promises import promised_by
+from flexgroup.properties.catalogue import check
+from flexgroup.trace.reader import Run, load_history, read_runs
+
+from .servers import LAST_RESORT, Cluster
+
+STACK = "RELIABLE ATOMIC"
+
+
+async def send_until_killed(cluster: Cluster, traces: Path) -> None:
+    links = [
+        await connect(address, name=name)
+        for address, name in zip(cluster.addresses, "abc", strict=True)
+    ]
+    groups = [await link.join("g", STACK) for link in links]
+
+    async def send(sender: int) -> None:
+        with contextlib.suppress(FlexGroupError):
+            while True:
+                await groups[sender].send(b"")
+                await groups[sender].receive()
+
+    sending = [asyncio.create_task(send(sender)) for sender in range(len(groups))]
+    async with asyncio.timeout(LAST_RESORT):
+        while not list((traces / "events").glob("event=deliver/*")):
+            await asyncio.sleep(0.05)
+        for server in cluster.servers:
+            server.process.kill()
+        await asyncio.gather(*sending)
+    for link in links:
+        with contextlib.suppress(FlexGroupError):
+            await link.close()
+
+
+def the_last_run(traces: Path) -> Run:
+    """When it is listed: the processes that write are still at it for a moment."""
+    end = time.monotonic() + LAST_RESORT
+    while time.monotonic() < end:
+        listed = read_runs(traces) if list((traces / "runs").glob("*.parquet")) else []
+        for run in listed:
+            if run.lost == "[0,1,2]":
+                return run
+        time.sleep(0.05)
+    raise AssertionError("the run was never listed")
+
+
+def test_all_servers_are_killed_and_what_they_had_written_is_judged(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    with Cluster(tmp_path, 3, "--trace", str(traces)) as cluster:
+        asyncio.run(send_until_killed(cluster, traces))
+    run = the_last_run(traces)
+    history = load_history(traces, run)
+    assert len(history.deliveries.process) > 0
+    promised = promised_by(run.stack, run.network, run.faults)
+    outcome_of = {verdict.property: verdict.outcome.value for verdict in check(history, promised)}
+    assert set(outcome_of.values()) <= {"holds", "unknown"}
+    assert outcome_of["acyclic order"] == "holds"
