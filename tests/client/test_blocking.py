@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from flexgroup import Message, View, blocking, values
+from flexgroup.client.background import MOST_WAITING
 from flexgroup.client.errors import (
     AlreadyMember,
     CannotConnect,
@@ -300,6 +302,42 @@ def test_a_server_that_is_not_there_leaves_no_thread_behind(server: StandIn) -> 
     assert "flexgroup-link" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_what_has_come_when_ctrl_c_interrupts_is_received_next(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO")
+        assert group.view.number == 1
+        group.send(b"hello")
+        result = Future.result
+
+        def interrupted(future: Future[Any], timeout: float | None = None) -> Any:
+            result(future, LAST_RESORT)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Future, "result", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                group.receive()
+        assert group.receive(LAST_RESORT).body == b"hello"
+
+
+def test_ctrl_c_while_nothing_has_come(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    with blocking.connect(server.address) as link:
+        group = link.join("chat", "FIFO")
+        assert group.view.number == 1
+
+        def interrupted(future: Future[Any], timeout: float | None = None) -> Any:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Future, "result", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                group.receive()
+        group.send(b"hello")
+        assert group.receive(LAST_RESORT).body == b"hello"
+
+
 def test_a_call_that_sends_many_counts_as_many(elsewhere: Elsewhere, server: StandIn) -> None:
     with blocking.connect(server.address) as link, ThreadPoolExecutor(1) as threads:
         group = link.join("chat", "FIFO", own=False)
@@ -307,7 +345,7 @@ def test_a_call_that_sends_many_counts_as_many(elsewhere: Elsewhere, server: Sta
 
         def send() -> None:
             for _ in range(4):
-                group.send_all([b""] * (server.sends + blocking.MOST_WAITING))
+                group.send_all([b""] * (server.sends + MOST_WAITING))
 
         sending = threads.submit(send)
         assert group.exists()
@@ -323,7 +361,7 @@ def test_sending_is_slowed_down_to_what_the_server_takes(
     with blocking.connect(server.address) as link, ThreadPoolExecutor(1) as threads:
         group = link.join("chat", "FIFO", own=False)
         server.is_granting = False
-        most = server.sends + blocking.MOST_WAITING
+        most = server.sends + MOST_WAITING
         sending = threads.submit(send_often, group, b"", 3 * most)
         assert group.exists()
         assert not sending.done()

@@ -14,18 +14,17 @@ used by several threads at once; messages of a group are shared out among those 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 from flexgroup.client import link as asynchronous
+from flexgroup.client.background import Background, Outbox
 from flexgroup.client.errors import (
     ConnectionLost,
     GroupDestroyed,
@@ -41,109 +40,11 @@ from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 AT_ONCE = 64
 """Messages that are fetched from the loop's thread at a time: changing threads is what costs."""
 
 EVERYTHING = sys.maxsize
-
-MOST_WAITING = 1024
-"""Messages to send that may wait for the loop's thread; those of one call wait together."""
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-class _Background:
-    """A thread that runs an event loop."""
-
-    def __init__(self) -> None:
-        self.loop = _new_loop()
-        self._thread = threading.Thread(
-            target=self.loop.run_forever, name="flexgroup-link", daemon=True
-        )
-        self._thread.start()
-
-    def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run it there, and wait here."""
-        if self.loop.is_closed():
-            work.close()
-            raise LinkClosed("the link was closed here; connect again to go on")
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        try:
-            return future.result()
-        except CancelledError:
-            raise LinkClosed("the link was closed here; connect again to go on") from None
-        except BaseException:
-            future.cancel()  # Ctrl-C: nobody waits any more
-            raise
-
-    def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.loop.run_until_complete(asyncio.sleep(0))
-        self.loop.close()
-
-
-class _Outbox:
-    """Hands what threads send over to the loop, many messages at a time, in order."""
-
-    def __init__(self, background: _Background) -> None:
-        self._background = background
-        self._changed = threading.Condition()
-        self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
-        self._messages = 0
-        """How many they send."""
-        self._is_busy = False
-        self._failed: Exception | None = None
-
-    def put(self, send: Callable[[], Coroutine[Any, Any, None]], messages: int = 1) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._messages < MOST_WAITING or self._failed)
-            self._raise_failure()
-            if self._background.loop.is_closed():
-                raise LinkClosed("the link was closed here; connect again to go on")
-            self._waiting.append(send)
-            self._messages += messages
-            if self._is_busy:
-                return
-            self._is_busy = True
-        asyncio.run_coroutine_threadsafe(self._send_all(), self._background.loop)
-
-    def flush(self) -> None:
-        """Wait until all was handed over to the connection."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_busy)
-            self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        if self._failed is not None:
-            failed, self._failed = self._failed, None
-            raise failed
-
-    async def _send_all(self) -> None:
-        while True:
-            with self._changed:
-                sends = list(self._waiting)
-                self._waiting.clear()
-                self._messages = 0
-                self._is_busy = bool(sends)
-                self._changed.notify_all()
-            for send in sends:
-                try:
-                    await send()
-                except Exception as error:
-                    self._failed = error
-            if not sends:
-                return
 
 
 class Group(Generic[T]):
@@ -299,11 +200,15 @@ class Group(Generic[T]):
             if not self._items:
                 _ = self.view  # so that later views are kept
                 left = -1.0 if deadline is None else max(0.0, deadline - monotonic())
-                work = self.asynchronous.take(most, None if deadline is None else left)
-                self._items.extend(self._background.wait_for(work))
+                self._background.wait_for(self._fetch(most, None if deadline is None else left))
         except BaseException:
             self._receiving.release()
             raise
+
+    async def _fetch(self, most: int, timeout: float | None) -> None:
+        """Unless a call that Ctrl-C has interrupted has left something."""
+        if not self._items:
+            self._items.extend(await self.asynchronous.take(most, timeout))
 
     def _take(self) -> Item:
         item = self._items.popleft()
@@ -339,9 +244,9 @@ class _Events(Generic[T]):
 class Link:
     """`flexgroup.Link`, with calls that wait."""
 
-    def __init__(self, background: _Background, link: asynchronous.Link) -> None:
+    def __init__(self, background: Background, link: asynchronous.Link) -> None:
         self.background = background
-        self.outbox = _Outbox(background)
+        self.outbox = Outbox(background)
         self.name = link.name
         self.server = link.server
         self.address = link.address
@@ -438,7 +343,7 @@ def connect(
 ) -> Link:
     """`flexgroup.connect`, with calls that wait; use it in `with`, or call `close`."""
     connecting = asynchronous.connect(address, name=name, tls=tls, timeout=timeout)
-    background = _Background()
+    background = Background()
 
     async def connected() -> asynchronous.Link:
         return await connecting

@@ -56,7 +56,7 @@ def messages_of(
 class Listening:
     """A listener, and how messages are read for it."""
 
-    __slots__ = ("changed", "delivered", "ended", "opened", "views_were_kept")
+    __slots__ = ("changed", "delivered", "ended", "opened", "refused", "views_were_kept")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Listening:
         # Found once: a method of a class that is not compiled is slow to find.
         self.delivered: Callable[[list[Message[Any]]], None] = listener.delivered
         self.changed: Callable[[View], None] = listener.changed
+        self.refused: Callable[[FlexGroupError], None] = listener.refused
         self.ended: Callable[[FlexGroupError], None] = listener.ended
         self.opened = opened
         """None: bodies stay as they are."""
@@ -121,7 +122,7 @@ class Inbox:
         self.gone: Future[None] = Future()
         """Done when the server knows of the end, too, and the group can be joined again."""
         self.refused: FlexGroupError | None = None
-        """What the server said about something sent to the group; raised once."""
+        """What the server said about something sent to the group; raised, or told, once."""
         self._allowance = window
         self._batch = max(1, window // PARTS_OF_A_WINDOW)
         self._taken = 0
@@ -319,7 +320,10 @@ class Inbox:
         """Hand all that is here to the listener, as long as there is one."""
         while (listening := self._listening) is not None:
             fresh = self._fresh
-            if fresh:
+            if self.refused is not None:
+                refused, self.refused = self.refused, None
+                self._call(listening.refused, refused)
+            elif fresh:
                 self._fresh = []
                 if listening.opened is None:
                     message_type, group = Message, self.group

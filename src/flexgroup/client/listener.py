@@ -26,5 +26,9 @@ class Listener(ABC, Generic[T]):
     def changed(self, view: View) -> None:
         """The members are others from here on: between the messages before and after it."""
 
+    def refused(self, error: FlexGroupError) -> None:
+        """The server has refused something that was sent; unless told otherwise, reported."""
+        raise error
+
     def ended(self, error: FlexGroupError) -> None:
         """Nothing more will come: the last call, with what `receive` would have raised."""

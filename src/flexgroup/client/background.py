@@ -1,0 +1,111 @@
+"""The thread in which the connection of a program without async lives."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from flexgroup.client.errors import LinkClosed
+
+R = TypeVar("R")
+
+MOST_WAITING = 1024
+"""Messages to send that may wait for the loop's thread; those of one call wait together."""
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+class Background:
+    """A thread that runs an event loop."""
+
+    def __init__(self) -> None:
+        self.loop = _new_loop()
+        self._thread = threading.Thread(
+            target=self.loop.run_forever, name="flexgroup-link", daemon=True
+        )
+        self._thread.start()
+
+    def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run it there, and wait here."""
+        if self.loop.is_closed():
+            work.close()
+            raise LinkClosed("the link was closed here; connect again to go on")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise LinkClosed("the link was closed here; connect again to go on") from None
+        except BaseException:
+            future.cancel()  # Ctrl-C: nobody waits any more
+            raise
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+
+class Outbox:
+    """Hands what threads send over to the loop, many messages at a time, in order."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self._changed = threading.Condition()
+        self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
+        self._messages = 0
+        """How many they send."""
+        self._is_busy = False
+        self._failed: Exception | None = None
+
+    def put(self, send: Callable[[], Coroutine[Any, Any, None]], messages: int = 1) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._messages < MOST_WAITING or self._failed)
+            self._raise_failure()
+            if self._background.loop.is_closed():
+                raise LinkClosed("the link was closed here; connect again to go on")
+            self._waiting.append(send)
+            self._messages += messages
+            if self._is_busy:
+                return
+            self._is_busy = True
+        asyncio.run_coroutine_threadsafe(self._send_all(), self._background.loop)
+
+    def flush(self) -> None:
+        """Wait until all was handed over to the connection."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_busy)
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
+
+    async def _send_all(self) -> None:
+        while True:
+            with self._changed:
+                sends = list(self._waiting)
+                self._waiting.clear()
+                self._messages = 0
+                self._is_busy = bool(sends)
+                self._changed.notify_all()
+            for send in sends:
+                try:
+                    await send()
+                except Exception as error:
+                    self._failed = error
+            if not sends:
+                return
