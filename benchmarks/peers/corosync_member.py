@@ -103,9 +103,7 @@ class Member:
     def _delivered(
         self, handle: int, group: Name, node: int, process: int, data: int, length: int
     ) -> None:
-        following = self._loops.delivered(ctypes.string_at(data, length))
-        if following is not None:
-            self._outgoing.append(following)
+        self._outgoing += self._loops.delivered([ctypes.string_at(data, length)])
 
     def _changed(
         self, handle: int, group: Name, members: int, count: int, *left_and_joined: int

@@ -26,15 +26,13 @@ class Everyone(SyncObj):  # type: ignore[misc]
     loops: ClassVar[ClosedLoops]
 
     @replicated  # type: ignore[untyped-decorator]
-    def cast(self, body: bytes) -> bytes | None:
-        return self.loops.delivered(body)
+    def cast(self, body: bytes) -> list[bytes]:
+        return self.loops.delivered([body])
 
     def send(self, body: bytes) -> None:
-        def applied_here(following: bytes | None, error: int) -> None:
-            if error != FAIL_REASON.SUCCESS:
-                self.send(body)
-            elif following is not None:
-                self.send(following)
+        def applied_here(following: list[bytes], error: int) -> None:
+            for each in [body] if error != FAIL_REASON.SUCCESS else following:
+                self.send(each)
 
         self.cast(body, callback=applied_here)
 

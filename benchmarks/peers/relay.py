@@ -35,7 +35,7 @@ FROM_MEMBER, FROM_RELAY, CONFIRMATION = b"m", b"r", b"c"
 class Connection(asyncio.Protocol):
     """Cuts what arrives into frames; writes at once or at the end of the loop's turn."""
 
-    def __init__(self, take: Callable[[Connection, bytes], None], batched: bool) -> None:
+    def __init__(self, take: Callable[[Connection, list[bytes]], None], batched: bool) -> None:
         self._take = take
         self._batched = batched
         self._held = b""
@@ -52,14 +52,16 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._held:
             data = self._held + data
+        frames: list[bytes] = []
         start, total = 0, len(data)
         while total - start >= LENGTH.size:
             end = start + LENGTH.size + LENGTH.unpack_from(data, start)[0]
             if end > total:
                 break
-            self._take(self, data[start:end])
+            frames.append(data[start:end])
             start = end
         self._held = data[start:]
+        self._take(self, frames)
 
     def write(self, frame: bytes) -> None:
         if self._batched:
@@ -96,7 +98,7 @@ class Relay:
         self._first = 0
 
     def connection(self) -> Connection:
-        return Connection(self._take, self._batched)
+        return Connection(self._take_all, self._batched)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -118,6 +120,10 @@ class Relay:
             self._member = connection
         else:
             self._relays.append(connection)
+
+    def _take_all(self, connection: Connection, frames: list[bytes]) -> None:
+        for frame in frames:
+            self._take(connection, frame)
 
     def _take(self, connection: Connection, frame: bytes) -> None:
         role = self._roles.get(connection)
@@ -159,10 +165,9 @@ async def connected(port: int, connection: Callable[[], Connection]) -> Connecti
 
 
 async def member(number: int, ports: list[int], manner: str, loops: ClosedLoops) -> None:
-    def take(connection: Connection, frame: bytes) -> None:
-        following = loops.delivered(frame[LENGTH.size :])
-        if following is not None:
-            connection.write(framed(following))
+    def take(connection: Connection, frames: list[bytes]) -> None:
+        for body in loops.delivered([frame[LENGTH.size :] for frame in frames]):
+            connection.write(framed(body))
 
     connection = await connected(
         ports[number], lambda: Connection(take, batched=manner != "unbatched")

@@ -43,7 +43,7 @@ async def in_chat(
 
 
 def deliveries(*bodies: bytes, handle: int = 1) -> r.Deliveries:
-    return r.Deliveries(handle, [r.Delivered("z", body) for body in bodies])
+    return r.Deliveries(handle, [r.Message("z", body) for body in bodies])
 
 
 def sent_to(server: StandIn) -> list[bytes]:

@@ -263,7 +263,7 @@ class StandIn:
     def deliver(self, group: GroupHere, sender: str, body: bytes) -> None:
         for seat in group.seats:
             if seat.is_member and (seat.own or seat.process != sender):
-                seat.waiting.append(r.Deliveries(group.handle, [r.Delivered(sender, body)]))
+                seat.waiting.append(r.Deliveries(group.handle, [r.Message(sender, body)]))
                 self._advance(seat)
 
     def _advance(self, seat: Seat) -> None:

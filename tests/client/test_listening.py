@@ -296,7 +296,7 @@ async def test_who_was_about_to_receive_what_a_listener_got_does_not_wait_for_ev
         waiting = asyncio.create_task(group.receive())
         await asyncio.sleep(0)
         inbox = group.inbox()
-        inbox.put([r.Delivered("z", b"1")])
+        inbox.put([r.Message("z", b"1")])
         group.listen(diary := Diary())
         with pytest.raises(UsageError, match="has a listener"):
             await waiting

@@ -25,18 +25,17 @@ def test_each_loop_has_one_message_under_way() -> None:
     first = loops.begin(LONG_AGO, FAR_AWAY)
     assert [TAG.unpack_from(body)[:2] for body in first] == [(1, 0), (1, 1), (1, 2)]
     assert {len(body) for body in first} == {64}
-    following = loops.delivered(first[2])
-    assert following is not None
-    assert TAG.unpack_from(following)[:2] == (1, 2)
+    following = loops.delivered([first[2], first[0]])
+    assert [TAG.unpack_from(body)[:2] for body in following] == [(1, 2), (1, 0)]
+    assert {len(body) for body in following} == {64}
 
 
 def test_messages_of_others_are_counted_and_not_answered() -> None:
     loops = ClosedLoops(member=1, loops=1, payload=64)
     (other,) = ClosedLoops(member=0, loops=1, payload=64).begin(LONG_AGO, FAR_AWAY)
     (own,) = loops.begin(LONG_AGO, FAR_AWAY)
-    assert loops.delivered(other) is None
-    assert loops.delivered(own) is not None
-    assert (loops.load.completed, loops.load.delivered) == (1, 2)
+    assert len(loops.delivered([other, own, other])) == 1
+    assert (loops.load.completed, loops.load.delivered) == (1, 3)
 
 
 def test_latencies_are_counted_in_microseconds_however_many_there_are(
@@ -48,9 +47,7 @@ def test_latencies_are_counted_in_microseconds_however_many_there_are(
     loops = ClosedLoops(member=300, loops=1, payload=64)
     (body,) = loops.begin(LONG_AGO, FAR_AWAY)
     for _ in range(10):
-        following = loops.delivered(body)
-        assert following is not None
-        body = following
+        (body,) = loops.delivered([body])
     assert (loops.load.completed, loops.load.delivered) == (10, 10)
     assert loops.load.latencies == {5: 10}
 
@@ -59,20 +56,20 @@ def test_members_are_told_apart_by_both_bytes_of_their_numbers() -> None:
     loops = ClosedLoops(member=1, loops=1, payload=64)
     loops.begin(LONG_AGO, FAR_AWAY)
     (other,) = ClosedLoops(member=257, loops=1, payload=64).begin(LONG_AGO, FAR_AWAY)
-    assert loops.delivered(other) is None
+    assert loops.delivered([other]) == []
 
 
 def test_what_comes_back_before_the_beginning_does_not_count() -> None:
     loops = ClosedLoops(member=0, loops=1, payload=64)
     (own,) = loops.begin(FAR_AWAY, FAR_AWAY + 1)
-    assert loops.delivered(own) is not None
+    assert len(loops.delivered([own])) == 1
     assert loops.load.completed == loops.load.delivered == 0
 
 
 def test_after_the_end_nothing_is_sent() -> None:
     loops = ClosedLoops(member=0, loops=1, payload=64)
     (own,) = loops.begin(LONG_AGO, time.monotonic())
-    assert loops.delivered(own) is None
+    assert loops.delivered([own]) == []
     assert loops.load.completed == 0
 
 

@@ -144,7 +144,7 @@ class Group(Generic[T]):
         while not messages:
             self._begin_taking(deadline, EVERYTHING)
             try:
-                messages, taken, error = messages_of(self._items, self.name, opened)
+                messages, taken, error = messages_of(self._items, opened)
                 for _ in range(taken):
                     self._take()
             finally:

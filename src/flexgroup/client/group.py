@@ -23,7 +23,6 @@ from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.worlds.network import requests
-from flexgroup.worlds.network.requests import Delivered
 
 if TYPE_CHECKING:
     from flexgroup.client.link import Link
@@ -322,15 +321,14 @@ class Group(Generic[T]):
             inbox.check()
         return inbox
 
-    def opened(self, delivery: Delivered) -> Message[T]:
-        body: Any = delivery.body
-        if self._codec is not None:
-            try:
-                body = self._codec.decode(body)
-            except PeerError as error:
-                raise PeerError(
-                    f"from '{delivery.sender}' in the group '{self.name}': {error}"
-                ) from None
+    def opened(self, delivery: Message[bytes]) -> Message[T]:
+        if self._codec is None:
+            return cast(Message[T], delivery)
+        try:
+            body = self._codec.decode(delivery.body)
+        except PeerError as error:
+            where = f"from '{delivery.sender}' in the group '{self.name}'"
+            raise PeerError(f"{where}: {error}") from None
         return Message(delivery.sender, body, self.name)
 
     async def arrival(

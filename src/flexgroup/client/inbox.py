@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast, final
 
+from msgspec.structs import force_setattr
+
 from flexgroup.client.listener import Listener
 from flexgroup.client.message import Message, View
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
-from flexgroup.worlds.network.requests import Delivered
 
-Item = Delivered | View
+Item = Message[bytes] | View
 
 PARTS_OF_A_WINDOW = 4
 """Credit goes back when a quarter of the window has been received: seldom enough to cost
@@ -24,7 +25,7 @@ nothing, early enough that the server need not wait."""
 
 
 def messages_of(
-    items: deque[Item], group: str, opened: Callable[[Delivered], Message[Any]] | None
+    items: deque[Item], opened: Callable[[Message[bytes]], Message[Any]] | None
 ) -> tuple[list[Message[Any]], int, Exception | None]:
     """The messages in front, and how many items they are, with the views before and between them.
 
@@ -32,7 +33,7 @@ def messages_of(
     message but an error. Without `opened`, bodies stay as they are. If there are views only,
     these are the items.
     """
-    message_type, view_type = Message, View  # compiled code looks up other modules' classes slowly
+    view_type = View  # compiled code looks up other modules' classes slowly
     messages: list[Message[Any]] = []
     taken = 0
     place = 0
@@ -40,9 +41,9 @@ def messages_of(
         place += 1
         if type(item) is view_type:
             continue
-        delivery = cast(Delivered, item)
+        delivery = cast(Message[bytes], item)
         if opened is None:
-            messages.append(message_type(delivery.sender, delivery.body, group))
+            messages.append(delivery)
         else:
             try:
                 messages.append(opened(delivery))
@@ -61,7 +62,7 @@ class Listening:
     def __init__(
         self,
         listener: Listener[Any],
-        opened: Callable[[Delivered], Message[Any]] | None,
+        opened: Callable[[Message[bytes]], Message[Any]] | None,
         views_were_kept: bool,
     ) -> None:
         # Found once: a method of a class that is not compiled is slow to find.
@@ -130,7 +131,7 @@ class Inbox:
         self._waiters: list[Future[None]] = []
         """Those that were not woken yet."""
         self._listening: Listening | None = None
-        self._fresh: list[Delivered] = []
+        self._fresh: list[Message[bytes]] = []
         """The first of what is here for the listener; the rest stands in `items`."""
         self._news = news
         """Of the connection: those that have something to tell."""
@@ -139,13 +140,16 @@ class Inbox:
 
     # What the server says.
 
-    def put(self, messages: list[Delivered]) -> None:
+    def put(self, messages: list[Message[bytes]]) -> None:
         if self.ended is not None:
             return
         count = len(messages)
         self._allowance -= count
         if self._allowance < 0:
             raise PeerError("more deliveries than the client has given credit for")
+        group = self.group
+        for message in messages:
+            force_setattr(message, "group", group)
         if self._listening is not None and not self.items:
             if self._fresh:
                 self._fresh.extend(messages)
@@ -213,18 +217,18 @@ class Inbox:
         self._count(1)
         return item
 
-    def take_delivery(self) -> Delivered | None:
+    def take_delivery(self) -> Message[bytes] | None:
         """The next delivery, whatever views come before it."""
         items = self.items
         if items and self._taken + 1 < self._batch:
             first = items[0]
-            if type(first) is Delivered:
+            if type(first) is not View:
                 self._taken += 1
                 items.popleft()
-                return first
+                return cast(Message[bytes], first)
         while (item := self.take()) is not None:
             if type(item) is not View:
-                return cast(Delivered, item)
+                return cast(Message[bytes], item)
         return None
 
     def _count(self, messages: int) -> None:
@@ -236,7 +240,7 @@ class Inbox:
             self._taken = 0
 
     def take_messages(
-        self, opened: Callable[[Delivered], Message[Any]] | None
+        self, opened: Callable[[Message[bytes]], Message[Any]] | None
     ) -> list[Message[Any]]:
         """All messages that are here, up to what cannot be read; none: there is none yet.
 
@@ -244,7 +248,7 @@ class Inbox:
         """
         items = self.items
         if items:
-            messages, taken, error = messages_of(items, self.group, opened)
+            messages, taken, error = messages_of(items, opened)
             if taken == len(messages) == len(items):
                 items.clear()
                 self._count(taken)
@@ -289,7 +293,7 @@ class Inbox:
     # A listener.
 
     def listen(
-        self, listener: Listener[Any], opened: Callable[[Delivered], Message[Any]] | None
+        self, listener: Listener[Any], opened: Callable[[Message[bytes]], Message[Any]] | None
     ) -> None:
         self.check_nobody_listens()
         for waiter in self._waiters:
@@ -325,11 +329,8 @@ class Inbox:
                 self._call(listening.refused, refused)
             elif fresh:
                 self._fresh = []
-                if listening.opened is None:
-                    message_type, group = Message, self.group
-                    messages = [message_type(one.sender, one.body, group) for one in fresh]
-                else:
-                    messages = self._readable(fresh, listening.opened)
+                opened = listening.opened
+                messages = fresh if opened is None else self._readable(fresh, opened)
                 if messages:
                     self._call(listening.delivered, messages)
                     self._count(len(messages))
@@ -348,7 +349,7 @@ class Inbox:
                 return
 
     def _readable(
-        self, fresh: list[Delivered], opened: Callable[[Delivered], Message[Any]]
+        self, fresh: list[Message[bytes]], opened: Callable[[Message[bytes]], Message[Any]]
     ) -> list[Message[Any]]:
         """Up to what cannot be read, unless that comes first; the rest is told next."""
         messages: list[Message[Any]] = []
@@ -369,7 +370,7 @@ class Inbox:
         """With what stands before the next view."""
         items = self.items
         while items and type(items[0]) is not View:
-            self._fresh.append(cast(Delivered, items.popleft()))
+            self._fresh.append(cast(Message[bytes], items.popleft()))
 
     def _call(self, function: Callable[[Any], None], argument: object) -> None:
         try:

@@ -8,6 +8,7 @@ loops of one process share one connection.
 from __future__ import annotations
 
 import os
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,20 +17,20 @@ from struct import Struct
 from time import monotonic_ns
 from typing import Any, Final, final
 
-TAG = Struct(">HHq")
+TAG = Struct("=HHq")
 """The member, its loop, and when that sent the message, in nanoseconds of the monotonic clock,
 which all processes of a machine share."""
 
+TIME = Struct("=q")
 MEMBER_BYTES: Final = 2
+LOOP_BYTES: Final = 4
+TAG_BYTES: Final = 12
 SMALLEST_PAYLOAD = TAG.size
 MICROSECOND: Final = 1_000
 MOST_LATENCIES = 1 << 16
 """That are kept one by one."""
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-
-pack_tag: Final = TAG.pack
-unpack_tag: Final = TAG.unpack_from
 
 
 @dataclass
@@ -124,26 +125,33 @@ class ClosedLoops:
         now = monotonic_ns()
         return [self._message(loop, now) for loop in range(self._loops)]
 
-    def delivered(self, body: bytes) -> bytes | None:
-        """What to send next, if it was a message of ours and time is not over."""
+    def delivered(self, bodies: list[bytes]) -> list[bytes]:
+        """What to send next: an answer to each that is ours, unless time is over."""
         now = monotonic_ns()
         if now >= self._end:
-            return None
-        is_counted = now >= self._begin
-        if is_counted:
-            self._delivered += 1
-        if body[:MEMBER_BYTES] != self._member_in_tag:
-            return None
-        member, loop, sent = unpack_tag(body)
-        if is_counted:
-            latencies = self._latencies
+            return []
+        ours = self._member_in_tag
+        answers: list[bytes] = []
+        times: list[bytes] = []
+        rest = TIME.pack(now) + self._filling
+        for body in bodies:
+            if body[:MEMBER_BYTES] == ours:
+                answers.append(body[:LOOP_BYTES] + rest)
+                times.append(body[LOOP_BYTES:TAG_BYTES])
+        if now >= self._begin:
+            self._delivered += len(bodies)
+            self._count(now, times)
+        return answers
+
+    def _count(self, now: int, times: list[bytes]) -> None:
+        latencies = self._latencies
+        for sent in array("q", b"".join(times)):
             latencies.append((now - sent) // MICROSECOND)
-            if len(latencies) == MOST_LATENCIES:
-                self._sum_up()
-        return pack_tag(member, loop, now) + self._filling
+        if len(latencies) >= MOST_LATENCIES:
+            self._sum_up()
 
     def _message(self, loop: int, now: int) -> bytes:
-        return pack_tag(self._member, loop, now) + self._filling
+        return TAG.pack(self._member, loop, now) + self._filling
 
     def _sum_up(self) -> None:
         load = self._load

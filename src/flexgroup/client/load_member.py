@@ -54,11 +54,7 @@ class GoingRound(Listener[bytes]):
             self._sending.cancel()
 
     def delivered(self, messages: list[Message[bytes]]) -> None:
-        bodies = []
-        for message in messages:
-            body = self._next(message.body)
-            if body is not None:
-                bodies.append(body)
+        bodies = self._next([message.body for message in messages])
         if bodies:
             self._send(bodies)
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 from msgspec import Struct
 
-T = TypeVar("T")
+from flexgroup.worlds.network.requests import Message
 
-
-class Message(Struct, Generic[T], frozen=True):
-    """A message, in its place in the order of the group."""
-
-    sender: str
-    """The name of the process that sent it."""
-    body: T
-    """The bytes that were sent, or the value, if the group has a codec."""
-    group: str
+__all__ = ["GroupInfo", "Message", "View"]
 
 
 class View(Struct, frozen=True):

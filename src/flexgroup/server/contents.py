@@ -9,18 +9,18 @@ from __future__ import annotations
 import msgspec
 
 from flexgroup.core.errors import PeerError
-from flexgroup.worlds.network.requests import Delivered, Deliveries
+from flexgroup.worlds.network.requests import Deliveries
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Delivered]).decode
+_decode = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode
 
 
-def packed(messages: list[Delivered] | list[tuple[str, bytes]]) -> bytes:
-    """Of messages, or of senders and bodies, which comes to the same."""
+def packed(messages: list[tuple[str, bytes]]) -> bytes:
+    """Of senders and bodies."""
     return _encode(messages)
 
 
-def opened(contents: bytes) -> list[Delivered]:
+def opened(contents: bytes) -> list[tuple[str, bytes]]:
     try:
         return _decode(contents)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -272,7 +272,7 @@ class Switchboard:
 
     def _deliver_others(self, session: Session, seat: Seat, envelope: Envelope) -> None:
         """Without what the member sent itself."""
-        others = [m for m in opened(envelope.contents) if m.sender != seat.process]
+        others = [m for m in opened(envelope.contents) if m[0] != seat.process]
         if others:
             session.deliver(seat, len(others), packed(others))
 

@@ -6,9 +6,11 @@ msgspec, which checks types and lengths while it decodes and runs nothing of wha
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Generic, TypeVar
 
 from msgspec import Meta, Struct
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 LONGEST_NAME: Final = 200
@@ -170,18 +172,22 @@ class Refused(FromServer, tag=6):
     """The group, where the refused thing is a `Send`, which has no request."""
 
 
-class Delivered(Struct, array_like=True, forbid_unknown_fields=True):
-    """A message of a group, with the process that sent it."""
+class Message(Struct, Generic[T], frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A message, in its place in the order of the group."""
 
     sender: str
-    body: bytes
+    """The name of the process that sent it."""
+    body: T
+    """The bytes that were sent, or the value, if the group has a codec."""
+    group: str = ""
+    """Left out on the way, where the handle of the deliveries tells it."""
 
 
 class Deliveries(FromServer, tag=7):
     """In order; each counts as one of the window."""
 
     handle: Number
-    messages: list[Delivered]
+    messages: list[Message[bytes]]
 
 
 class ViewChange(FromServer, tag=8):
