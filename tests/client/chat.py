@@ -47,4 +47,4 @@ def deliveries(*bodies: bytes, handle: int = 1) -> r.Deliveries:
 
 
 def sent_to(server: StandIn) -> list[bytes]:
-    return [said.body for said in server.client.told if isinstance(said, r.Send)]
+    return [said.bodies[0] for said in server.client.told if isinstance(said, r.Send)]

@@ -78,8 +78,9 @@ class Client(asyncio.Protocol):
         while (content := self._reader.next_frame()) is not None:
             self.frames += 1
             for request in _decode(content):
-                self.told.append(request)
-                self._do(request)
+                for one in each_message_alone(request):
+                    self.told.append(one)
+                    self._do(one)
         self._news.set()
 
     def say(self, *messages: r.AnyFromServer) -> None:
@@ -106,6 +107,13 @@ class Client(asyncio.Protocol):
             self.transport.close()
         else:
             self.server.do(self, request)
+
+
+def each_message_alone(request: r.AnyFromClient) -> list[r.AnyFromClient]:
+    """A request to send many is as many requests to send one."""
+    if not isinstance(request, r.Send):
+        return [request]
+    return [r.Send(request.handles, [body]) for body in request.bodies]
 
 
 class StandIn:
@@ -254,7 +262,7 @@ class StandIn:
         for group in self.groups.values():
             if group.handle in send.handles:
                 sender = next(seat.process for seat in group.seats if seat.client is client)
-                self.deliver(group, sender, send.body)
+                self.deliver(group, sender, send.bodies[0])
 
     def grant(self, client: Client) -> None:
         client.say(r.Granted(client.ungranted))

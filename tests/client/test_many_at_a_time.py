@@ -18,14 +18,11 @@ from flexgroup.client.errors import (
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.worlds.network import requests as r
 
+from .chat import sent_to
 from .loops import on_a_loop, run_on_uvloop
 from .stand_in import StandIn, settled, stand_in
 
 STACK = "RELIABLE CAUSAL"
-
-
-def sent_to(server: StandIn) -> list[bytes]:
-    return [said.body for said in server.client.told if isinstance(said, r.Send)]
 
 
 def numbers(first: int, end: int) -> list[bytes]:

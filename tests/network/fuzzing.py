@@ -49,7 +49,8 @@ class Fuzzer:
         if kind is requests.Join:
             return requests.Join(n(), self.random.choice(("held", t())), t(), flip)
         if kind is requests.Send:
-            return requests.Send([n() for _ in range(self.random.choice((1, 2, 64)))], b"x" * 50)
+            handles = [n() for _ in range(self.random.choice((1, 2, 64)))]
+            return requests.Send(handles, [b"x" * 50] * self.random.choice((0, 1, 1, 2, 50)))
         if kind is requests.Credit:
             return requests.Credit(n(), self.random.choice((1, 1000, 2**20 - 1)))
         if kind is requests.Leave:

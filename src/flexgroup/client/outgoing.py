@@ -134,19 +134,16 @@ class Outgoing:
 
     def send(self, inbox: Inbox, handles: list[int], body: bytes) -> None:
         """To several groups, of which the inbox belongs to one; after `room`, if there is none."""
-        self._count_send()
-        self._hold(_encode(Send(handles, body)))
+        self._count_sends(1)
+        self._hold(_encode(Send(handles, [body])))
         self._let_go(inbox)
 
     def send_many(self, inbox: Inbox, bodies: list[bytes], start: int) -> int:
         """To one group, from this place in the list on, until a sender has to wait; where that
         is."""
-        head = inbox.head_of_a_send
         sent = start
         while sent < len(bodies) and not self.busy:
-            self._count_send()
-            self._hold(head + _encode(bodies[sent]))
-            sent += 1
+            sent = self._send_some(inbox, bodies, sent)
         self._let_go(inbox)
         return sent
 
@@ -159,13 +156,28 @@ class Outgoing:
         data = self.all_sendable(bodies if encode is None else map(encode, bodies))
         if not self.has_room(len(data)):
             return False
-        head = inbox.head_of_a_send
-        for body in data:
-            self._count_send()
-            self._hold(head + _encode(body))
+        sent = 0
+        while sent < len(data):
+            sent = self._send_some(inbox, data, sent)
         if data:
             self._let_go(inbox)
         return True
+
+    def _send_some(self, inbox: Inbox, bodies: list[bytes], start: int) -> int:
+        """As many as there is room for, and fit into this burst, but one at least; where they
+        end."""
+        most = min(len(bodies), start + max(1, self._sends_left))
+        size = self._bytes + len(bodies[start])
+        end = start + 1
+        while end < most:
+            size += len(bodies[end])
+            if size > BURST:
+                break
+            end += 1
+        self._count_sends(end - start)
+        some = bodies if end - start == len(bodies) else bodies[start:end]
+        self._hold(inbox.head_of_a_send + _encode(some))
+        return end
 
     def has_room(self, messages: int) -> bool:
         """For so many at once. Those that have waited, and were let go on, come first."""
@@ -209,8 +221,8 @@ class Outgoing:
         finally:
             self._senders.remove(sender)
 
-    def _count_send(self) -> None:
-        self._sends_left -= 1
+    def _count_sends(self, messages: int) -> None:
+        self._sends_left -= messages
         if self._sends_left <= 0:
             self.busy = True
 
@@ -263,6 +275,6 @@ class Outgoing:
 
 
 def head_of_a_send(handle: int) -> bytes:
-    """What stands before the body in the encoded form of a message to one group."""
-    empty_body = _encode(b"")
-    return _encode(Send([handle], b""))[: -len(empty_body)]
+    """What stands before the bodies in the encoded form of messages to one group."""
+    no_bodies: list[bytes] = []
+    return _encode(Send([handle], no_bodies))[: -len(_encode(no_bodies))]

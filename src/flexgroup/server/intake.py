@@ -53,14 +53,17 @@ class Intake:
                 domain = self._domain(session, groups) if sender is not None else None
                 if len(groups) > 1:
                     groups = tuple(sorted(set(groups)))
+            bodies = send.bodies
             if sender is None or domain is None:
-                session.taken()
+                session.taken(len(bodies))
                 continue
             stack = domain.stack
-            if self._board.frozen or stack in self._held or self._is_full(domain):
-                self._held.setdefault(stack, deque()).append((session, sender, groups, send.body))
-            else:
-                self._cast(domain, session, sender, groups, send.body)
+            cast = 0
+            if not (self._board.frozen or stack in self._held or self._is_full(domain)):
+                cast = self._cast(domain, session, sender, groups, bodies)
+            if cast < len(bodies):
+                held = self._held.setdefault(stack, deque())
+                held.extend([(session, sender, groups, body) for body in bodies[cast:]])
 
     def _sender(self, session: Session, groups: tuple[int, ...]) -> str | None:
         """Under which name; otherwise the message is refused."""
@@ -118,9 +121,9 @@ class Intake:
                     break
                 held.popleft()
                 if domain is None:
-                    session.taken()
+                    session.taken(1)
                 else:
-                    self._cast(domain, session, sender, groups, body)
+                    self._cast(domain, session, sender, groups, [body])
             if not held:
                 del self._held[stack]
 
@@ -130,23 +133,33 @@ class Intake:
         session: Session,
         sender: str,
         groups: tuple[int, ...],
-        body: bytes,
-    ) -> None:
-        session.taken()
-        session.sent += 1
+        bodies: list[bytes],
+    ) -> int:
+        """As many as go before the domain has too much under way, but one at least; how many."""
+        cast = 0
         pack = self._pack
         if pack is None or pack.groups != groups:
             self.cast_pack()
             pack = self._pack = Pack(domain, groups)
-        pack.add(session, sender, body)
-        if len(pack.messages) >= self._most_in_a_pack or pack.size >= PACK_BYTES:
-            self.cast_pack()
+        pack.sessions.append(session)
+        for body in bodies:
+            cast += 1
+            pack.add(sender, body)
+            if len(pack.messages) >= self._most_in_a_pack or pack.size >= PACK_BYTES:
+                self.cast_pack()
+                if self._is_full(domain):
+                    break
+                pack = self._pack = Pack(domain, groups)
+                pack.sessions.append(session)
+        session.taken(cast)
+        session.sent += cast
         self._board.to_be_flushed_soon()
+        return cast
 
     def cast_pack(self) -> None:
         """When the event loop has made its round: so nothing waits for others to come."""
         pack, self._pack = self._pack, None
-        if pack is None:
+        if pack is None or not pack.messages:
             return
         try:
             pack.domain.cast(self._board.now(), pack.groups, len(pack.messages), pack.contents())

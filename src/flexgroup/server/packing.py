@@ -20,11 +20,11 @@ class Pack:
         self.groups = groups
         self.messages: list[tuple[str, bytes]] = []
         self.sessions: list[Session] = []
+        """Whose they are."""
         self.size = 0
 
-    def add(self, session: Session, sender: str, body: bytes) -> None:
+    def add(self, sender: str, body: bytes) -> None:
         self.messages.append((sender, body))
-        self.sessions.append(session)
         self.size += len(body)
 
     def contents(self) -> bytes:

@@ -115,12 +115,11 @@ class Session:
         sends: list[Send] = []
         for request in decode_requests(content):
             if type(request) is Send:
-                self._ungranted += 1
+                self._ungranted += len(request.bodies)
                 if self._ungranted > self._most_ungranted:
                     raise PeerError(f"more than {self._most_ungranted} messages without a grant")
-                if len(request.body) > self._largest:
-                    self._refuse_large(request)
-                else:
+                self._refuse_large(request)
+                if request.bodies:
                     sends.append(request)
                 continue
             if sends:
@@ -136,14 +135,24 @@ class Session:
             self._host.cast(self, sends)
 
     def _refuse_large(self, send: Send) -> None:
-        self.refuse(
-            None,
-            refusals.TOO_LARGE,
-            f"a message of {len(send.body)} bytes; this server takes at most "
-            f"{self._largest}: send it in parts",
-            send.handles[0],
-        )
-        self.taken()
+        """Then the rest is left."""
+        largest = self._largest
+        too_large: list[bytes] = []
+        for body in send.bodies:
+            if len(body) > largest:
+                too_large.append(body)
+        if not too_large:
+            return
+        for body in too_large:
+            self.refuse(
+                None,
+                refusals.TOO_LARGE,
+                f"a message of {len(body)} bytes; this server takes at most {largest}: "
+                "send it in parts",
+                send.handles[0],
+            )
+        self.taken(len(too_large))
+        send.bodies = [body for body in send.bodies if len(body) <= largest]
 
     def lost(self, error: Exception | None) -> None:
         self._host.session_lost(self, str(error) if error else "the connection was closed")
@@ -152,9 +161,9 @@ class Session:
         for seat in list(self.seats.values()):
             self._advance(seat)
 
-    def taken(self) -> None:
-        """A message of this client was multicast, or refused."""
-        self._taken += 1
+    def taken(self, messages: int) -> None:
+        """So many of this client were multicast, or refused."""
+        self._taken += messages
         if self._taken * 4 >= self._most_ungranted:
             self._ungranted -= self._taken
             self.say(Granted(self._taken))
@@ -175,6 +184,8 @@ class Session:
             self._put(seat.head + contents)
         else:
             self._queue(seat, contents, count)
+            if seat.credit > 0:
+                self._advance(seat)  # a part of it may go: the client waits, and gives no credit
 
     def tell_view(self, seat: Seat, view: int, members: list[str]) -> None:
         self._in_turn(seat, ViewChange(seat.group, view, members))

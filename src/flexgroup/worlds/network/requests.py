@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 T = TypeVar("T")
 
-VERSION: Final = 1
+VERSION: Final = 2
 LONGEST_NAME: Final = 200
 MOST_GROUPS_OF_A_MESSAGE: Final = 64
 
@@ -86,7 +86,8 @@ class Send(FromClient, tag=9):
     """To the members of one group, or of several groups with the same stack; not answered."""
 
     handles: Handles
-    body: bytes
+    bodies: Annotated[list[bytes], Meta(min_length=1)]
+    """Each is a message of its own."""
 
 
 class Credit(FromClient, tag=10):

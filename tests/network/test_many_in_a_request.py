@@ -1,0 +1,71 @@
+"""Many messages in one request: each is taken, refused or held up by itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flexgroup import connect
+from flexgroup.client.errors import TooLarge
+from flexgroup.server.limits import Limits
+from flexgroup.worlds.network import requests
+
+from ..client.loops import on_a_loop
+from .in_process import servers
+from .strangers import as_client, encoded
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(),
+        Limits(pack=1),
+        Limits(pack=7),
+        Limits(pack=10),
+        Limits(pack=3, under_way=2),
+        Limits(under_way_bytes=1, pack=10),
+        Limits(sends=5, window=3, queue=2),
+        Limits(window=8, queue=1),
+        Limits(window=1),
+    ],
+)
+@on_a_loop
+async def test_they_are_delivered_in_order_whatever_holds_them_up(limits: Limits) -> None:
+    async with (
+        servers(2, limits) as (first, second),
+        connect(first.address, name="a") as a,
+        connect(second.address, name="b") as b,
+    ):
+        sender, receiver = await a.join("g", "reliable atomic", own=False), await b.join("g")
+        bodies = [b"%d" % number for number in range(100)]
+        sending = asyncio.create_task(sender.send_all(bodies))
+        assert [(await receiver.receive(60)).body for _ in bodies] == bodies
+        await sending
+
+
+@on_a_loop
+async def test_one_that_is_too_large_is_refused_and_the_others_are_not() -> None:
+    async with servers(1, Limits(largest_message=100)) as (server,), connect(server.address) as a:
+        group = await a.join("g", "fifo")
+        group.link.connection.outgoing.largest = 1000  # as if the server had said so
+        await group.send_all([b"before", bytes(101), b"after", bytes(102)])
+        assert [(await group.receive(60)).body for _ in range(2)] == [b"before", b"after"]
+        with pytest.raises(TooLarge, match="a message of 102 bytes; this server takes at most 100"):
+            await group.receive(60)
+        await group.send(b"all the same")
+        assert (await group.receive(60)).body == b"all the same"
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"), [(11, "more than messages without a grant"), (0, "malformed requests")]
+)
+@on_a_loop
+async def test_too_many_or_none_at_all_end_the_connection(messages: int, told: str) -> None:
+    async with servers(1, Limits(sends=10)) as (server,):
+        (reader, writer), frames = await as_client(server)
+        writer.write(frames.frame(encoded(requests.Send([1], [b""] * messages))))
+        assert await reader.read() == b""
+        writer.close()
+        (reason,) = server.refusals
+        assert reason.startswith(told)
