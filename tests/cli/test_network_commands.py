@@ -195,6 +195,10 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
             ["server", "--listen", "127.0.0.1:0", "--join", "127.0.0.1:1"],
             "if one runs there, give both --tls with certificates of one authority, or neither",
         ),
+        (
+            ["server", "--listen", "127.0.0.1:0", "--join", "127.0.0.1:1", "--join", "127.0.0.1:2"],
+            "none of these lets this server in: no FlexGroup server answers at 127.0.0.1:1",
+        ),
     ],
 )
 def test_bad_input(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ async def servers(
                 f"s{number + 1}",
                 host=host,
                 port=0,
-                join=started[0].address if started else None,
+                join=(started[0].address,) if started else (),
                 limits=limits or Limits(),
                 tls_server=server_context(certificates) if certificates else None,
                 tls_client=client_context(certificates, SERVER) if certificates else None,

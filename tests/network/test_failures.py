@@ -297,3 +297,16 @@ def test_a_server_that_cannot_come_back_is_stopped_all_the_same(tmp_path: Path) 
         other.resume()
         wait_for_text(other.log, "excluded", other)
         assert other.stop() == 0
+
+
+def test_a_server_joins_through_whichever_of_several_runs(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 2, *QUICK) as cluster:
+        first, second = cluster.servers
+        address = first.address
+        first.kill()
+        joining = ("--join", address, "--join", second.address)
+        again = ServerProcess("s1", tmp_path, *joining, *QUICK, listen=address)
+        try:
+            asyncio.run(agree([second, again], servers_are("s2", "s1"), "the first is back"))
+        finally:
+            again.end()

@@ -37,7 +37,12 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--unix", type=Path, metavar="PATH", help="a local socket for clients, too")
     parser.add_argument(
-        "--join", metavar="HOST:PORT", help="a running server; without it, this is the first"
+        "--join",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="a running server; several may be named, of which the first that answers is taken; "
+        "without it, this server is the first",
     )
     parser.add_argument(
         "--tls", type=Path, metavar="DIR", help="mutual TLS, with certificates from this folder"
@@ -151,8 +156,6 @@ def stop_at_end_of_input(stop: Callable[[], None]) -> None:
 
 def check(options: argparse.Namespace) -> None:
     """Limits under which a server can live, and another server to join."""
-    from flexgroup.server.settings import parse_address
-
     for option, least in (("largest_message", 1), ("pack", 1), ("queue", 1)):
         value = getattr(options, option)
         if value is not None and value < least:
@@ -161,11 +164,19 @@ def check(options: argparse.Namespace) -> None:
         value = getattr(options, option)
         if value is not None and not 0 < value < math.inf:
             raise UsageError(f"--{option.replace('_', '-')} {value:g}: give seconds above 0")
-    if options.join is not None and parse_address(options.join) == parse_address(options.listen):
+    if options.join and not others(options):
         raise UsageError(
-            f"a server cannot join itself: {options.join} is where it listens; "
+            f"a server cannot join itself: {options.join[0]} is where it listens; "
             "name another server with --join, or leave that out if this is the first"
         )
+
+
+def others(options: argparse.Namespace) -> tuple[str, ...]:
+    """The servers that may be joined. All may be started with the same list."""
+    from flexgroup.server.settings import parse_address
+
+    here = parse_address(options.listen)
+    return tuple(address for address in options.join if parse_address(address) != here)
 
 
 def settings_of(options: argparse.Namespace) -> Any:
@@ -198,7 +209,7 @@ def settings_of(options: argparse.Namespace) -> Any:
         host=host,
         port=port,
         unix=options.unix,
-        join=options.join,
+        join=others(options),
         trace=options.trace,
         tls_server=tls_server,
         tls_client=tls_client,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,6 +36,7 @@ from flexgroup.server.effects import (
 from flexgroup.server.identity import check_identity
 from flexgroup.server.introduction import INTRODUCTION
 from flexgroup.server.link import Link
+from flexgroup.server.listening import listeners
 from flexgroup.server.membership import Membership
 from flexgroup.server.metrics import Metrics
 from flexgroup.server.peers import Peers
@@ -94,48 +94,17 @@ class GroupServer:
     async def start(self) -> None:
         """Listen, and become one of the servers; returns when this one is."""
         settings = self.settings
-        where = f"{settings.host}:{settings.port}"
-        try:
-            listener = await self._loop.create_server(
-                self._protocol,
-                settings.host,
-                settings.port,
-                ssl=settings.tls_server,
-                ssl_handshake_timeout=settings.limits.silent_seconds
-                if settings.tls_server
-                else None,
-            )
-            self._listeners.append(listener)
-            if settings.unix is not None:
-                where = f"unix:{settings.unix}"
-                self._listeners.append(
-                    await self._loop.create_unix_server(self._protocol, str(settings.unix))
-                )
-        except OSError as error:
-            # Event loops put the address into the text once more.
-            number = error.errno or 0  # below 0: of the resolver
-            reason = os.strerror(number) if number > 0 else error.strerror or error
-            raise UsageError(
-                f"cannot listen on {where}: {reason}; choose another address or port"
-            ) from None
-        port = listener.sockets[0].getsockname()[1]
+        self._listeners = await listeners(settings, self._protocol)
+        port = self._listeners[0].sockets[0].getsockname()[1]
         self.address = f"{settings.host}:{port}"
         self._tick()
-        if settings.join is None:
+        if settings.join:
+            await self._join_one_of(settings.join)
+        else:
             self.cluster = secrets.token_hex(4)
             self._begin()
             self.membership.found(self._loop.time())
-            self.do_effects()
-        else:
-            seconds = 10 * settings.timings.patience
-            try:
-                await asyncio.wait_for(self._join(settings.join), seconds)
-            except TimeoutError:
-                raise UsageError(
-                    f"{settings.join} has not admitted this server within {seconds:g} s; check "
-                    "that it is the address of a FlexGroup server, and try again"
-                ) from None
-            self.do_effects()
+        self.do_effects()
 
     async def run(self, ready: Callable[[], None] | None = None) -> str:
         """Serve until stopped; the reason why it ended."""
@@ -202,6 +171,28 @@ class GroupServer:
             self.trace = LiveTrace(
                 settings.trace, settings.name, settings.faults, settings.limits.untold_bytes
             )
+
+    async def _join_one_of(self, addresses: tuple[str, ...]) -> None:
+        """The first that lets this server in."""
+        seconds = 10 * self.settings.timings.patience
+        failures: list[str] = []
+        for address in addresses:
+            try:
+                await asyncio.wait_for(self._join(address), seconds)
+            except TimeoutError:
+                failures.append(
+                    f"{address} has not admitted this server within {seconds:g} s; check "
+                    "that it is the address of a FlexGroup server, and try again"
+                )
+            except UsageError as error:
+                failures.append(str(error))
+            else:
+                return
+            if self._is_stopped:
+                break
+            self._ended = self._loop.create_future()
+        none = "none of these lets this server in: " if len(failures) > 1 else ""
+        raise UsageError(none + "; ".join(failures))
 
     async def _join(self, address: str) -> None:
         self._excluded_because = ""

@@ -21,8 +21,8 @@ class Settings:
     port: int = DEFAULT_PORT
     """0: any that is free."""
     unix: Path | None = None
-    join: str | None = None
-    """The address of a running server; None: this is the first."""
+    join: tuple[str, ...] = ()
+    """Addresses of servers, of which one at least runs; none: this is the first."""
     trace: Path | None = None
     tls_server: ssl.SSLContext | None = None
     """For connections that come in; both sides show certificates."""
