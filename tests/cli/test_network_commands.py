@@ -245,10 +245,12 @@ def test_what_is_joined_does_not_answer(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.slow
-def test_a_name_that_another_server_has(cluster: Cluster) -> None:
+@pytest.mark.parametrize("name", ["server-1", "server_1"])
+def test_a_name_that_another_server_has(cluster: Cluster, name: str) -> None:
+    """Files of a trace do not tell them apart."""
     command = [sys.executable, "-m", "flexgroup.cli.main", "server", "--listen", "127.0.0.1:0"]
     done = subprocess.run(
-        [*command, "--join", cluster.addresses[0], "--name", "server-1"],
+        [*command, "--join", cluster.addresses[0], "--name", name],
         capture_output=True,
         text=True,
         check=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -320,6 +320,48 @@ def test_what_has_come_when_ctrl_c_interrupts_is_received_next(
             with pytest.raises(KeyboardInterrupt):
                 group.receive()
         assert group.receive(LAST_RESORT).body == b"hello"
+
+
+class Interrupted:
+    """A codec in which Ctrl-C comes at the third message, once."""
+
+    def __init__(self) -> None:
+        self.left = 3
+
+    def encode(self, value: bytes) -> bytes:
+        return value
+
+    def decode(self, data: bytes) -> bytes:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return data
+
+
+def received_one_by_one(group: blocking.Group[bytes]) -> list[bytes]:
+    return [group.receive(LAST_RESORT).body]
+
+
+def received_together(group: blocking.Group[bytes]) -> list[bytes]:
+    return [message.body for message in group.receive_all(LAST_RESORT)]
+
+
+@pytest.mark.parametrize("receive", [received_one_by_one, received_together])
+def test_a_message_that_is_being_read_when_ctrl_c_comes_is_received_next(
+    receive: Callable[[blocking.Group[bytes]], list[bytes]], server: StandIn
+) -> None:
+    with blocking.connect(server.address) as link:
+        group: blocking.Group[bytes] = link.join("chat", "FIFO", codec=Interrupted())
+        bodies = [b"%d" % number for number in range(5)]
+        group.send_all(bodies)
+        found: list[bytes] = []
+        interrupted = 0
+        while len(found) < len(bodies):
+            try:
+                found += receive(group)
+            except KeyboardInterrupt:
+                interrupted += 1
+        assert (found, interrupted) == (bodies, 1)
 
 
 def test_ctrl_c_while_nothing_has_come(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

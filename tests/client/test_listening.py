@@ -12,6 +12,7 @@ from flexgroup.client.errors import (
     ConnectionLost,
     GroupDestroyed,
     LinkClosed,
+    NoSuchGroup,
     NotAllowed,
     NotMember,
     ServerMisbehaved,
@@ -52,7 +53,7 @@ def refuse(bodies: list[Any]) -> None:
 
 
 @on_a_loop
-async def test_what_the_server_refuses_is_told_once() -> None:
+async def test_all_that_the_server_refuses_is_told_once() -> None:
     async with in_chat() as (server, _, group):
         refused: list[FlexGroupError] = []
 
@@ -61,9 +62,11 @@ async def test_what_the_server_refuses_is_told_once() -> None:
                 refused.append(error)
 
         group.listen(Careful())
-        server.client.say(r.Refused(None, "not-allowed", "not this", 1))
+        server.client.say(
+            r.Refused(None, "not-allowed", "not this", 1), r.Refused(None, "missing", "nor that", 1)
+        )
         await settled(group)
-        assert [type(error) for error in refused] == [NotAllowed]
+        assert [type(error) for error in refused] == [NotAllowed, NoSuchGroup]
         assert group.send_now([b"this"])
         await settled(group)
         assert sent_to(server) == [b"this"]
@@ -104,6 +107,22 @@ async def test_what_comes_together_is_one_call() -> None:
         said.transport.write(b"".join(frames))
         await settled(group)
         assert diary.told == [[b"1", b"2", b"3", b"4"]]
+
+
+@on_a_loop
+async def test_a_listener_may_do_with_the_list_what_it_likes() -> None:
+    async with in_chat(window=8) as (_, _, group):
+        all_have_come = asyncio.Event()
+
+        class Emptying(Listener[bytes]):
+            def delivered(self, messages: list[Message[bytes]]) -> None:
+                if messages[-1].body == b"the last":
+                    all_have_come.set()
+                messages.clear()
+
+        group.listen(Emptying())
+        await group.send_all([*[b""] * 100, b"the last"])
+        await all_have_come.wait()
 
 
 @on_a_loop

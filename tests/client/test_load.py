@@ -9,7 +9,7 @@ import time
 import pytest
 
 from flexgroup.client import load as load_module
-from flexgroup.client.errors import ConnectionLost
+from flexgroup.client.errors import BadStack, ConnectionLost
 from flexgroup.client.load import TAG, ClosedLoops, Load, cpu_seconds, share_of
 from flexgroup.client.load_member import GoingRound
 from flexgroup.worlds.network import requests as r
@@ -117,6 +117,16 @@ async def test_no_loop_is_lost_where_there_is_no_room() -> None:
             assert tags[start : start + 100] == tags[:100]
         assert len(set(tags)) == 100
         assert not going_round.failed.done()
+
+
+@on_a_loop
+async def test_going_round_fails_if_the_server_refuses_a_message() -> None:
+    async with in_chat() as (server, _, group):
+        going_round = GoingRound(group, ClosedLoops(0, 1, 64))
+        going_round.begin([])
+        server.client.say(r.Refused(None, "bad-stack", "not this", 1))
+        with pytest.raises(BadStack):
+            await going_round.failed
 
 
 @on_a_loop

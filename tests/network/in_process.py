@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -46,13 +46,14 @@ async def servers(
     certificates: Path | None = None,
     host: str = "127.0.0.1",
     trace: Path | None = None,
+    names: Sequence[str] = ("s1", "s2", "s3"),
 ) -> AsyncIterator[list[GroupServer]]:
     """Each has joined through the first; with certificates, over TLS."""
     async with AsyncExitStack() as stack:
         started: list[GroupServer] = []
         for number in range(count):
             settings = Settings(
-                f"s{number + 1}",
+                names[number],
                 host=host,
                 port=0,
                 join=(started[0].address,) if started else (),

@@ -28,6 +28,7 @@ from .strangers import as_client, encoded
         Limits(sends=5, window=3, queue=2),
         Limits(window=8, queue=1),
         Limits(window=1),
+        Limits(largest_message=100),
     ],
 )
 @on_a_loop
@@ -42,6 +43,19 @@ async def test_they_are_delivered_in_order_whatever_holds_them_up(limits: Limits
         sending = asyncio.create_task(sender.send_all(bodies))
         assert [(await receiver.receive(60)).body for _ in bodies] == bodies
         await sending
+
+
+@pytest.mark.parametrize("size", [0, 1, 64, 100])
+@on_a_loop
+async def test_as_many_as_the_server_takes_fit_into_its_frames(size: int) -> None:
+    """Frames are little larger than the largest message."""
+    async with servers(1, Limits(largest_message=100)) as (server,), connect(server.address) as a:
+        group = await a.join("g", "fifo")
+        await group.send_all([bytes(size)] * 3_000)
+        received = 0
+        while received < 3_000:
+            received += len(await group.receive_all(60))
+        assert server.refusals == {}
 
 
 @on_a_loop

@@ -89,3 +89,11 @@ async def test_who_asks_on_without_reading_the_answers_is_disconnected() -> None
         while server.switchboard.sessions:
             await asyncio.sleep(0.01)
         writer.close()
+
+
+@on_a_loop
+async def test_servers_without_names_are_called_after_their_ports() -> None:
+    async with servers(2, names=("", "")) as started, connect(started[0].address) as link:
+        names = [server["name"] for server in (await link.inspect())["servers"]]
+        ports = [server.address.rpartition(":")[2] for server in started]
+        assert [name.rpartition("-")[2] for name in names] == ports

@@ -7,6 +7,8 @@ import contextlib
 import time
 from pathlib import Path
 
+import pytest
+
 from flexgroup import connect
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.pipeline.verify.promises import promised_by
@@ -15,15 +17,13 @@ from flexgroup.trace.reader import Run, load_history, read_runs
 
 from .servers import LAST_RESORT, Cluster
 
-STACK = "RELIABLE ATOMIC"
 
-
-async def send_until_killed(cluster: Cluster, traces: Path) -> None:
+async def send_until_killed(cluster: Cluster, traces: Path, stack: str, names: str) -> None:
     links = [
         await connect(address, name=name)
-        for address, name in zip(cluster.addresses, "abc", strict=True)
+        for address, name in zip(cluster.addresses, names, strict=False)
     ]
-    groups = [await link.join("g", STACK) for link in links]
+    groups = [await link.join("g", stack) for link in links]
 
     async def send(sender: int) -> None:
         with contextlib.suppress(FlexGroupError):
@@ -55,14 +55,21 @@ def the_last_run(traces: Path) -> Run:
     raise AssertionError("the run was never listed")
 
 
-def test_all_servers_are_killed_and_what_they_had_written_is_judged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stack", "members", "order"),
+    [("RELIABLE ATOMIC", "abc", "acyclic order"), ("FIFO", "ab", "fifo order")],
+)
+def test_all_servers_are_killed_and_what_they_had_written_is_judged(
+    stack: str, members: str, order: str, tmp_path: Path
+) -> None:
+    """Also if one of them had no part in it."""
     traces = tmp_path / "traces"
     with Cluster(tmp_path, 3, "--trace", str(traces)) as cluster:
-        asyncio.run(send_until_killed(cluster, traces))
+        asyncio.run(send_until_killed(cluster, traces, stack, members))
     run = the_last_run(traces)
     history = load_history(traces, run)
     assert len(history.deliveries.process) > 0
     promised = promised_by(run.stack, run.network, run.faults)
     outcome_of = {verdict.property: verdict.outcome.value for verdict in check(history, promised)}
     assert set(outcome_of.values()) <= {"holds", "unknown"}
-    assert outcome_of["acyclic order"] == "holds"
+    assert outcome_of[order] == "holds"

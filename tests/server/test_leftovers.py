@@ -16,7 +16,9 @@ def message(seq: int, group: int = 1, origin: int = 1) -> Kept:
     return Kept(origin, seq, ((group, seq),), b"")
 
 
-def configuration(*groups: Sequence[int], servers: int = 3) -> Configuration:
+def configuration(
+    *groups: Sequence[int], servers: int = 3, stacks: Sequence[str] = ("fifo", "fifo")
+) -> Configuration:
     """Groups numbered from 1, with a member at each of the servers listed."""
     return Configuration(
         1,
@@ -25,7 +27,7 @@ def configuration(*groups: Sequence[int], servers: int = 3) -> Configuration:
             GroupEntry(
                 f"g{number}",
                 number,
-                "fifo",
+                stacks[number - 1],
                 None,
                 True,
                 None,
@@ -88,9 +90,16 @@ def test_a_server_without_the_domain_lacks_what_was_sent_to_it() -> None:
 
 def test_every_domain_is_merged_alone() -> None:
     reports = {1: [DomainReport("skeen", [message(1)], ()), DomainReport("fifo", [], ())], 2: []}
-    left = merge_reports(configuration([1, 2]), reports)
+    before = configuration([1, 2], [1, 2], stacks=("fifo", "skeen"))
+    left = merge_reports(before, reports)
     assert [each.stack for each in left] == ["fifo", "skeen"]
     assert [sequences(each.messages) for each in left] == [[], [1]]
+
+
+def test_what_is_reported_of_a_stack_that_no_group_has_is_left_out() -> None:
+    reports = {1: [*report(message(1)), DomainReport("nonsense", [message(2)], ())], 2: report()}
+    (left,) = merge_reports(configuration([1, 2]), reports)
+    assert (left.stack, sequences(left.messages)) == ("fifo", [1])
 
 
 def test_the_merge_keeps_the_order_of_each_sequence() -> None:

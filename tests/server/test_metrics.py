@@ -166,6 +166,8 @@ def test_each_change_is_timed(moments: Moments) -> None:
         (b"GET /elsewhere HTTP/1.1", b"404 Not Found", True),
         (b"POST /metrics HTTP/1.1", b"405 Method Not Allowed", True),
         (b"PUT /metrics HTTP/1.1", b"405 Method Not Allowed", True),
+        (b"DELETE /metrics HTTP/1.1", b"405 Method Not Allowed", True),
+        (b"OPTIONS * HTTP/1.1", b"405 Method Not Allowed", True),
         (b"POST", b"405 Method Not Allowed", True),
     ],
 )

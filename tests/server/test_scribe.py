@@ -211,3 +211,41 @@ def test_some_are_killed_in_the_run_and_some_after_it(traces: Path, order: tuple
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", "[0,2]")
+
+
+def idle_scribe_of(traces: Path, server: str) -> Scribe:
+    """Of a server at which nothing is sent or received in the run."""
+    scribe = Scribe(traces, server)
+    scribe.take(Began(RUN, EVERYBODY, DESCRIPTION), now=0)
+    return scribe
+
+
+def test_who_had_no_part_in_a_run_has_lost_nothing(traces: Path) -> None:
+    scribes = [scribe_of(traces, "s1"), scribe_of(traces, "s2"), idle_scribe_of(traces, "s3")]
+    for scribe in scribes:
+        scribe.take(Ended(RUN, ()), now=1)
+    scribes[0].write_what_is_due(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("complete", None)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_all_are_killed_and_one_had_no_part(traces: Path, order: tuple[int, ...]) -> None:
+    scribes = [scribe_of(traces, "s1"), scribe_of(traces, "s2"), idle_scribe_of(traces, "s3")]
+    for number in order:
+        assert listed(traces) is None
+        scribes[number].close(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[0,1,2]")
+
+
+def test_a_run_in_which_nobody_had_a_part_is_none(traces: Path) -> None:
+    scribes = [idle_scribe_of(traces, server) for server in EVERYBODY]
+    for scribe in scribes:
+        scribe.take(Ended(RUN, ()), now=1)
+    for scribe in scribes:
+        scribe.write_what_is_due(1 + LATE_SECONDS)
+    assert listed(traces) is None
+    assert [*(traces / STARTED).iterdir(), *(traces / ENDED).iterdir()] == []

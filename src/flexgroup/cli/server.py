@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -205,7 +204,7 @@ def settings_of(options: argparse.Namespace) -> Any:
         tls_server = server_context(options.tls)
         tls_client = client_context(options.tls, "server")
     return Settings(
-        name=options.name or f"{socket.gethostname()}-{port}",
+        name=options.name or "",
         host=host,
         port=port,
         unix=options.unix,

@@ -19,6 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
@@ -59,7 +60,8 @@ class Group(Generic[T]):
         self.name = name
         self.asynchronous: AsyncGroup[Any] = AsyncGroup(link.asynchronous, name, codec=codec)
         self._background = link.background
-        self._receiving = threading.Lock()
+        # Reentrant: if Ctrl-C comes when it was just acquired, this thread can still receive.
+        self._receiving = threading.RLock()
         self._items: deque[Item] = deque()
         self._view: View | None = None
 
@@ -131,10 +133,9 @@ class Group(Generic[T]):
 
     def receive(self, timeout: float | None = None) -> Message[T]:
         deadline = None if timeout is None else monotonic() + timeout
-        while True:
-            item = self.next_item(deadline)
-            if not isinstance(item, View):
-                return self.asynchronous.opened(item)
+        while isinstance(event := self.next_event(deadline), View):
+            pass
+        return event
 
     def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
         """The next message, and those after it that are here already."""
@@ -144,9 +145,13 @@ class Group(Generic[T]):
         while not messages:
             self._begin_taking(deadline, EVERYTHING)
             try:
-                messages, taken, error = messages_of(self._items, opened)
-                for _ in range(taken):
-                    self._take()
+                items = self._items
+                messages, taken, error = messages_of(items, opened)
+                for item in islice(items, taken):
+                    if isinstance(item, View):
+                        self._view = item
+                # All at once: Ctrl-C before this loses none of them.
+                self._items = deque(islice(items, taken, None))
             finally:
                 self._receiving.release()
             if error is not None:
@@ -183,11 +188,19 @@ class Group(Generic[T]):
         with suppress(Refusal, ConnectionLost):
             self.leave()
 
-    def next_item(self, deadline: float | None) -> Item:
-        """A delivery or a view; `deadline` is a monotonic time."""
+    def next_event(self, deadline: float | None) -> Message[T] | View:
+        """Taken when it has been read, so that Ctrl-C while a codec is at it loses nothing;
+        `deadline` is a monotonic time."""
         self._begin_taking(deadline, AT_ONCE)
         try:
-            return self._take()
+            item = self._items[0]
+            try:
+                event = item if isinstance(item, View) else self.asynchronous.opened(item)
+            except Exception:
+                self._take()
+                raise
+            self._take()
+            return event
         finally:
             self._receiving.release()
 
@@ -210,11 +223,10 @@ class Group(Generic[T]):
         if not self._items:
             self._items.extend(await self.asynchronous.take(most, timeout))
 
-    def _take(self) -> Item:
+    def _take(self) -> None:
         item = self._items.popleft()
         if isinstance(item, View):
             self._view = item
-        return item
 
     async def _first_view(self) -> View:
         return self.asynchronous.begin_events()
@@ -235,10 +247,9 @@ class _Events(Generic[T]):
             first, self._first = self._first, None
             return first
         try:
-            item = self._group.next_item(None)
+            return self._group.next_event(None)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopIteration from None
-        return item if isinstance(item, View) else self._group.asynchronous.opened(item)
 
 
 class Link:

@@ -317,7 +317,7 @@ class Group(Generic[T]):
         inbox = self._inbox
         if inbox is None:
             raise self._not_inside()
-        if inbox.ended is not None or inbox.refused is not None:
+        if inbox.ended is not None or inbox.refused:
             inbox.check()
         return inbox
 

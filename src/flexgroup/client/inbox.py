@@ -122,8 +122,9 @@ class Inbox:
         """Why nothing more will come."""
         self.gone: Future[None] = Future()
         """Done when the server knows of the end, too, and the group can be joined again."""
-        self.refused: FlexGroupError | None = None
-        """What the server said about something sent to the group; raised, or told, once."""
+        self.refused: list[FlexGroupError] = []
+        """What the server said about things sent to the group: the last is raised, or a listener
+        is told all."""
         self._allowance = window
         self._batch = max(1, window // PARTS_OF_A_WINDOW)
         self._taken = 0
@@ -180,7 +181,7 @@ class Inbox:
             self._wake(max(1, len(self._waiters)))
 
     def complain(self, error: FlexGroupError) -> None:
-        self.refused = error
+        self.refused.append(error)
         self._wake(1)
 
     # What the application does.
@@ -195,9 +196,9 @@ class Inbox:
         """Before something is sent."""
         if self.ended is not None:
             raise self.ended.with_traceback(None)
-        if self.refused is not None:
-            refused, self.refused = self.refused, None
-            raise refused
+        if self.refused:
+            refused, self.refused = self.refused, []
+            raise refused[-1]
 
     def current_view(self) -> View:
         """The one in which the next message will be received, unless views are events, too."""
@@ -275,7 +276,7 @@ class Inbox:
     def give_up(self, waiter: Future[None]) -> None:
         if waiter in self._waiters:
             self._waiters.remove(waiter)
-        elif not waiter.cancelled() and (self.items or self.refused is not None):
+        elif not waiter.cancelled() and (self.items or self.refused):
             self._wake(1)  # it was this one's turn; another may be waiting
 
     def _wake(self, most: int) -> None:
@@ -324,16 +325,16 @@ class Inbox:
         """Hand all that is here to the listener, as long as there is one."""
         while (listening := self._listening) is not None:
             fresh = self._fresh
-            if self.refused is not None:
-                refused, self.refused = self.refused, None
-                self._call(listening.refused, refused)
+            if self.refused:
+                self._call(listening.refused, self.refused.pop(0))
             elif fresh:
                 self._fresh = []
                 opened = listening.opened
                 messages = fresh if opened is None else self._readable(fresh, opened)
                 if messages:
+                    count = len(messages)  # what becomes of the list is the listener's affair
                     self._call(listening.delivered, messages)
-                    self._count(len(messages))
+                    self._count(count)
             elif self.items:
                 first = self.items[0]
                 if type(first) is View:

@@ -58,6 +58,9 @@ class GoingRound(Listener[bytes]):
         if bodies:
             self._send(bodies)
 
+    def refused(self, error: FlexGroupError) -> None:
+        self._fail(error)
+
     def ended(self, error: FlexGroupError) -> None:
         self._fail(error)
 

@@ -25,6 +25,9 @@ from flexgroup.worlds.network.requests import AnyFromClient, Send, Welcome
 BURST = 1 << 16
 """Bytes that are sent at once at the most, unless a single message has more."""
 
+HEAD = 5
+"""The most bytes that stand before a body, or before a list of them, and tell its length."""
+
 _encode: Final = Encoder().encode
 
 
@@ -151,7 +154,7 @@ class Outgoing:
         self, inbox: Inbox, bodies: Iterable[Any], encode: Callable[[Any], bytes] | None
     ) -> bool:
         """To one group, all or none: whether there was room."""
-        if inbox.ended is not None or inbox.refused is not None:
+        if inbox.ended is not None or inbox.refused:
             inbox.check()
         data = self.all_sendable(bodies if encode is None else map(encode, bodies))
         if not self.has_room(len(data)):
@@ -167,10 +170,10 @@ class Outgoing:
         """As many as there is room for, and fit into this burst, but one at least; where they
         end."""
         most = min(len(bodies), start + max(1, self._sends_left))
-        size = self._bytes + len(bodies[start])
+        size = self._bytes + len(inbox.head_of_a_send) + HEAD + HEAD + len(bodies[start])
         end = start + 1
         while end < most:
-            size += len(bodies[end])
+            size += HEAD + len(bodies[end])
             if size > BURST:
                 break
             end += 1

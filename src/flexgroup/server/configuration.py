@@ -60,3 +60,8 @@ class Configuration(Struct, frozen=True, array_like=True):
     """Ascending by number."""
     next_server: int
     next_group: int
+
+
+def name_in_files(server: str) -> str:
+    """A server's name as the files of a trace have it; so no two servers may agree in this."""
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in server)

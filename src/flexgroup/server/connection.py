@@ -16,7 +16,7 @@ from flexgroup.worlds.network.outlet import Outlet
 FIRST_FRAME_BYTES = 64 << 10
 """The most that somebody unknown may say."""
 
-WEB: Final = (b"GET ", b"HEAD", b"POST", b"PUT ")
+WEB: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"PATC", b"DELE", b"OPTI")
 """How a web request begins; no frame is as long as these four bytes would mean."""
 
 

@@ -133,8 +133,9 @@ class Leader:
             wish = request.operation
             if not isinstance(wish, Admit):
                 continue
-            if self.newcomers.name_is_taken(key, wish, self._configuration):
-                reason = f"there is another server {wish.name!r}; choose another --name"
+            namesake = self.newcomers.namesake(key, wish, self._configuration)
+            if namesake is not None:
+                reason = f"there is another server {namesake!r}; choose another --name"
                 self._refuse(*key, ("name-taken", reason))
             else:
                 self.newcomers.meet(key, wish, self._configuration, self._me, now)

@@ -27,7 +27,8 @@ def merge_reports(
     servers that go on. Messages that no destination lacks are left out.
     """
     servers_of = {group.number: group.servers() for group in before.groups}
-    stacks = sorted({report.stack for server in reports for report in reports[server]})
+    reported = {report.stack for server in reports for report in reports[server]}
+    stacks = sorted(reported.intersection(group.stack for group in before.groups))
     return [
         _merge_domain(
             stack,

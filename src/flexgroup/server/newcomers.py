@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flexgroup.server.change import Send
-from flexgroup.server.configuration import Configuration, Server
+from flexgroup.server.configuration import Configuration, Server, name_in_files
 from flexgroup.server.control import Admit, Introduce, Introduced, Meet
 from flexgroup.server.effects import Effect, SendOn
 from flexgroup.server.suspicion import Timings
@@ -66,13 +66,15 @@ class Newcomers:
         self._disconnect = disconnect
         self._by_key: dict[Key, Newcomer] = {}
 
-    def name_is_taken(self, key: Key, wish: Admit, configuration: Configuration) -> bool:
-        """By another server. One at the same address is the same one, started again."""
-        others = [newcomer.server for at, newcomer in self._by_key.items() if at != key]
-        return any(
-            server.name == wish.name and server.address != wish.address
-            for server in (*configuration.servers, *others)
-        )
+    def namesake(self, key: Key, wish: Admit, configuration: Configuration) -> str | None:
+        """The name of another server that is the same in the files of a trace, if there is one.
+        A server at the same address is this one, started again."""
+        newcomers = [newcomer.server for at, newcomer in self._by_key.items() if at != key]
+        for other in (*configuration.servers, *newcomers):
+            same = name_in_files(other.name) == name_in_files(wish.name)
+            if same and other.address != wish.address:
+                return other.name
+        return None
 
     def meet(
         self, key: Key, wish: Admit, configuration: Configuration, me: int, now: float

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from flexgroup import __version__
 from flexgroup.core.errors import UsageError
-from flexgroup.server.configuration import Configuration, GroupEntry
+from flexgroup.server.configuration import Configuration, GroupEntry, name_in_files
 from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed
 from flexgroup.server.scribe import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
@@ -44,10 +44,6 @@ def network_text(faults: Faults) -> str | None:
         return None
     fifo = "no" if faults.reordering else "yes"
     return f"lan:loss={faults.loss:g},duplication={faults.duplication:g},fifo={fifo}"
-
-
-def name_in_files(server: str) -> str:
-    return "".join(c if c.isalnum() or c in "-." else "-" for c in server)
 
 
 class Dictation:
@@ -126,7 +122,7 @@ class RecordedRun:
     recorder: Recorder
     numbers: Sequence[int]
     """Of the servers, by process."""
-    is_told: bool = False
+    has_traffic: bool = False
 
 
 class LiveTrace:
@@ -170,6 +166,7 @@ class LiveTrace:
         began = Began(run, tuple(name_in_files(server.name) for server in servers), description)
         recorder = Recorder(RunSink(run, self.dictation), ROWS_AT_ONCE)
         self._runs.append(RecordedRun(began, recorder, numbers))
+        self.dictation.tell(began)
         return recorder
 
     def hand_over(self) -> None:
@@ -191,10 +188,9 @@ class LiveTrace:
         one that this server knows of."""
         for run in self._runs:
             self._tell(run)
-            if run.is_told:
-                places = enumerate(run.numbers)
-                missed = tuple(p for p, number in places if number not in (present or ()))
-                self.dictation.tell(Ended(run.began.run, missed))
+            places = enumerate(run.numbers)
+            missed = tuple(p for p, number in places if number not in (present or ()))
+            self.dictation.tell(Ended(run.began.run, missed))
         self._runs = []
         self.dictation.push()
 
@@ -205,9 +201,7 @@ class LiveTrace:
 
     def _tell(self, run: RecordedRun) -> None:
         recorder = run.recorder
-        if not (run.is_told or recorder.sends.count or recorder.receives.count):
-            return  # nothing was sent: not worth a run
-        if not run.is_told:
-            self.dictation.tell(run.began)
-            run.is_told = True
-        recorder.flush()
+        if recorder.sends.count or recorder.receives.count:
+            run.has_traffic = True
+        if run.has_traffic:  # where nothing was sent, views are not worth a run
+            recorder.flush()

@@ -127,9 +127,9 @@ class Scribe:
     def take(self, order: Order, now: float) -> None:
         if isinstance(order, Began):
             self._open[order.run] = OpenRun(order.servers, order.description, now, now)
-            self._describe(STARTED, order.run, {**order.description, "outcome": RUNNING})
         elif isinstance(order, Happened):
             run = self._open[order.run]
+            self._describe(STARTED, order.run, {**run.description, "outcome": RUNNING})
             run.labels += order.labels
             run.destination_sets += order.destination_sets
             run.unwritten.append(order.columns)
@@ -143,7 +143,7 @@ class Scribe:
             if run.unwritten and run.is_due(now):
                 self._write(name, run)
                 run.written = now
-        self._ended = [run for run in self._ended if not self._is_listed(run, now)]
+        self._ended = [run for run in self._ended if not self._is_settled(run, now)]
 
     def close(self, now: float) -> None:
         """The server has ended, in whatever way. Runs that wait for other servers are listed by
@@ -185,7 +185,7 @@ class Scribe:
         making.write_text(how)
         making.replace(making.with_name(making.name[1:]))
 
-    def _is_listed(self, run: EndedRun, now: float) -> bool:
+    def _is_settled(self, run: EndedRun, now: float) -> bool:
         for place in run.silent:
             server = run.servers[place]
             mark = self._directory / ENDED / f"{run.name}@{server}"
@@ -193,7 +193,11 @@ class Scribe:
                 run.marks[server] = mark.read_text()
         if run.silent and now < run.until:
             return False
-        self._describe("runs", run.name, run.row())
+        if (self._directory / STARTED / run_file(run.name)).exists():
+            self._describe("runs", run.name, run.row())
+        else:
+            # Nothing was sent at any server: not worth a run.
+            (self._directory / ENDED / f"{run.name}@{self._server}").unlink(missing_ok=True)
         return True
 
     def _describe(self, folder: str, run: str, description: Description) -> None:

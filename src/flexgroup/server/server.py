@@ -12,6 +12,8 @@ import logging
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from socket import gethostname
 from typing import NoReturn
 
 import msgspec
@@ -97,6 +99,8 @@ class GroupServer:
         self._listeners = await listeners(settings, self._protocol)
         port = self._listeners[0].sockets[0].getsockname()[1]
         self.address = f"{settings.host}:{port}"
+        if not settings.name:
+            self.settings = replace(settings, name=f"{gethostname()}-{port}")
         self._tick()
         if settings.join:
             await self._join_one_of(settings.join)

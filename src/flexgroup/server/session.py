@@ -135,7 +135,7 @@ class Session:
             self._host.cast(self, sends)
 
     def _refuse_large(self, send: Send) -> None:
-        """Then the rest is left."""
+        """The others stay in it."""
         largest = self._largest
         too_large: list[bytes] = []
         for body in send.bodies:
@@ -184,7 +184,7 @@ class Session:
             self._put(seat.head + contents)
         else:
             self._queue(seat, contents, count)
-            if seat.credit > 0:
+            if seat.credit > 0 and self.connection.writable:
                 self._advance(seat)  # a part of it may go: the client waits, and gives no credit
 
     def tell_view(self, seat: Seat, view: int, members: list[str]) -> None:
@@ -275,7 +275,12 @@ class Session:
             queue.popleft()
             seat.queued -= count
             seat.queued_bytes -= len(data)
-        if seat.full and seat.queued <= self._limits.queue // 2:
+        limits = self._limits
+        if (
+            seat.full
+            and seat.queued <= limits.queue // 2
+            and seat.queued_bytes <= limits.queue_bytes // 2
+        ):
             seat.full = False
             self._host.queue_changed(self, seat)
         if seat.ended and not queue:

@@ -17,6 +17,7 @@ DEFAULT_PORT = 7400
 @dataclass(frozen=True)
 class Settings:
     name: str
+    """If it is empty: that of the machine, and the port."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     """0: any that is free."""

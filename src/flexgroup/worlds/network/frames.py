@@ -14,8 +14,8 @@ from flexgroup.core.errors import PeerError
 
 HEADER_BYTES: Final = 8
 MOST_BYTES = 16 << 20
-"""The largest frame. No length of a frame begins with the bytes of `GET `, so a browser or a
-metrics collector that talks to the same port is recognised."""
+"""The largest frame. No length of a frame begins with letters, as web requests do, so a browser
+or a metrics collector that talks to the same port is recognised."""
 
 MOST_BYTES_OF_SERVERS = 256 << 20
 """Between servers, which hand over at once all that is under way when they change."""
