@@ -13,7 +13,7 @@ from flexgroup.properties.catalogue import check
 from flexgroup.trace.reader import load_history, read_runs
 
 from .servers import Cluster
-from .traffic import GROUPS, SERVER_OF, Received, exchange
+from .traffic import GROUPS, SERVER_OF, Received, coming_and_going, exchange
 
 MESSAGES = 20_000
 
@@ -81,3 +81,26 @@ def test_messages_that_share_a_multicast_are_all_delivered_in_one_order(tmp_path
     for group, members in GROUPS.items():
         orders = [[m for m in received.by[member] if m[0] == group] for member in members]
         assert all(order == orders[0] for order in orders)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stack", "network"),
+    [
+        ("RELIABLE CAUSAL", BAD_NETWORK),
+        ("RELIABLE ATOMIC", ()),
+        ("RELIABLE ATOMIC", BAD_NETWORK),
+        ("SKEEN", ()),
+        ("DCC", ()),
+    ],
+)
+def test_what_is_promised_holds_in_every_configuration_while_members_come_and_go(
+    stack: str, network: tuple[str, ...], tmp_path: Path
+) -> None:
+    traces = tmp_path / "traces"
+    with Cluster(tmp_path, 3, "--trace", str(traces), "--patience", "30", *network) as cluster:
+        sent, received = asyncio.run(coming_and_going(cluster.addresses, stack, 5))
+        assert cluster.stop() == [0, 0, 0]
+    for bodies in received:
+        assert sorted(bodies) == sorted(sent)
+    assert judge(traces, stack) > 0

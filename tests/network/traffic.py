@@ -66,3 +66,52 @@ async def exchange(addresses: Sequence[str], stack: str, messages: int) -> Recei
         for link in links.values():
             await link.close()
     return received
+
+
+async def coming_and_going(
+    addresses: Sequence[str], stack: str, times: int
+) -> tuple[list[bytes], list[list[bytes]]]:
+    """Two members send all the while, and a third comes, sends, and goes again so many times; what
+    was sent, and what each of the two received."""
+    sent: list[bytes] = []
+
+    async with asyncio.timeout(LAST_RESORT):
+        a, b, c = [
+            await connect(address, name=name)
+            for address, name in zip(addresses, ("ann", "bob", "cid"), strict=True)
+        ]
+        groups = [await a.join("g", stack), await b.join("g", stack)]
+        is_over = asyncio.Event()
+
+        async def send(group: Group[bytes]) -> None:
+            number = 0
+            while not is_over.is_set():
+                await send_one(group, b"%s %d" % (group.process.encode(), number))
+                number += 1
+                await asyncio.sleep(0.001)
+
+        async def send_one(group: Group[bytes], body: bytes) -> None:
+            await group.send(body)
+            sent.append(body)
+
+        async def receive(group: Group[bytes]) -> list[bytes]:
+            bodies: list[bytes] = []
+            while not is_over.is_set() or len(bodies) < len(sent):
+                bodies += [message.body for message in await group.receive_all()]
+            return bodies
+
+        async def come_and_go() -> None:
+            for number in range(times):
+                visit = await c.join("g", stack)
+                await send_one(visit, b"hello %d" % number)
+                await visit.receive()
+                await send_one(visit, b"goodbye %d" % number)
+                await visit.leave()
+            is_over.set()
+            await send_one(groups[0], b"the last")
+
+        work = [*(receive(group) for group in groups), *(send(group) for group in groups)]
+        results = await asyncio.gather(*work, come_and_go())
+        for link in (a, b, c):
+            await link.close()
+    return sent, [bodies for bodies in results[:2] if bodies is not None]

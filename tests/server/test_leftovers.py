@@ -73,13 +73,36 @@ def test_who_has_delivered_everything_below_lacks_nothing_there() -> None:
     low = ((1, 1, 2),)
     (left,) = merge_reports(configuration([1, 2]), {1: report(a, b), 2: report(low=low)})
     assert left.messages == [b]
-    assert left.low == low
 
 
-def test_the_highest_low_is_reported() -> None:
-    reports = {1: report(low=((1, 1, 5), (1, 2, 3))), 2: report(low=((1, 1, 4), (2, 1, 9)))}
+def reports_of(*senders: tuple[int, list[Kept], list[Kept]]) -> dict[int, list[DomainReport]]:
+    """Server, what it has delivered, what it has sent and not delivered."""
+    return {number: [DomainReport("fifo", had, (), own)] for number, had, own in senders}
+
+
+def test_what_was_sent_and_nobody_delivered_follows_the_rest_sender_by_sender() -> None:
+    a, b = message(1, origin=1), message(2, origin=1)
+    c, d = message(1, origin=2), message(2, origin=2)
+    reports = reports_of((1, [c], [a, b]), (2, [], [d]))
     (left,) = merge_reports(configuration([1, 2]), reports)
-    assert left.low == ((1, 1, 5), (1, 2, 3), (2, 1, 9))
+    assert left.messages == [c, a, b, d]
+
+
+def test_what_another_has_delivered_has_its_place_among_that() -> None:
+    """The sender has not delivered it itself."""
+    a, b = message(1, origin=1), message(2, origin=1)
+    reports = reports_of((1, [], [a, b]), (2, [a], []))
+    (left,) = merge_reports(configuration([1, 2]), reports)
+    assert left.messages == [a, b]
+
+
+def test_what_all_destinations_delivered_and_forgot_is_not_delivered_again() -> None:
+    """Its sender is no member, and has not heard of it yet."""
+    a, b = message(0, origin=3), message(1, origin=3)
+    low = ((1, 3, 1),)
+    reports = {1: report(low=low), 2: report(low=low), 3: [DomainReport("fifo", [], (), [a, b])]}
+    (left,) = merge_reports(configuration([1, 2]), reports)
+    assert left.messages == [b]
 
 
 def test_a_server_without_the_domain_lacks_what_was_sent_to_it() -> None:

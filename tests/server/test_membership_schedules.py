@@ -116,7 +116,7 @@ def takes_any_refusal_for_gone(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_nothing_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "merge_reports", lambda before, reports: [DomainLeftovers(STACK, [], ())])
+    patch.setattr(leader, "merge_reports", lambda before, reports: [DomainLeftovers(STACK, [])])
 
 
 def never_repeats(patch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ class DomainReport(Struct, frozen=True, array_like=True):
     """In the order delivered; only those not known to be delivered everywhere."""
     low: tuple[tuple[int, int, int], ...]
     """(group number, origin, everything below this is delivered here)."""
+    own: list[Kept] = []
+    """Sent from here and not delivered here, in the order sent."""
 
 
 class DomainLeftovers(Struct, frozen=True, array_like=True):
@@ -48,10 +50,6 @@ class DomainLeftovers(Struct, frozen=True, array_like=True):
     stack: str
     messages: list[Kept]
     """In the order in which those who lack them deliver them."""
-    low: tuple[tuple[int, int, int], ...]
-    """(group number, origin, the highest low of any reporter)."""
-    delivered: tuple[tuple[int, int], ...] = ()
-    """(origin, seq) of all that was reported: whoever sent it need not send it again."""
 
 
 # What processes ask for through their server.

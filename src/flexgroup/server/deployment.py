@@ -157,10 +157,15 @@ class HostedDomain:
             tuple(
                 (group, self.servers[origin], low) for (group, origin), low in self.stability.lows()
             ),
+            [
+                Kept(self.servers[self.process], seq_of(m.id), groups, _bytes(m))
+                for m, groups in self.stability.own.values()
+                if m.id not in self.stability.kept
+            ],
         )
 
     def finish(self, leftovers: DomainLeftovers | None) -> list[Envelope]:
-        """Deliver what others have delivered and this server has not."""
+        """Deliver what is left, and this server has not."""
         opened: list[Envelope] = []
         if leftovers is None:
             return opened
@@ -180,26 +185,6 @@ class HostedDomain:
             opened.append(envelope)
         self.messages_delivered += sum([envelope.count for envelope in opened])
         return opened
-
-    def not_delivered(self, leftovers: DomainLeftovers | None) -> list[tuple[Groups, bytes]]:
-        """What was sent from here and nobody has delivered: to be sent again, in order."""
-        everywhere: dict[tuple[int, int], int] = {}
-        delivered: set[int] = set()
-        if leftovers is not None:
-            mine = self.servers[self.process]
-            everywhere = {
-                (group, origin): low for group, origin, low in leftovers.low if origin == mine
-            }
-            delivered = {seq for origin, seq in leftovers.delivered if origin == mine}
-        mine = self.servers[self.process]
-        again: list[tuple[Groups, bytes]] = []
-        for m, groups in self.stability.own.values():
-            if seq_of(m.id) in delivered or m.id in self.stability.kept:
-                continue
-            if any(position < everywhere.get((group, mine), 0) for group, position in groups):
-                continue
-            again.append((groups, _bytes(m)))
-        return again
 
 
 def _bytes(m: Message) -> bytes:

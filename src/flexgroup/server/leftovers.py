@@ -3,6 +3,8 @@
 The servers that go on report what they delivered lately. Whatever one of them delivered, every
 one of them that is a destination has to deliver, in an order that fits what the others did:
 their sequences are merged by taking a message when it heads every sequence that still holds it.
+Then follows what they have sent and none has delivered: so a message of a server that goes on is
+delivered in the configuration in which it was sent.
 """
 
 from __future__ import annotations
@@ -77,22 +79,27 @@ def _merge_domain(
             position < low.get((group, message.origin), 0) for group, position in message.groups
         )
 
-    highest: dict[tuple[int, int], int] = {}
-    for low in lows.values():
-        for key, position in low.items():
-            highest[key] = max(position, highest.get(key, position))
-    return DomainLeftovers(
-        stack=stack,
-        messages=[
-            message
-            for message in head_merge([report.delivered for report in reports.values()])
-            if any(lacks(server, message) for server in reporters)
-        ],
-        low=tuple((group, origin, low) for (group, origin), low in sorted(highest.items())),
-        delivered=tuple(
-            sorted({identity for identities in has.values() for identity in identities})
-        ),
-    )
+    everything = {identity for identities in has.values() for identity in identities}
+
+    def is_undelivered(message: Kept) -> bool:
+        """Nowhere, as far as the servers know that go on."""
+        if (message.origin, message.seq) in everything:
+            return False
+        return not any(
+            position < low.get((group, message.origin), 0)
+            for group, position in message.groups
+            for low in lows.values()
+        )
+
+    messages = [
+        message
+        for message in head_merge([report.delivered for report in reports.values()])
+        if any(lacks(server, message) for server in reporters)
+    ]
+    # No sender had delivered any of these when it sent its own, so only a sender's order binds.
+    for report in reports.values():
+        messages += filter(is_undelivered, report.own)
+    return DomainLeftovers(stack, messages)
 
 
 def head_merge(sequences: Sequence[Sequence[Kept]]) -> list[Kept]:

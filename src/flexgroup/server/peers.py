@@ -45,7 +45,7 @@ def difference(protocols: list[str]) -> str:
 
 class Peers:
     """Dials, accepts and replaces links. One that broke may have lost what was under way: then
-    all servers step into a new configuration, in which everything is sent again."""
+    all servers step into a new configuration, and deliver everything before."""
 
     def __init__(self, server: GroupServer) -> None:
         self.links: dict[int, Link] = {}

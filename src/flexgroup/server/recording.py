@@ -201,7 +201,7 @@ class LiveTrace:
 
     def _tell(self, run: RecordedRun) -> None:
         recorder = run.recorder
-        if recorder.sends.count or recorder.receives.count:
+        if recorder.has_messages or recorder.sends.count or recorder.receives.count:
             run.has_traffic = True
         if run.has_traffic:  # where nothing was sent, views are not worth a run
             recorder.flush()

@@ -21,7 +21,7 @@ from flexgroup.server.intake import Intake
 from flexgroup.server.limits import Limits
 from flexgroup.server.link import PACKETS, Link
 from flexgroup.server.session import Seat, Session
-from flexgroup.worlds.network.envelope import Envelope, unseal
+from flexgroup.worlds.network.envelope import Envelope
 from flexgroup.worlds.network.faults import Faults
 from flexgroup.worlds.network.requests import Joined
 
@@ -292,22 +292,11 @@ class Switchboard:
         leftovers: list[DomainLeftovers],
     ) -> None:
         """Finish the configuration that was, and start the next."""
-        again: list[tuple[str, tuple[int, ...], int, bytes]] = []
         left_over = {rest.stack: rest for rest in leftovers}
         for hosted in self.domains:
             rest = left_over.get(hosted.stack)
             for envelope in hosted.finish(rest):
                 self._deliver(envelope)
-            for groups, payload in hosted.not_delivered(rest):
-                sealed = unseal(payload)
-                again.append(
-                    (
-                        hosted.stack,
-                        tuple([group for group, _ in groups]),
-                        sealed.count,
-                        sealed.contents,
-                    )
-                )
             hosted.domain.record_view(
                 tuple(
                     process
@@ -327,11 +316,6 @@ class Switchboard:
         now = self.now()
         for hosted in self.domains:
             hosted.start(now)
-        for stack, sent_to, count, contents in again:
-            still = tuple(group for group in sent_to if group in self.domain_of)
-            if still:
-                assert self.domain_of[still[0]].stack == stack
-                self.domain_of[still[0]].cast(now, still, count, contents)
         ahead, self._ahead, self._ahead_bytes = self._ahead, [], 0
         for kind, server, number, domain, data, at in ahead:
             self.came(kind, server, number, domain, data, at)

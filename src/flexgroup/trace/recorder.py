@@ -40,6 +40,8 @@ class Recorder:
         self.sends = new_event_log(SEND)
         self.receives = new_event_log(RECEIVE)
         self.others = new_event_log()
+        self.has_messages = False
+        """Some message was multicast or delivered."""
         self.has_drained = False
         """Some rows have gone to the sink."""
         self._sink = sink
@@ -75,11 +77,13 @@ class Recorder:
             number = len(self._sets)
             self._set_numbers[m.destinations] = number
             self._sets.append(m.destinations)
+        self.has_messages = True
         self.others.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, size, 0, 0)
 
     def deliver(
         self, process: int, step: int, time: int, message: int, depth: int, size: int
     ) -> None:
+        self.has_messages = True
         self.others.add(DELIVER, process, step, time, message, 0, NO_LABEL, depth, 0, size, 0, 0)
 
     def other(
