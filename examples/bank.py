@@ -10,7 +10,7 @@ A shard that receives money must know whether the payer had it. The payer's shar
 until then the receiving shard does nothing else. That cannot end in a circle of shards waiting
 for each other, because the order has no cycle either.
 
-    flexgroup cluster --size 3
+    flexgroup cluster --size 3 --port 7400
     python examples/bank.py --server localhost:7400
 """
 
@@ -176,11 +176,13 @@ def main(address: str | None = None) -> None:
     parser.add_argument("--server", action="append", help="host:port; may be given several times")
     parser.add_argument("--transfers", type=int, default=100, help="of each branch")
     options = parser.parse_args()
-    problem: Exception | None = None
+    problem: Exception | str | None = None
     try:
         totals = asyncio.run(run(options.server or [address], options.transfers))
     except* FlexGroupError as raised:
         problem = raised.exceptions[0]
+    except* KeyboardInterrupt:
+        problem = "interrupted"
     if problem is not None:
         sys.exit(f"bank.py: {problem}")
     print(f"every audit found the same: {set(totals)}")

@@ -258,6 +258,23 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     assert process.wait() == 0
 
 
+def test_a_reader_that_leaves_before_the_verdict_is_not_told_that_all_is_well() -> None:
+    """As in `flexgroup replay SCRIPT | head -1`, if what is violated comes after the first line."""
+    script = SCRIPTS / "dcc_published_cycle.txt"
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "flexgroup.cli.main", "replay", str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=QUIET,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() != 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "note"),
     [

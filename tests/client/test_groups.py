@@ -454,3 +454,14 @@ async def test_the_server_can_be_inspected() -> None:
     async with stand_in() as server, connect(server.address) as link:
         assert await link.inspect() == {"name": "stand-in"}
         assert link.server == "stand-in"
+
+
+@on_a_loop
+async def test_names_where_groups_or_lists_are_wanted() -> None:
+    names: Any = ["chat", "other"]
+    one_text: Any = "alice"
+    async with stand_in() as server, connect(server.address) as link:
+        with pytest.raises(UsageError, match="a message to 'chat', which is no Group"):
+            await link.multicast(names, b"")
+        with pytest.raises(UsageError, match="allow='alice' is one text; give a list"):
+            await Group(link, "chat").create("FIFO", allow=one_text)

@@ -531,3 +531,12 @@ async def test_the_link_may_end_within_a_function() -> None:
         await link.connection.closed
         assert diary.told[:2] == [[b"1"], 2]
         assert [type(error) for error in diary.told[2:]] == [LinkClosed]
+
+
+@pytest.mark.parametrize("listener", [object(), Deaf])
+@on_a_loop
+async def test_what_is_no_listener_is_refused(listener: Any) -> None:
+    async with in_chat() as (_, _, group):
+        with pytest.raises(UsageError, match="is no listener; derive a class from Listener"):
+            group.listen(listener)
+        group.listen(Deaf())

@@ -186,3 +186,10 @@ def test_what_cannot_be_a_message_is_said_when_it_is_sent() -> None:
             values.encode(value)
     with pytest.raises(UsageError, match="cannot be messages"):
         values.of(type(lambda: None) | dict[list[int], set[Any] | list[Any]])  # type: ignore[arg-type]
+
+
+def test_who_sends_a_value_that_receivers_would_refuse_is_told() -> None:
+    few, many = [{(number, number): 0 for number in range(count)} for count in (10, 2_000)]
+    assert values.decode(values.encode(few)) == few
+    with pytest.raises(UsageError, match=r"receivers refuse this value .* send it as a list"):
+        values.encode(many)

@@ -162,6 +162,7 @@ def test_each_change_is_timed(moments: Moments) -> None:
     ("request_line", "status", "has_content"),
     [
         (b"GET /metrics HTTP/1.1", b"200 OK", True),
+        (b"GET /metrics?name=x HTTP/1.1", b"200 OK", True),
         (b"HEAD /metrics HTTP/1.1", b"200 OK", False),
         (b"GET /elsewhere HTTP/1.1", b"404 Not Found", True),
         (b"POST /metrics HTTP/1.1", b"405 Method Not Allowed", True),

@@ -33,6 +33,8 @@ FINE = 0
 VIOLATED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+OUTPUT_CLOSED = 141
+"""As of a program that the signal SIGPIPE ends: nobody was told what it has found."""
 
 COMMANDS = (
     protocols,
@@ -83,16 +85,16 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("KeyboardInterrupt while sending command")
 
 
-def _output_closed() -> int:
+def _discard_output() -> None:
     """The reader of our output, such as `head`, has seen enough."""
     # Python flushes what is left when it ends, and would complain then.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FINE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     logging.getLogger().addFilter(_is_news)
+    code = OUTPUT_CLOSED
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -104,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fail("interrupted; nothing half-written was kept")
         return INTERRUPTED
     except BrokenPipeError:
-        return _output_closed()
+        _discard_output()
+        return code
     except OSError as error:
         # A full disk, a missing permission: nothing that a traceback would help with.
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))

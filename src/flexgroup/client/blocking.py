@@ -22,7 +22,7 @@ from contextlib import suppress
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from flexgroup.client import link as asynchronous
 from flexgroup.client.background import Background, Outbox
@@ -310,7 +310,9 @@ class Link:
 
     def multicast(self, groups: Sequence[Group[T]], body: T) -> None:
         """Send one message to several groups, which have the same stack."""
-        targets = [group.asynchronous for group in groups]
+        targets: list[AsyncGroup[Any]] = [
+            getattr(group, "asynchronous", cast(Any, group)) for group in groups
+        ]
         self.asynchronous.handles_of(targets)
         targets[0].encoded(body)
         self.outbox.put(lambda: self.asynchronous.multicast(targets, body))

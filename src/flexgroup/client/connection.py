@@ -164,7 +164,7 @@ class Connection:
             if holder.ended is None:
                 raise AlreadyMember(
                     f"this link is in the group '{group}' already; use the object that joined it,"
-                    " or connect again to be in the group twice"
+                    " leave it first, or connect again to be in the group twice"
                 )
             await self._in_time(asyncio.shield(holder.gone))
         self._places[group] = inbox = Inbox(

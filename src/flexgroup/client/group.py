@@ -90,6 +90,8 @@ class Group(Generic[T]):
         open: processes that are not members may send.
         allow: the processes that may join; None: all.
         """
+        if isinstance(allow, str):
+            raise UsageError(f"allow={allow!r} is one text; give a list of the names that may join")
         number = self._connection.next_request()
         request = requests.Create(
             number,
@@ -221,6 +223,10 @@ class Group(Generic[T]):
         inbox = self._joined_inbox()
         if listener is None:
             inbox.stop_listening()
+        elif not isinstance(listener, Listener):
+            raise UsageError(
+                f"{listener!r} is no listener; derive a class from Listener, and make one"
+            )
         else:
             inbox.listen(listener, None if self._codec is None else self.opened)
             self._connection.tell_listeners()

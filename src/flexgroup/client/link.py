@@ -155,6 +155,11 @@ class Link:
                 f"a message to {len(groups)} groups; 1 to {requests.MOST_GROUPS_OF_A_MESSAGE}"
                 " are possible"
             )
+        for group in groups:
+            if not isinstance(group, Group):
+                raise UsageError(
+                    f"a message to {group!r}, which is no Group; give what join returned"
+                )
         first = groups[0]
         stack = first.inbox().stack
         handles: list[int] = []
@@ -256,7 +261,9 @@ class Connecting:
                 " certificates of the authority that the server's are of"
             )
         if self._tls is not None and (isinstance(error, ssl.SSLError) or not str(error)):
-            return f"{cannot} with TLS ({error or 'it hung up'}); does the server use TLS at all?"
+            return (
+                f"{cannot} with TLS ({str(error) or 'it hung up'}); does the server use TLS at all?"
+            )
         return (
             f"{cannot} ({error.strerror or error}); start a server there with `flexgroup server`,"
             " or name another address"

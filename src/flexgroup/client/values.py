@@ -46,14 +46,20 @@ def encode(value: Any, /) -> bytes:
         raise UsageError(f"a value deeper than {DEEPEST} containers; send it in parts")
     try:
         try:
-            return _encoder.encode(value)
+            data = _encoder.encode(value)
         except OverflowError:
-            return _encoder.encode(_with_big_integers(value))
+            data = _encoder.encode(_with_big_integers(value))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(
             f"a message cannot hold this value ({error}); send bytes, numbers, texts, lists, dicts,"
             " dataclasses or msgspec structs"
         ) from None
+    if MOST_BYTES >= len(data) > UNCHECKED_BYTES:
+        try:
+            check_keys(data, DEEPEST)
+        except PeerError as error:
+            raise UsageError(f"receivers refuse this value ({error}); send it as a list") from None
+    return data
 
 
 def decode(data: bytes, /) -> Any:

@@ -38,19 +38,19 @@ CLOCKS_APART = timedelta(hours=1)
 """By how much the clocks of machines may differ."""
 
 
-def server_context(directory: Path) -> ssl.SSLContext:
+def server_context(directory: str | Path) -> ssl.SSLContext:
     """For a server that is connected to: shows its certificate, and demands one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_REQUIRED
-    return _filled(context, directory, SERVER)
+    return _filled(context, Path(directory), SERVER)
 
 
-def client_context(directory: Path, name: str) -> ssl.SSLContext:
+def client_context(directory: str | Path, name: str) -> ssl.SSLContext:
     """For a client of that name, or for a server that connects to another (`SERVER`).
 
     The server's certificate must be for the host that is connected to.
     """
-    return _filled(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), directory, name)
+    return _filled(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), Path(directory), name)
 
 
 def _filled(context: ssl.SSLContext, directory: Path, name: str) -> ssl.SSLContext:

@@ -234,7 +234,8 @@ class Desk:
             session.refuse(
                 request.request,
                 refusals.ALREADY_MEMBER,
-                f"this connection is in '{request.group}' already; connect again to be in it twice",
+                f"this connection is in '{request.group}' already; leave it first, or connect "
+                "again to be in it twice",
             )
             return
         session.joining[request.group] = (request.request, request.process, request.own)

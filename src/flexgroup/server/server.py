@@ -438,6 +438,6 @@ class GroupServer:
     def web_page(self, method: str, path: str) -> tuple[str, str, bytes]:
         if method not in ("GET", "HEAD"):
             return "405 Method Not Allowed", "text/plain", b"Pages here can only be read.\n"
-        if path == "/metrics":
+        if path.partition("?")[0] == "/metrics":
             return "200 OK", "text/plain; version=0.0.4; charset=utf-8", self.metrics.text()
         return "404 Not Found", "text/plain", b"There is /metrics here, and nothing else.\n"
