@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from flexgroup.server import leader, suspicion
 from flexgroup.server.change import Change
+from flexgroup.server.configuration import Configuration
 from flexgroup.server.control import (
     Accepted,
     CreateGroup,
     DomainLeftovers,
+    DomainReport,
     JoinGroup,
     Prepared,
 )
+from flexgroup.server.leftovers import merge_reports
 from flexgroup.server.suspicion import Hearing
 
 from .membership_schedules import BOUND, run_schedule
@@ -119,6 +122,23 @@ def leaves_nothing_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(leader, "merge_reports", lambda before, reports: [DomainLeftovers(STACK, [])])
 
 
+def forgets_what_was_only_sent(patch: pytest.MonkeyPatch) -> None:
+    def merge_without(
+        before: Configuration, reports: Mapping[int, Sequence[DomainReport]]
+    ) -> list[DomainLeftovers]:
+        return merge_reports(
+            before,
+            {
+                server: [
+                    DomainReport(told.stack, told.delivered, told.low) for told in reports[server]
+                ]
+                for server in reports
+            },
+        )
+
+    patch.setattr(leader, "merge_reports", merge_without)
+
+
 def never_repeats(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Change, "repeat", lambda self, now: None)
 
@@ -131,6 +151,7 @@ def never_repeats(patch: pytest.MonkeyPatch) -> None:
         (lets_any_party_continue, 0),
         (takes_any_refusal_for_gone, 63),
         (leaves_nothing_over, 0),
+        (forgets_what_was_only_sent, 0),
         (never_repeats, 87),
     ],
 )

@@ -50,6 +50,7 @@ class Life:
         self.installed: list[Configuration] = []
         self.delivered: dict[int, list[Kept]] = {}
         """By configuration; what is left over at its end included."""
+        self.sent: dict[int, list[Kept]] = {}
         self.is_frozen = False
         self.waiting: dict[int, AnyOperation] = {}
         self.answers: dict[int, tuple[str, str] | None] = {}
@@ -69,7 +70,7 @@ class Life:
         return ticket
 
     def cast(self, group: str) -> None:
-        """To the servers of the group's members, straight away."""
+        """To the servers of the group's members, this one too if it is among them."""
         if not self.is_member or self.is_frozen:
             return
         configuration = self.installed[-1]
@@ -79,6 +80,7 @@ class Life:
             if entry.name == group:
                 self.casts += 1
                 kept = Kept(me, self.casts, ((entry.number, self.casts),), b"")
+                self.sent[configuration.number].append(kept)
                 for number in entry.servers():
                     self.host.carry(self, number, (configuration.number, kept))
 
@@ -144,7 +146,8 @@ class Host:
             case Freeze():
                 life.is_frozen = True
                 delivered = life.delivered[effect.change - 1]
-                report = [DomainReport(STACK, list(delivered), ())]
+                own = [kept for kept in life.sent[effect.change - 1] if kept not in delivered]
+                report = [DomainReport(STACK, list(delivered), (), own)]
                 cluster.later(0.0, lambda: self.run(life, lambda: self.froze(life, effect, report)))
             case Install():
                 self.install(life, effect)
@@ -170,6 +173,7 @@ class Host:
                         life.leftovers += 1
         life.installed.append(effect.configuration)
         life.delivered[effect.configuration.number] = []
+        life.sent[effect.configuration.number] = []
         life.is_frozen = False
 
     def start_again(self, life: Life) -> None:
@@ -186,8 +190,7 @@ class Host:
     def carry(self, life: Life, number: int, what: ControlMessage | tuple[int, Kept]) -> None:
         """To a server by its number, as its connection leads to it."""
         if number == life.membership.number:
-            assert isinstance(what, tuple)
-            life.take(*what)
+            self.cluster.send(life, self, life, what)
         elif number in life.wanted:
             there = self.cluster.hosts[life.wanted[number]]
             self.cluster.send(life, there, there.life, what)
@@ -390,7 +393,7 @@ def check_always(cluster: Cluster) -> None:
 
 
 def check_same_deliveries(cluster: Cluster, by_number: dict[int, Configuration]) -> None:
-    """Whatever one that goes on has delivered, all destinations that go on have delivered."""
+    """What one that goes on has delivered or sent, all destinations that go on have delivered."""
     for number, configuration in by_number.items():
         took_both = [
             life
@@ -399,7 +402,8 @@ def check_same_deliveries(cluster: Cluster, by_number: dict[int, Configuration])
         ]
         servers_of = {group.number: group.servers() for group in configuration.groups}
         delivered = {life: life.delivered[number] for life in took_both}
-        for kept in {k for messages in delivered.values() for k in messages}:
+        sent = [life.sent[number] for life in took_both]
+        for kept in {k for messages in (*delivered.values(), *sent) for k in messages}:
             for life in took_both:
                 if any(life.membership.number in servers_of[group] for group, _ in kept.groups):
                     assert delivered[life].count(kept) == 1, (number, life.host.name, kept)
