@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from flexgroup.core.errors import FlexGroupError, PeerError
+from flexgroup.core.errors import FlexGroupError as FlexGroupError
+from flexgroup.core.errors import PeerError as PeerError
+from flexgroup.core.errors import UsageError as UsageError
 from flexgroup.worlds.network import refusals
 
 
