@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flexgroup import Message, View, blocking, values
-from flexgroup.client.background import MOST_WAITING
+from flexgroup.client.background import MOST_WAITING, Background
 from flexgroup.client.errors import (
     AlreadyMember,
     CannotConnect,
@@ -276,6 +276,21 @@ def test_threads_share_a_group(server: StandIn) -> None:
             threads.submit(send_often, group, b"%d" % thread, 100)
         received = [body for future in receiving for body in future.result(LAST_RESORT)]
         assert sorted(received) == sorted(b"%d" % n for n in range(4) for _ in range(100))
+
+
+def test_whatever_begins_when_the_thread_stops_ends_as_well() -> None:
+    def wait_and_wait(background: Background) -> None:
+        while True:
+            background.wait_for(asyncio.sleep(0.0001))
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(50):
+            background = Background()
+            waiting = [threads.submit(wait_and_wait, background) for _ in range(4)]
+            background.wait_for(asyncio.sleep(0.001))
+            background.stop()
+            for one in waiting:
+                assert isinstance(one.exception(LAST_RESORT), LinkClosed)
 
 
 def test_closing_wakes_who_waits(server: StandIn) -> None:

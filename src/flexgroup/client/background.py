@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from flexgroup.client.errors import LinkClosed
@@ -15,6 +15,9 @@ R = TypeVar("R")
 
 MOST_WAITING = 1024
 """Messages to send that may wait for the loop's thread; those of one call wait together."""
+
+
+CLOSED = "the link was closed here; connect again to go on"
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -30,6 +33,9 @@ class Background:
 
     def __init__(self) -> None:
         self.loop = _new_loop()
+        self.is_stopped = False
+        self._starting = threading.Lock()
+        """So that nothing is started in a loop that will not run any more."""
         self._thread = threading.Thread(
             target=self.loop.run_forever, name="flexgroup-link", daemon=True
         )
@@ -37,19 +43,26 @@ class Background:
 
     def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there, and wait here."""
-        if self.loop.is_closed():
-            work.close()
-            raise LinkClosed("the link was closed here; connect again to go on")
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = self.start(work)
         try:
             return future.result()
         except CancelledError:
-            raise LinkClosed("the link was closed here; connect again to go on") from None
+            raise LinkClosed(CLOSED) from None
         except BaseException:
             future.cancel()  # Ctrl-C: nobody waits any more
             raise
 
+    def start(self, work: Coroutine[Any, Any, R]) -> Future[R]:
+        """Have it run there."""
+        with self._starting:
+            if self.is_stopped:
+                work.close()
+                raise LinkClosed(CLOSED)
+            return asyncio.run_coroutine_threadsafe(work, self.loop)
+
     def stop(self) -> None:
+        with self._starting:
+            self.is_stopped = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         for task in asyncio.all_tasks(self.loop):
@@ -74,14 +87,11 @@ class Outbox:
         with self._changed:
             self._changed.wait_for(lambda: self._messages < MOST_WAITING or self._failed)
             self._raise_failure()
-            if self._background.loop.is_closed():
-                raise LinkClosed("the link was closed here; connect again to go on")
+            if not self._is_busy:
+                self._background.start(self._send_all())
+                self._is_busy = True
             self._waiting.append(send)
             self._messages += messages
-            if self._is_busy:
-                return
-            self._is_busy = True
-        asyncio.run_coroutine_threadsafe(self._send_all(), self._background.loop)
 
     def flush(self) -> None:
         """Wait until all was handed over to the connection."""
@@ -95,6 +105,17 @@ class Outbox:
             raise failed
 
     async def _send_all(self) -> None:
+        try:
+            await self._send_until_empty()
+        except asyncio.CancelledError:
+            with self._changed:
+                self._is_busy = False
+                self._messages = 0
+                self._failed = LinkClosed(CLOSED)
+                self._changed.notify_all()
+            raise
+
+    async def _send_until_empty(self) -> None:
         while True:
             with self._changed:
                 sends = list(self._waiting)

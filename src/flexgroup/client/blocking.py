@@ -326,7 +326,7 @@ class Link:
 
     def close(self) -> None:
         with self._closing:
-            if self.background.loop.is_closed():
+            if self.background.is_stopped:
                 return
             try:
                 with suppress(ConnectionLost):  # then there is nobody to send to
