@@ -6,7 +6,7 @@ import re
 from math import isclose
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flexgroup.report.axes import axis, figure, interval, short, spans_wide
@@ -86,6 +86,8 @@ def test_the_legend_names_every_series() -> None:
         max_size=6,
     )
 )
+@example([(0.0, 0.0, 0.0, 5e-324)])
+@example([(5e-324, 1e-310, 0.0, 1e-300), (1.0, 1.0, 0.0, 0.0)])
 def test_whatever_the_values_everything_lies_inside(
     log: bool, points: list[tuple[float, float, float, float]]
 ) -> None:

@@ -8,6 +8,9 @@ from math import ceil, floor, isfinite, log10
 
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
+LEAST = 1e-300
+"""What is less is nothing: there is no room for a step below it."""
+
 LOG_FROM = 40.0
 """With the largest value so many times the smallest, equal distances would hide the small ones."""
 
@@ -43,13 +46,13 @@ def axis(
     values: Iterable[float], start: float, end: float, log: bool = False, most: int = 6
 ) -> Axis:
     """An axis that shows all values, from 0 unless it is logarithmic, and ends at a round one."""
-    shown = [value for value in values if isfinite(value) and (value > 0 or not log)]
+    shown = [value for value in values if isfinite(value) and (value >= LEAST or not log)]
     if log and shown:
         low, high = min(shown), max(shown)
         return Axis(_round_down(low), _round_up(high, low), start, end, log=True)
     low, high = min(0.0, *shown, 0.0), max(0.0, *shown, 0.0)
-    if low == high:
-        high = 1.0
+    if high - low < LEAST:
+        low, high = 0.0, 1.0
     step = _step(high - low, most)
     return Axis(floor(low / step) * step, ceil(high / step - 1e-9) * step, start, end)
 
