@@ -1,4 +1,6 @@
-"""One Spark session for all tests of a worker: starting it is most of what they cost."""
+"""One Spark session for all tests of a worker: starting it is most of what they cost. And what
+hypothesis generates is the same in every run, so that a test which passed here passes elsewhere;
+`pytest --hypothesis-profile=new` looks for what nobody has seen yet."""
 
 from __future__ import annotations
 
@@ -6,12 +8,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from flexgroup.pipeline import session
 from flexgroup.pipeline.java import FAST_START
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("new", deadline=None)
+settings.load_profile("same")
 
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
