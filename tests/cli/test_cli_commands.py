@@ -242,37 +242,28 @@ def test_exit_codes_reach_the_shell(tmp_path: Path) -> None:
     assert len(failed.stderr.splitlines()) == 1
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    """As in `flexgroup protocols | head -1`, where what is left is written when Python ends."""
+def exit_code_without_a_reader(*arguments: str) -> int:
+    """Nothing is complained of, either."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "flexgroup.cli.main", "protocols"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=QUIET,
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=QUIET
     )
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     with process.stderr:
         assert process.stderr.read() == b""
-    assert process.wait() == 0
+    return process.wait()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    """As in `flexgroup protocols | head -1`, where what is left is written when Python ends."""
+    assert exit_code_without_a_reader("-m", "flexgroup.cli.main", "protocols") == 0
 
 
 def test_a_reader_that_leaves_before_the_verdict_is_not_told_that_all_is_well() -> None:
     """As in `flexgroup replay SCRIPT | head -1`, if what is violated comes after the first line."""
-    script = SCRIPTS / "dcc_published_cycle.txt"
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "flexgroup.cli.main", "replay", str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=QUIET,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    with process.stderr:
-        assert process.stderr.read() == b""
-    assert process.wait() != 0
+    script = str(SCRIPTS / "dcc_published_cycle.txt")
+    assert exit_code_without_a_reader("-u", "-m", "flexgroup.cli.main", "replay", script) != 0
 
 
 @pytest.mark.parametrize(

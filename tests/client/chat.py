@@ -1,7 +1,8 @@
-"""A member of a group at a stand-in for a server, and a listener that writes down what it hears."""
+"""A member of a group at a stand-in for a server, listeners, and what is reported of them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,13 @@ from flexgroup.worlds.network import requests as r
 from .stand_in import StandIn, stand_in
 
 STACK = "RELIABLE CAUSAL"
+
+
+class Deaf(Listener[Any]):
+    """Does no more than it must."""
+
+    def delivered(self, messages: list[Message[Any]]) -> None:
+        pass
 
 
 class Diary(Listener[Any]):
@@ -48,3 +56,12 @@ def deliveries(*bodies: bytes, handle: int = 1) -> r.Deliveries:
 
 def sent_to(server: StandIn) -> list[bytes]:
     return [said.bodies[0] for said in server.client.told if isinstance(said, r.Send)]
+
+
+def reports() -> list[tuple[str, BaseException]]:
+    """What the exception handler of the loop is called with, from now on."""
+    found: list[tuple[str, BaseException]] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda loop, context: found.append((context["message"], context["exception"]))
+    )
+    return found

@@ -16,7 +16,6 @@ R = TypeVar("R")
 MOST_WAITING = 1024
 """Messages to send that may wait for the loop's thread; those of one call wait together."""
 
-
 CLOSED = "the link was closed here; connect again to go on"
 
 

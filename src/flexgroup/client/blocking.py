@@ -22,7 +22,7 @@ from contextlib import suppress
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from flexgroup.client import link as asynchronous
 from flexgroup.client.background import Background, Outbox
@@ -36,7 +36,7 @@ from flexgroup.client.errors import (
 )
 from flexgroup.client.group import Group as AsyncGroup
 from flexgroup.client.inbox import Item, messages_of
-from flexgroup.client.link import PATIENCE, Tls
+from flexgroup.client.link import PATIENCE, Tls, check_groups
 from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
 
@@ -310,9 +310,8 @@ class Link:
 
     def multicast(self, groups: Sequence[Group[T]], body: T) -> None:
         """Send one message to several groups, which have the same stack."""
-        targets: list[AsyncGroup[Any]] = [
-            getattr(group, "asynchronous", cast(Any, group)) for group in groups
-        ]
+        check_groups(groups, Group)
+        targets = [group.asynchronous for group in groups]
         self.asynchronous.handles_of(targets)
         targets[0].encoded(body)
         self.outbox.put(lambda: self.asynchronous.multicast(targets, body))

@@ -155,11 +155,7 @@ class Link:
                 f"a message to {len(groups)} groups; 1 to {requests.MOST_GROUPS_OF_A_MESSAGE}"
                 " are possible"
             )
-        for group in groups:
-            if not isinstance(group, Group):
-                raise UsageError(
-                    f"a message to {group!r}, which is no Group; give what join returned"
-                )
+        check_groups(groups, Group)
         first = groups[0]
         stack = first.inbox().stack
         handles: list[int] = []
@@ -311,3 +307,10 @@ def _context_of(tls: Tls | None, name: str, address: Address) -> ssl.SSLContext 
     from flexgroup.server.certificates import client_context
 
     return client_context(Path(tls), name)
+
+
+def check_groups(groups: Sequence[object], kind: type) -> None:
+    """Before a message is sent to them."""
+    for group in groups:
+        if not isinstance(group, kind):
+            raise UsageError(f"a message to {group!r}, which is no Group; give what join returned")

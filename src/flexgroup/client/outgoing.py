@@ -178,8 +178,7 @@ class Outgoing:
                 break
             end += 1
         self._count_sends(end - start)
-        some = bodies if end - start == len(bodies) else bodies[start:end]
-        self._hold(inbox.head_of_a_send + _encode(some))
+        self._hold(inbox.head_of_a_send + _encode(bodies[start:end]))
         return end
 
     def has_room(self, messages: int) -> bool:

@@ -25,8 +25,6 @@ from flexgroup.worlds.network.stability import Stability
 Recording = Callable[[str, tuple[GroupEntry, ...]], Recorder | None]
 """A recorder for the domain of a stack with these groups, if a trace is wanted."""
 
-Groups = tuple[tuple[int, int], ...]
-
 
 @final
 class HostedDomain:

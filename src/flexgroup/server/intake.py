@@ -137,29 +137,35 @@ class Intake:
     ) -> int:
         """As many as go before the domain has too much under way, but one at least; how many."""
         cast = 0
-        pack = self._pack
-        if pack is None or pack.groups != groups:
-            self.cast_pack()
-            pack = self._pack = Pack(domain, groups)
-        pack.sessions.append(session)
+        pack: Pack | None = None
         for body in bodies:
-            cast += 1
+            if pack is None:
+                pack = self._pack_to(domain, groups)
+                pack.sessions.append(session)
             pack.add(sender, body)
+            cast += 1
             if len(pack.messages) >= self._most_in_a_pack or pack.size >= PACK_BYTES:
                 self.cast_pack()
+                pack = None
                 if self._is_full(domain):
                     break
-                pack = self._pack = Pack(domain, groups)
-                pack.sessions.append(session)
         session.taken(cast)
         session.sent += cast
         self._board.to_be_flushed_soon()
         return cast
 
+    def _pack_to(self, domain: HostedDomain, groups: tuple[int, ...]) -> Pack:
+        """The one that is being filled, or another if that goes elsewhere."""
+        pack = self._pack
+        if pack is None or pack.groups != groups:
+            self.cast_pack()
+            pack = self._pack = Pack(domain, groups)
+        return pack
+
     def cast_pack(self) -> None:
         """When the event loop has made its round: so nothing waits for others to come."""
         pack, self._pack = self._pack, None
-        if pack is None or not pack.messages:
+        if pack is None:
             return
         try:
             pack.domain.cast(self._board.now(), pack.groups, len(pack.messages), pack.contents())

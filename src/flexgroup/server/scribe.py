@@ -193,11 +193,9 @@ class Scribe:
                 run.marks[server] = mark.read_text()
         if run.silent and now < run.until:
             return False
+        # If nothing was sent at any server, it is not worth a run.
         if (self._directory / STARTED / run_file(run.name)).exists():
             self._describe("runs", run.name, run.row())
-        else:
-            # Nothing was sent at any server: not worth a run.
-            (self._directory / ENDED / f"{run.name}@{self._server}").unlink(missing_ok=True)
         return True
 
     def _describe(self, folder: str, run: str, description: Description) -> None:

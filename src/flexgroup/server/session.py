@@ -137,10 +137,7 @@ class Session:
     def _refuse_large(self, send: Send) -> None:
         """The others stay in it."""
         largest = self._largest
-        too_large: list[bytes] = []
-        for body in send.bodies:
-            if len(body) > largest:
-                too_large.append(body)
+        too_large = [body for body in send.bodies if len(body) > largest]
         if not too_large:
             return
         for body in too_large:
