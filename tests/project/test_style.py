@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,27 @@ PACKAGE = ROOT / "src" / "flexgroup"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [path.relative_to(PACKAGE).as_posix() for path in SOURCES]
 
+NOT_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
 # A name that fits anything attracts everything.
 NO_NAMES = frozenset("util utils utilities helper helpers manager managers common misc".split())
 
+# Lines of code, without docstrings, comments and blank lines: what explains a file does not make
+# it harder to read.
 LONGEST = 450
 LONGEST_PROTOCOL = 300
+LONGER_FOR_A_REASON = {
+    "protocols/reliable.py": "sending, asking again and forgetting refer to the same lists",
+    "protocols/xamp_atomic.py": "seven packets belong to the three phases that exchange them",
+}
+"""Files that may exceed the limit, and why cutting them would hurt."""
 
 
 def test_modules_are_named_after_what_they_hold() -> None:
@@ -29,11 +47,28 @@ def test_modules_are_named_after_what_they_hold() -> None:
     assert not vague
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
-def test_files_can_be_read_in_one_go(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    limit = LONGEST_PROTOCOL if path.parent.name == "protocols" else LONGEST
-    assert lines <= limit
+def lines_of_code(path: Path) -> int:
+    text = path.read_text(encoding="utf-8")
+    code = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type not in NOT_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            code.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(code)
+
+
+def test_files_can_be_read_in_one_go() -> None:
+    too_long = {
+        name: lines
+        for name, path in zip(NAMES, SOURCES, strict=True)
+        if (lines := lines_of_code(path))
+        > (LONGEST_PROTOCOL if name.startswith("protocols/") else LONGEST)
+    }
+    assert too_long.keys() == LONGER_FOR_A_REASON.keys(), too_long
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=NAMES)

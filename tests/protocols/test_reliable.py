@@ -17,8 +17,7 @@ from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.layer import Send
 from flexgroup.core.message import Message, message_id, origin_of
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.reliable import Reliable
-from flexgroup.protocols.trans import Data, Have, Null
+from flexgroup.protocols.reliable import Data, Have, Null, Reliable
 from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 

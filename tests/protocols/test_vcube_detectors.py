@@ -15,7 +15,7 @@ import pytest
 from flexgroup.core.layer import Layer
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.heartbeat import Heartbeat
-from flexgroup.protocols.hypercube import dimension
+from flexgroup.protocols.parts.hypercube import dimension
 from flexgroup.protocols.vcube_detector import INTERVAL, TIMEOUT, VCubeDetector
 from flexgroup.testing.bench import Bench
 

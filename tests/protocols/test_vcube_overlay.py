@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flexgroup.protocols.hypercube import (
+from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
     dimension,

@@ -11,7 +11,7 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.tr_w_resp import Received, Transmission
+from flexgroup.protocols.parts.tr_w_resp import Received, Transmission
 from flexgroup.testing.bench import Bench
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.prepared import Manner

@@ -23,8 +23,14 @@ from mypy_extensions import mypyc_attr
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context
 from flexgroup.core.message import ID, INT, MESSAGE, Fields, Message, MessageId, Packet
-from flexgroup.protocols.destination_agreement import ALL, DestinationAgreement
-from flexgroup.protocols.timestamped import FAR, Agreed, Flush, Request
+from flexgroup.protocols.parts.destination_agreement import (
+    ALL,
+    FAR,
+    Agreed,
+    DestinationAgreement,
+    Flush,
+    Request,
+)
 
 
 @final

@@ -33,7 +33,7 @@ from typing import ClassVar, Final, final
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import INT, INTS, MESSAGE, Fields, Message, Packet
-from flexgroup.protocols.edge_clock import (
+from flexgroup.protocols.parts.edge_clock import (
     apply_changes,
     changes,
     edge_number,

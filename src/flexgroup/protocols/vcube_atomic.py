@@ -38,10 +38,22 @@ from flexgroup.core.message import (
     MessageId,
     Packet,
 )
-from flexgroup.protocols.destination_agreement import ALL, DestinationAgreement
-from flexgroup.protocols.hypercube import NOBODY, cluster, dimension, ff_neighbor, neighborhood
-from flexgroup.protocols.pending_acks import Forwarded, Timestamps, Trees
-from flexgroup.protocols.timestamped import FAR, Agreed, Flush, Request
+from flexgroup.protocols.parts.destination_agreement import (
+    ALL,
+    FAR,
+    Agreed,
+    DestinationAgreement,
+    Flush,
+    Request,
+)
+from flexgroup.protocols.parts.hypercube import (
+    NOBODY,
+    cluster,
+    dimension,
+    ff_neighbor,
+    neighborhood,
+)
+from flexgroup.protocols.parts.pending_acks import Forwarded, Timestamps, Trees
 
 
 @final

@@ -34,10 +34,10 @@ from flexgroup.core.message import (
     origin_of,
     seq_of,
 )
-from flexgroup.protocols.epochs import Accept, Close, Copy, Decide, Flush, InEpoch, Propose
-from flexgroup.protocols.hypercube import NOBODY, cluster, dimension, ff_neighbor
-from flexgroup.protocols.majority_agreement import OPEN, MajorityAgreement
-from flexgroup.protocols.timestamped import FAR, Request
+from flexgroup.protocols.parts.destination_agreement import FAR, Request
+from flexgroup.protocols.parts.epochs import Accept, Close, Copy, Decide, Flush, InEpoch, Propose
+from flexgroup.protocols.parts.hypercube import NOBODY, cluster, dimension, ff_neighbor
+from flexgroup.protocols.parts.majority_agreement import OPEN, MajorityAgreement
 
 Timestamps = tuple[int, ...]
 """The paper's T, flat: a process and its timestamp, another process and its, ..."""

@@ -36,8 +36,14 @@ from flexgroup.core.message import (
     origin_of,
     seq_of,
 )
-from flexgroup.protocols.hypercube import NOBODY, cluster, dimension, ff_neighbor, neighborhood
-from flexgroup.protocols.timestamped import FAR, Request
+from flexgroup.protocols.parts.destination_agreement import FAR, Request
+from flexgroup.protocols.parts.hypercube import (
+    NOBODY,
+    cluster,
+    dimension,
+    ff_neighbor,
+    neighborhood,
+)
 
 Timestamps = tuple[int, ...]
 """T, flat: a process and its timestamp, another process and its, ..."""

@@ -23,7 +23,7 @@ from typing import ClassVar, Final, final
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored, Suspect, Trust
 from flexgroup.core.message import INTS, MESSAGE, Fields, Message, Packet
-from flexgroup.protocols.hypercube import dimension, ff_neighbor, members
+from flexgroup.protocols.parts.hypercube import dimension, ff_neighbor, members
 
 INTERVAL: Final = 30
 """Ticks from one round of tests to the next."""

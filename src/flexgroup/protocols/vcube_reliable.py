@@ -32,8 +32,14 @@ from flexgroup.core.message import (
     Packet,
     origin_of,
 )
-from flexgroup.protocols.hypercube import NOBODY, cluster, dimension, ff_neighbor, neighborhood
-from flexgroup.protocols.known_messages import is_known, make_known
+from flexgroup.protocols.parts.hypercube import (
+    NOBODY,
+    cluster,
+    dimension,
+    ff_neighbor,
+    neighborhood,
+)
+from flexgroup.protocols.parts.known_messages import is_known, make_known
 
 FAR: Final = 1 << 60
 """Above all numbers of messages."""

@@ -30,7 +30,7 @@ from flexgroup.core.message import (
     Packet,
     origin_of,
 )
-from flexgroup.protocols.tr_w_resp import (
+from flexgroup.protocols.parts.tr_w_resp import (
     RESPONSE_TICKS,
     Data,
     Received,

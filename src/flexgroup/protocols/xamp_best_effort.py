@@ -20,7 +20,7 @@ from typing import ClassVar
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
 from flexgroup.core.message import Message, MessageId, Packet
-from flexgroup.protocols.tr_w_resp import (
+from flexgroup.protocols.parts.tr_w_resp import (
     RESPONSE_TICKS,
     Data,
     Received,

@@ -38,7 +38,7 @@ from flexgroup.core.message import (
     origin_of,
     seq_of,
 )
-from flexgroup.protocols.tr_w_resp import (
+from flexgroup.protocols.parts.tr_w_resp import (
     RESPONSE_TICKS,
     Received,
     Transmission,

@@ -1,6 +1,6 @@
 """What processes say to each other in order to close an epoch.
 
-`flexgroup.protocols.majority_agreement` tells what epochs, rounds and batches are.
+`flexgroup.protocols.parts.majority_agreement` tells what epochs, rounds and batches are.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import ClassVar, final
 
 from flexgroup.core.message import INT, INTS, MESSAGE, Fields, Message, MessageId, Packet
-from flexgroup.protocols.timestamped import FAR
+from flexgroup.protocols.parts.destination_agreement import FAR
 
 Batch = tuple[MessageId, ...]
 """Messages in the order in which they are delivered."""

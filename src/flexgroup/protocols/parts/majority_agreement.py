@@ -26,7 +26,8 @@ from typing import Final
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Context, Notice, Suspect, Trust
 from flexgroup.core.message import Message, Packet, origin_of, seq_of
-from flexgroup.protocols.epochs import (
+from flexgroup.protocols.parts.destination_agreement import Request
+from flexgroup.protocols.parts.epochs import (
     Accept,
     Batch,
     Close,
@@ -37,8 +38,7 @@ from flexgroup.protocols.epochs import (
     Propose,
     coordinator,
 )
-from flexgroup.protocols.held_messages import HeldMessages
-from flexgroup.protocols.timestamped import Request
+from flexgroup.protocols.parts.held_messages import HeldMessages
 
 OPEN: Final = 0
 """The round in which there is none: the epoch is open. The first round is 1."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Message, MessageId, Packet
-from flexgroup.protocols.epochs import Batch, Copy
-from flexgroup.protocols.known_messages import is_known, make_known
+from flexgroup.protocols.parts.epochs import Batch, Copy
+from flexgroup.protocols.parts.known_messages import is_known, make_known
 
 
 class HeldMessages(Layer):
-    """Part of `flexgroup.protocols.majority_agreement`."""
+    """Part of `flexgroup.protocols.parts.majority_agreement`."""
 
     __slots__ = ("ahead", "last", "own", "pending", "shared")
 
