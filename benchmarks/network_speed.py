@@ -33,8 +33,8 @@ from pathlib import Path
 
 from peers.corosync_cluster import CannotRunError, Corosync, entering
 
-from flexgroup.client.load import Load, cpu_seconds, share_of
-from flexgroup.client.load_processes import LoadProcess, ProcessFailedError, measure, started
+from flexgroup.load.closed_loops import Load, cpu_seconds, share_of
+from flexgroup.load.processes import LoadProcess, ProcessFailedError, measure, started
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = HERE.parent / "build" / "peers"

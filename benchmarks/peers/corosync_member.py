@@ -27,8 +27,8 @@ from ctypes import (
     c_void_p,
 )
 
-from flexgroup.client.load import ClosedLoops
-from flexgroup.client.load_processes import report, wait_for_the_word
+from flexgroup.load.closed_loops import ClosedLoops
+from flexgroup.load.processes import report, wait_for_the_word
 
 OK = 1
 TRY_AGAIN = 6

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated
 
-from flexgroup.client.load import ClosedLoops
-from flexgroup.client.load_processes import report, wait_for_the_word
+from flexgroup.load.closed_loops import ClosedLoops
+from flexgroup.load.processes import report, wait_for_the_word
 
 
 class Everyone(SyncObj):  # type: ignore[misc]

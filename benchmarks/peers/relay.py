@@ -25,8 +25,8 @@ from typing import cast
 
 import uvloop
 
-from flexgroup.client.load import ClosedLoops
-from flexgroup.client.load_processes import report, wait_for_the_word
+from flexgroup.load.closed_loops import ClosedLoops
+from flexgroup.load.processes import report, wait_for_the_word
 
 LENGTH = Struct(">I")
 FROM_MEMBER, FROM_RELAY, CONFIRMATION = b"m", b"r", b"c"

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from flexgroup import FlexGroupError, Group, Link, Listener, Message, View, connect
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .stand_in import StandIn, stand_in
 

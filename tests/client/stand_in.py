@@ -13,8 +13,8 @@ from typing import Any, cast
 from msgspec.msgpack import Decoder, Encoder
 
 from flexgroup import Group
-from flexgroup.worlds.network import requests as r
-from flexgroup.worlds.network.frames import FrameReader, FrameWriter
+from flexgroup.wire import requests as r
+from flexgroup.wire.frames import FrameReader, FrameWriter
 
 SESSION = 4_000_000_000
 """Close to where the numbers of frames begin again."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flexgroup.client.address import parse_address
 from flexgroup.core.errors import UsageError
+from flexgroup.wire.address import parse_address
 
 
 @pytest.mark.parametrize(

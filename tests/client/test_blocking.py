@@ -22,7 +22,7 @@ from flexgroup.client.errors import (
     TooLarge,
 )
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .loops import LAST_RESORT
 from .stand_in import StandIn, stand_in

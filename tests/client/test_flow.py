@@ -10,7 +10,7 @@ from msgspec import msgpack
 
 from flexgroup import connect
 from flexgroup.client.outgoing import head_of_a_send
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .chat import sent_to
 from .loops import on_a_loop, run_on_uvloop

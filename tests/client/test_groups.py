@@ -25,7 +25,7 @@ from flexgroup.client.errors import (
     TooLarge,
 )
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .loops import on_a_loop
 from .stand_in import stand_in

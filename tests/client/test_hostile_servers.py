@@ -23,9 +23,9 @@ from flexgroup.client.errors import (
     refusal,
 )
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
-from flexgroup.worlds.network import refusals
-from flexgroup.worlds.network import requests as r
-from flexgroup.worlds.network.frames import MOST_BYTES
+from flexgroup.wire import refusals
+from flexgroup.wire import requests as r
+from flexgroup.wire.frames import MOST_BYTES
 
 from .loops import on_a_loop
 from .stand_in import Client, StandIn, stand_in

@@ -16,7 +16,7 @@ from flexgroup.client.errors import (
     ServerMisbehaved,
 )
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .chat import STACK, Deaf, Diary, deliveries, in_chat, reports, sent_to
 from .loops import on_a_loop

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from flexgroup.client import load as load_module
 from flexgroup.client.errors import BadStack, ConnectionLost
-from flexgroup.client.load import TAG, ClosedLoops, Load, cpu_seconds, share_of
-from flexgroup.client.load_member import GoingRound
-from flexgroup.worlds.network import requests as r
+from flexgroup.load import closed_loops as load_module
+from flexgroup.load.closed_loops import TAG, ClosedLoops, Load, cpu_seconds, share_of
+from flexgroup.load.member import GoingRound
+from flexgroup.wire import requests as r
 
 from .chat import in_chat, sent_to
 from .loops import on_a_loop

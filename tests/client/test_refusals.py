@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flexgroup import FlexGroupError
 from flexgroup.client.errors import NoSuchGroup, NotAllowed
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .chat import Deaf, Diary, deliveries, in_chat, reports, sent_to
 from .loops import on_a_loop

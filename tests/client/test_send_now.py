@@ -9,7 +9,7 @@ import pytest
 from flexgroup import Group, values
 from flexgroup.client.errors import LinkClosed, NotAllowed, NotMember, TooLarge
 from flexgroup.core.errors import UsageError
-from flexgroup.worlds.network import requests as r
+from flexgroup.wire import requests as r
 
 from .chat import STACK, Diary, deliveries, in_chat, sent_to
 from .loops import on_a_loop

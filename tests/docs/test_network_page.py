@@ -6,8 +6,8 @@ from dataclasses import fields
 
 from flexgroup.server import control, link
 from flexgroup.server.limits import Limits
-from flexgroup.worlds.network import requests
-from flexgroup.worlds.network.frames import HEADER_BYTES
+from flexgroup.wire import requests
+from flexgroup.wire.frames import HEADER_BYTES
 
 from .fences import ROOT, code_words, prose, tables
 

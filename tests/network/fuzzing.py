@@ -9,9 +9,9 @@ from struct import Struct
 
 import msgspec
 
-from flexgroup.worlds.network import requests
-from flexgroup.worlds.network.frames import FrameReader, FrameWriter
-from flexgroup.worlds.network.requests import AnyFromClient, AnyFromServer, Hello, Welcome
+from flexgroup.wire import requests
+from flexgroup.wire.frames import FrameReader, FrameWriter
+from flexgroup.wire.requests import AnyFromClient, AnyFromServer, Hello, Welcome
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[AnyFromServer]).decode

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from flexgroup.server.certificates import SERVER, client_context, server_context
 from flexgroup.server.control import ControlMessage
 from flexgroup.server.effects import Effect, SendTo
 from flexgroup.server.limits import Limits
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Settings
+from flexgroup.wire.certificates import SERVER, client_context, server_context
 
 
 class Held:

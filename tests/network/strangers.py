@@ -10,8 +10,8 @@ import msgspec
 from flexgroup.protocols.table import PROTOCOLS
 from flexgroup.server.introduction import VERSION, PeerHello, encode_introduction
 from flexgroup.server.server import GroupServer
-from flexgroup.worlds.network import requests
-from flexgroup.worlds.network.frames import FrameReader, FrameWriter
+from flexgroup.wire import requests
+from flexgroup.wire.frames import FrameReader, FrameWriter
 
 Stranger = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

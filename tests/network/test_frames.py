@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexgroup.core.errors import PeerError
-from flexgroup.worlds.network.frames import HEADER_BYTES, FrameReader, FrameWriter
+from flexgroup.wire.frames import HEADER_BYTES, FrameReader, FrameWriter
 
 
 def read(reader: FrameReader, data: bytes) -> list[bytes]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup import Group, connect
-from flexgroup.worlds.network.frames import MOST_BYTES
+from flexgroup.wire.frames import MOST_BYTES
 
 from .agreement import belief_of
 from .fuzzing import Fuzzer, RawClient, wrong_frames

@@ -9,7 +9,7 @@ import pytest
 from flexgroup import connect
 from flexgroup.client.errors import TooLarge
 from flexgroup.server.limits import Limits
-from flexgroup.worlds.network import requests
+from flexgroup.wire import requests
 
 from ..client.loops import on_a_loop
 from .in_process import servers

@@ -14,7 +14,7 @@ from flexgroup import Group, connect
 from flexgroup.client.errors import NotOwner
 from flexgroup.server.control import Commit
 from flexgroup.server.limits import Limits
-from flexgroup.worlds.network import requests
+from flexgroup.wire import requests
 
 from ..client.loops import on_a_loop
 from .in_process import Held, servers

@@ -8,11 +8,11 @@ import pytest
 
 from flexgroup import connect
 from flexgroup.client.errors import CannotConnect, ConnectionLost, NotAllowed, ServerClosing
-from flexgroup.server.certificates import client_context, make_certificates
 from flexgroup.server.control import Commit
 from flexgroup.server.limits import Limits
 from flexgroup.server.server import MOST_KINDS_OF_REFUSALS
-from flexgroup.worlds.network import requests
+from flexgroup.wire import requests
+from flexgroup.wire.certificates import client_context, make_certificates
 
 from ..client.loops import on_a_loop
 from .in_process import Held, servers

@@ -34,11 +34,11 @@ ARCHITECTURE = {
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
     "worlds.explorer": ("core protocols workloads trace", NATIVE),
     "worlds.network": ("core protocols workloads trace", "msgspec"),
-    "server": (
-        "core protocols trace worlds.network",
-        "cryptography msgspec prometheus_client",
-    ),
-    "client": ("core protocols worlds.network server", "msgspec uvloop"),
+    #
+    "wire": ("core", "cryptography msgspec"),
+    "server": ("core protocols trace wire worlds.network", "msgspec prometheus_client"),
+    "client": ("core wire", "msgspec uvloop"),
+    "load": ("core client", "uvloop"),
     #
     "testing": (
         "core protocols workloads trace properties worlds",
@@ -57,8 +57,8 @@ ARCHITECTURE = {
         "pyarrow pyspark",
     ),
     "cli": (
-        "core protocols workloads trace properties metrics worlds server client testing"
-        " pipeline experiments report flexgroup _pure",
+        "core protocols workloads trace properties metrics worlds wire server client load"
+        " testing pipeline experiments report flexgroup _pure",
         "rich numpy pyarrow pyspark uvloop",
     ),
     #
@@ -213,6 +213,8 @@ def test_the_table_goes_one_way() -> None:
         ("report.page", "flexgroup.cli.main", False),
         ("cli.main", "flexgroup.report.page", True),
         ("trace.reader", "flexgroup", False),
+        ("client.link", "flexgroup.wire.requests", True),
+        ("client.link", "flexgroup.server.settings", False),
     ],
 )
 def test_the_rules_bite(importer: str, module: str, expected: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.server.certificates import (
+from flexgroup.wire.certificates import (
     SERVER,
     SERVER_UNIT,
     client_context,

@@ -17,8 +17,8 @@ from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
-    from flexgroup.client.load import Load
-    from flexgroup.client.load_processes import LoadProcess
+    from flexgroup.load.closed_loops import Load
+    from flexgroup.load.processes import LoadProcess
 
 NAME = "bench"
 """Of the process that creates the group; with TLS, of its certificate."""
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    from flexgroup.client.load import SMALLEST_PAYLOAD
+    from flexgroup.load.closed_loops import SMALLEST_PAYLOAD
     from flexgroup.protocols.catalogue import parse_stack
 
     parse_stack(options.stack)
@@ -111,17 +111,17 @@ def check(options: argparse.Namespace) -> None:
 
 
 def make_certificates_for(options: argparse.Namespace) -> None:
-    from flexgroup.server.certificates import make_certificates
+    from flexgroup.wire.certificates import make_certificates
 
-    # The names that the processes of load_member take.
+    # The names that the processes of `flexgroup.load.member` take.
     members = [f"member-{number}" for number in range(options.servers)]
     make_certificates(options.tls, [NAME, *members])
 
 
 def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
     from flexgroup.client import blocking
-    from flexgroup.client.load import share_of
-    from flexgroup.client.load_processes import measure, started
+    from flexgroup.load.closed_loops import share_of
+    from flexgroup.load.processes import measure, started
 
     group = f"bench-{secrets.token_hex(4)}"
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
         created = blocking.Group(links[0], group)
         created.create(options.stack, owner=NAME)
         stack.callback(created.destroy)
-        program = [sys.executable, "-m", "flexgroup.client.load_member"]
+        program = [sys.executable, "-m", "flexgroup.load.member"]
         commands = [
             [
                 *program, address, "--group", group, "--number", str(number),

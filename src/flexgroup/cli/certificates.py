@@ -34,7 +34,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.server.certificates import VALID_DAYS, make_certificates
+    from flexgroup.wire.certificates import VALID_DAYS, make_certificates
 
     try:
         made = make_certificates(options.directory, options.client, options.host)

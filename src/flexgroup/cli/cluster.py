@@ -93,7 +93,7 @@ class Observer:
 
     async def link(self) -> Link:
         from flexgroup.client.link import connect
-        from flexgroup.server.certificates import SERVER, client_context
+        from flexgroup.wire.certificates import SERVER, client_context
 
         if self._link is None:
             context = client_context(self._tls, SERVER) if self._tls is not None else None

@@ -32,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.client import blocking
-    from flexgroup.server.certificates import client_context
+    from flexgroup.wire.certificates import client_context
 
     tls = client_context(options.tls, options.name) if options.tls is not None else None
     with blocking.connect(options.address, name=options.name, tls=tls) as link:

@@ -172,19 +172,20 @@ def check(options: argparse.Namespace) -> None:
 
 def others(options: argparse.Namespace) -> tuple[str, ...]:
     """The servers that may be joined. All may be started with the same list."""
-    from flexgroup.server.settings import parse_address
+    from flexgroup.wire.address import parse_server_address
 
-    here = parse_address(options.listen)
-    return tuple(address for address in options.join if parse_address(address) != here)
+    here = parse_server_address(options.listen)
+    return tuple(address for address in options.join if parse_server_address(address) != here)
 
 
 def settings_of(options: argparse.Namespace) -> Any:
     from flexgroup.server.limits import Limits
     from flexgroup.server.membership import Timings
-    from flexgroup.server.settings import Settings, parse_address
+    from flexgroup.server.settings import Settings
+    from flexgroup.wire.address import parse_server_address
     from flexgroup.worlds.network.faults import Faults
 
-    host, port = parse_address(options.listen)
+    listen = parse_server_address(options.listen)
     check(options)
     import_protocols(options.protocols)
     chosen: dict[str, Any] = {
@@ -199,14 +200,14 @@ def settings_of(options: argparse.Namespace) -> Any:
     }
     tls_server = tls_client = None
     if options.tls is not None:
-        from flexgroup.server.certificates import client_context, server_context
+        from flexgroup.wire.certificates import client_context, server_context
 
         tls_server = server_context(options.tls)
         tls_client = client_context(options.tls, "server")
     return Settings(
         name=options.name or "",
-        host=host,
-        port=port,
+        host=listen.host,
+        port=listen.port,
         unix=options.unix,
         join=others(options),
         trace=options.trace,

@@ -24,10 +24,10 @@ from flexgroup.client.inbox import Inbox
 from flexgroup.client.message import View
 from flexgroup.client.outgoing import Outgoing, head_of_a_send
 from flexgroup.core.errors import FlexGroupError, PeerError
-from flexgroup.worlds.network.frames import MOST_BYTES, FrameReader
-from flexgroup.worlds.network.keepalive import watch
-from flexgroup.worlds.network.outlet import Outlet
-from flexgroup.worlds.network.requests import (
+from flexgroup.wire.frames import MOST_BYTES, FrameReader
+from flexgroup.wire.keepalive import watch
+from flexgroup.wire.outlet import Outlet
+from flexgroup.wire.requests import (
     VERSION,
     AnyFromClient,
     AnyFromServer,

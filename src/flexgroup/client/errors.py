@@ -9,7 +9,7 @@ from typing import ClassVar
 from flexgroup.core.errors import FlexGroupError as FlexGroupError
 from flexgroup.core.errors import PeerError as PeerError
 from flexgroup.core.errors import UsageError as UsageError
-from flexgroup.worlds.network import refusals
+from flexgroup.wire import refusals
 
 
 class Refusal(FlexGroupError):

@@ -22,7 +22,7 @@ from flexgroup.client.listener import Listener
 from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.worlds.network import requests
+from flexgroup.wire import requests
 
 if TYPE_CHECKING:
     from flexgroup.client.link import Link

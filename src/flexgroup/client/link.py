@@ -16,7 +16,6 @@ from typing import Any, Self, TypeVar, overload
 
 import msgspec
 
-from flexgroup.client.address import Address, parse_address
 from flexgroup.client.connection import Connection, protocol_of
 from flexgroup.client.errors import (
     BadStack,
@@ -28,7 +27,8 @@ from flexgroup.client.errors import (
 from flexgroup.client.group import Group, name_of
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.worlds.network import requests
+from flexgroup.wire import requests
+from flexgroup.wire.address import Address, parse_address
 
 T = TypeVar("T")
 
@@ -304,7 +304,7 @@ def _context_of(tls: Tls | None, name: str, address: Address) -> ssl.SSLContext 
         raise UsageError("a local socket needs no TLS, and the server has none there; leave it out")
     if tls is None or isinstance(tls, ssl.SSLContext):
         return tls
-    from flexgroup.server.certificates import client_context
+    from flexgroup.wire.certificates import client_context
 
     return client_context(Path(tls), name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from flexgroup.worlds.network.requests import Message
+from flexgroup.wire.requests import Message
 
 __all__ = ["GroupInfo", "Message", "View"]
 

@@ -18,9 +18,9 @@ from msgspec.msgpack import Encoder
 from flexgroup.client.errors import TooLarge
 from flexgroup.client.inbox import Inbox
 from flexgroup.core.errors import FlexGroupError, UsageError
-from flexgroup.worlds.network.frames import FrameWriter, array_of
-from flexgroup.worlds.network.outlet import Outlet
-from flexgroup.worlds.network.requests import AnyFromClient, Send, Welcome
+from flexgroup.wire.frames import FrameWriter, array_of
+from flexgroup.wire.outlet import Outlet
+from flexgroup.wire.requests import AnyFromClient, Send, Welcome
 
 BURST = 1 << 16
 """Bytes that are sent at once at the most, unless a single message has more."""

@@ -10,8 +10,8 @@ import asyncio
 from typing import Final, Protocol, cast, final
 
 from flexgroup.core.errors import PeerError
-from flexgroup.worlds.network.frames import FrameReader, FrameWriter
-from flexgroup.worlds.network.outlet import Outlet
+from flexgroup.wire.frames import FrameReader, FrameWriter
+from flexgroup.wire.outlet import Outlet
 
 FIRST_FRAME_BYTES = 64 << 10
 """The most that somebody unknown may say."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from flexgroup.core.errors import PeerError
-from flexgroup.worlds.network.requests import Deliveries
+from flexgroup.wire.requests import Deliveries
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode

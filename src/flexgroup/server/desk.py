@@ -20,8 +20,8 @@ from flexgroup.server.control import (
 )
 from flexgroup.server.inspection import inspection
 from flexgroup.server.session import Seat, Session
-from flexgroup.worlds.network import refusals, requests
-from flexgroup.worlds.network.requests import AnyFromClient
+from flexgroup.wire import refusals, requests
+from flexgroup.wire.requests import AnyFromClient
 
 if TYPE_CHECKING:
     from flexgroup.server.server import GroupServer

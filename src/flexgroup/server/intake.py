@@ -10,8 +10,8 @@ from flexgroup.server.deployment import HostedDomain
 from flexgroup.server.limits import Limits
 from flexgroup.server.packing import PACK_BYTES, Pack
 from flexgroup.server.session import Session
-from flexgroup.worlds.network import refusals
-from flexgroup.worlds.network.requests import Send
+from flexgroup.wire import refusals
+from flexgroup.wire.requests import Send
 
 if TYPE_CHECKING:
     from flexgroup.server.switchboard import Switchboard

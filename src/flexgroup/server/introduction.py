@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from flexgroup.core.errors import PeerError
-from flexgroup.worlds.network.requests import Name, Number
+from flexgroup.wire.requests import Name, Number
 
 VERSION = 1
 

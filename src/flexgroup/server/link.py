@@ -11,8 +11,8 @@ from flexgroup.core.errors import PeerError
 from flexgroup.server.connection import Connection
 from flexgroup.server.control import AnyControl, ControlMessage
 from flexgroup.server.introduction import decode_welcome
+from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
 from flexgroup.worlds.network.envelope import read_varint
-from flexgroup.worlds.network.frames import MOST_BYTES_OF_SERVERS
 
 if TYPE_CHECKING:
     from flexgroup.server.peers import Peers

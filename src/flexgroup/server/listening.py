@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from flexgroup.core.errors import UsageError
 from flexgroup.server.settings import Settings
+from flexgroup.wire.address import Address
 
 
 async def listeners(
@@ -15,7 +16,7 @@ async def listeners(
 ) -> list[asyncio.Server]:
     """The first is that of the port."""
     loop = asyncio.get_running_loop()
-    where = f"{settings.host}:{settings.port}"
+    where = str(Address(settings.host, settings.port))
     found: list[asyncio.Server] = []
     try:
         found.append(

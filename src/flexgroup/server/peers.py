@@ -20,7 +20,7 @@ from flexgroup.server.introduction import (
     encode_introduction,
 )
 from flexgroup.server.link import Link
-from flexgroup.server.settings import parse_address
+from flexgroup.wire.address import parse_server_address
 
 if TYPE_CHECKING:
     from flexgroup.server.server import GroupServer
@@ -124,15 +124,15 @@ class Peers:
             self._dialing.pop(server.address, None)
 
     async def dial(self, address: str, number: int | None) -> Link | None:
-        host, port = parse_address(address)
+        where = parse_server_address(address)
         settings = self._server.settings
         connection = Connection(self._server)
         try:
             await asyncio.wait_for(
                 self._loop.create_connection(
                     lambda: protocol_of(connection),
-                    host,
-                    port,
+                    where.host,
+                    where.port,
                     ssl=self._server.settings.tls_client,
                 ),
                 settings.timings.patience,

@@ -35,7 +35,6 @@ from flexgroup.server.effects import (
     SendOn,
     SendTo,
 )
-from flexgroup.server.identity import check_identity
 from flexgroup.server.introduction import INTRODUCTION
 from flexgroup.server.link import Link
 from flexgroup.server.listening import listeners
@@ -47,9 +46,11 @@ from flexgroup.server.session import Session, decode_requests
 from flexgroup.server.settings import Settings
 from flexgroup.server.switchboard import Switchboard
 from flexgroup.trace.recorder import Recorder
-from flexgroup.worlds.network import refusals, requests
-from flexgroup.worlds.network.frames import array_of
-from flexgroup.worlds.network.keepalive import watch
+from flexgroup.wire import refusals, requests
+from flexgroup.wire.address import Address
+from flexgroup.wire.certificates import check_identity
+from flexgroup.wire.frames import array_of
+from flexgroup.wire.keepalive import watch
 
 log = logging.getLogger("flexgroup.server")
 
@@ -98,7 +99,7 @@ class GroupServer:
         settings = self.settings
         self._listeners = await listeners(settings, self._protocol)
         port = self._listeners[0].sockets[0].getsockname()[1]
-        self.address = f"{settings.host}:{port}"
+        self.address = str(Address(settings.host, port))
         if not settings.name:
             self.settings = replace(settings, name=f"{gethostname()}-{port}")
         self._tick()

@@ -11,9 +11,9 @@ from flexgroup.core.errors import PeerError
 from flexgroup.server.connection import Connection
 from flexgroup.server.contents import head_of, opened, packed
 from flexgroup.server.limits import Limits
-from flexgroup.worlds.network import refusals
-from flexgroup.worlds.network.frames import array_of
-from flexgroup.worlds.network.requests import (
+from flexgroup.wire import refusals
+from flexgroup.wire.frames import array_of
+from flexgroup.wire.requests import (
     AnyFromClient,
     AnyFromServer,
     Closing,

@@ -6,12 +6,10 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flexgroup.core.errors import UsageError
 from flexgroup.server.limits import Limits
 from flexgroup.server.membership import Timings
+from flexgroup.wire.address import DEFAULT_PORT
 from flexgroup.worlds.network.faults import Faults
-
-DEFAULT_PORT = 7400
 
 
 @dataclass(frozen=True)
@@ -34,16 +32,3 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     rejoin: bool = True
     """If the others exclude this server, it joins them again as a new one."""
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """`host:port`, or a host alone for the usual port; an IPv6 address in brackets."""
-    host, colon, port = text.rpartition(":")
-    if not colon or (text.startswith("[") and text.endswith("]")):
-        host, port = text, str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(
-            f"'{text}' is not an address; write host:port, as localhost:{DEFAULT_PORT}"
-        )
-    return host, int(port)

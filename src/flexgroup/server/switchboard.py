@@ -21,9 +21,9 @@ from flexgroup.server.intake import Intake
 from flexgroup.server.limits import Limits
 from flexgroup.server.link import PACKETS, Link
 from flexgroup.server.session import Seat, Session
+from flexgroup.wire.requests import Joined
 from flexgroup.worlds.network.envelope import Envelope
 from flexgroup.worlds.network.faults import Faults
-from flexgroup.worlds.network.requests import Joined
 
 REPORT_TICKS = 16
 """Milliseconds between the words of how far this server is that travel with packets."""

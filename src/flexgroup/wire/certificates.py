@@ -9,6 +9,7 @@ An authority of a company serves as well, if it issues such certificates: the co
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import ssl
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import PeerError, UsageError
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -76,6 +77,26 @@ def _files(directory: Path, name: str) -> tuple[Path, Path]:
     """Where a certificate and its key are; a name may hold what a file's may not."""
     stem = quote(name, safe="")
     return directory / f"{stem}.pem", directory / f"{stem}.key"
+
+
+# Telling who is at the other end.
+
+
+def check_identity(transport: asyncio.Transport, client: str | None) -> None:
+    """Refuse a connection whose certificate is not the named client's or, with None, a server's."""
+    certificate = transport.get_extra_info("peercert")
+    if certificate is None:
+        if transport.get_extra_info("sslcontext") is None and client is not None:
+            return  # a local socket, whose permissions say who may connect
+        raise PeerError("unauthenticated: no certificate was shown")
+    subject = {key: value for part in certificate["subject"] for key, value in part}
+    if client is None:
+        if subject.get("organizationalUnitName") != SERVER_UNIT:
+            raise PeerError("unauthenticated: the certificate is not a server's")
+    elif subject.get("commonName") != client:
+        raise PeerError(
+            f"unauthenticated: '{client}' with the certificate of '{subject.get('commonName')}'"
+        )
 
 
 # Making them.

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from flexgroup.client.load import ClosedLoops, Load, cpu_seconds
 from flexgroup.core.errors import FlexGroupError
+from flexgroup.load.closed_loops import ClosedLoops, Load, cpu_seconds
 
 WARM_UP = 1.0
 """Seconds before messages count."""

@@ -11,10 +11,10 @@ from collections.abc import Coroutine
 from flexgroup.client.group import Group
 from flexgroup.client.link import connect
 from flexgroup.client.listener import Listener
-from flexgroup.client.load import ClosedLoops
-from flexgroup.client.load_processes import report, wait_for_the_word
 from flexgroup.client.message import Message
 from flexgroup.core.errors import FlexGroupError
+from flexgroup.load.closed_loops import ClosedLoops
+from flexgroup.load.processes import report, wait_for_the_word
 
 
 async def run(options: argparse.Namespace) -> None:

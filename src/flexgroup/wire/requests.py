@@ -166,7 +166,7 @@ class Refused(FromServer, tag=6):
 
     request: Number | None
     code: str
-    """One of `flexgroup.worlds.network.refusals`: exists, missing, not-owner, ..."""
+    """One of `flexgroup.wire.refusals`: exists, missing, not-owner, ..."""
     reason: str
     """What is wrong and what to do, for people."""
     handle: Number | None = None

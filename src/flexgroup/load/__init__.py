@@ -1,0 +1,1 @@
+"""Load for measurements of real clusters: closed loops, and the member processes that run them."""

@@ -1,0 +1,1 @@
+"""What clients and servers share: addresses, certificates, frames, and the messages in them."""
