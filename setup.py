@@ -42,6 +42,7 @@ COMPILED = (
     "core/guarantees.py",
     "core/layer.py",
     "core/message.py",
+    "core/precedence.py",
     "core/stack.py",
     "core/state.py",
     "load/closed_loops.py",

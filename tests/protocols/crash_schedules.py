@@ -12,9 +12,10 @@ from random import Random
 
 from flexgroup.core.errors import PeerError
 from flexgroup.core.message import origin_of
+from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.bench import Bench, Channel
-from flexgroup.testing.orders import cycle, wrongly_delivered
+from flexgroup.testing.orders import wrongly_delivered
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 
@@ -109,7 +110,7 @@ def broken_promise(bench: Bench, ordered: bool) -> str:
         for process, order in enumerate(bench.delivered)
         if process not in bench.crashed
     ]
-    if ordered and cycle(orders):
+    if ordered and not is_acyclic(orders):
         return "order"
     for order in orders:
         if set(order) != set(orders[0]):

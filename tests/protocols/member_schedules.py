@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from random import Random
 
 from flexgroup.core.message import Message, origin_of
+from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.bench import Bench
-from flexgroup.testing.orders import cycle, wrongly_delivered
+from flexgroup.testing.orders import wrongly_delivered
 
 Destinations = tuple[int, ...]
 
@@ -63,7 +64,7 @@ class Ended:
             found.append("validity")
         if any(missing[m] and any(m.id in order for order in orders.values()) for m in missing):
             found.append("agreement")
-        if cycle(list(orders.values())):
+        if not is_acyclic(list(orders.values())):
             found.append("acyclic order")
         if any(
             order.index(first.id) > order.index(second.id)

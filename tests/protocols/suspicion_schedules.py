@@ -12,9 +12,10 @@ from random import Random
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Trust
 from flexgroup.core.message import MessageId, origin_of
+from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.bench import Bench
-from flexgroup.testing.orders import cycle, wrongly_delivered
+from flexgroup.testing.orders import wrongly_delivered
 
 ORDER = "order"
 AGREEMENT = "agreement"
@@ -97,7 +98,7 @@ def broken_promise(bench: Bench) -> str:
     orders: list[list[MessageId]] = [[m.id for m in order] for order in bench.delivered]
     correct = [order for p, order in enumerate(orders) if p not in bench.crashed]
     longest = max(orders, key=len)
-    if cycle(orders) or any(order != longest[: len(order)] for order in orders):
+    if not is_acyclic(orders) or any(order != longest[: len(order)] for order in orders):
         return ORDER
     if any(order != longest for order in correct):
         return AGREEMENT

@@ -14,9 +14,10 @@ from random import Random
 
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.core.message import Message
+from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.bench import Bench, Channel
-from flexgroup.testing.orders import cycle, undelivered, wrongly_delivered
+from flexgroup.testing.orders import undelivered, wrongly_delivered
 
 Destinations = tuple[int, ...]
 
@@ -119,7 +120,7 @@ def run_schedule(plan: StackPlan, system: System, random: Random, fifo: bool) ->
 def broken_promise(bench: Bench, messages: list[Message]) -> str | None:
     if wrongly_delivered(bench.delivered):
         return WRONG
-    if cycle([[m.id for m in order] for order in bench.delivered]):
+    if not is_acyclic([[m.id for m in order] for order in bench.delivered]):
         return CYCLE
     if undelivered(bench.delivered, messages):
         return STUCK

@@ -58,10 +58,11 @@ from flexgroup.core.message import (
     origin_of,
     process_of,
 )
+from flexgroup.core.precedence import find_cycle, is_acyclic
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.bench import Bench
-from flexgroup.testing.orders import cycle, undelivered, wrongly_delivered
+from flexgroup.testing.orders import undelivered, wrongly_delivered
 
 STABILIZE_AT_MOST = 100_000
 
@@ -155,7 +156,7 @@ class Script:
     def violated(self) -> bool:
         """Whether what has been delivered so far breaks the order or integrity."""
         return self._bench is not None and bool(
-            cycle([[m.id for m in order] for order in self._bench.delivered])
+            not is_acyclic([[m.id for m in order] for order in self._bench.delivered])
             or wrongly_delivered(self._bench.delivered)
             or (self._bench.quiet and self._missing())
         )
@@ -306,7 +307,7 @@ class Script:
     def _verdict(self, rest: str) -> list[str]:
         delivered = self.bench.delivered
         answer = []
-        found = cycle([[m.id for m in order] for order in delivered])
+        found = find_cycle([[m.id for m in order] for order in delivered])
         if found:
             names = [self._name(identity) for identity in [*found, found[0]]]
             answer.append(f"acyclic order: violated, {' < '.join(names)}")

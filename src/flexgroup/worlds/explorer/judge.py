@@ -15,6 +15,7 @@ from mypy_extensions import mypyc_attr
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import MessageId, origin_of, seq_of
+from flexgroup.core.precedence import is_acyclic
 from flexgroup.worlds.explorer.machine import is_cast, message_in, place_in
 
 INTEGRITY: Final = "integrity"
@@ -34,33 +35,6 @@ ALWAYS: Final = (INTEGRITY, CONDUCT)
 
 Histories = list[tuple[int, ...]]
 Destinations = tuple[int, ...]
-
-
-def acyclic(orders: list[list[MessageId]]) -> bool:
-    """A message that is first wherever it occurs is taken away, until none is left."""
-    holders: dict[MessageId, int] = {}
-    for order in orders:
-        for m in order:
-            holders[m] = holders.get(m, 0) + 1
-    places = [0] * len(orders)
-    left = sum([len(order) for order in orders])
-    while left:
-        heads: dict[MessageId, int] = {}
-        for process, order in enumerate(orders):
-            if places[process] < len(order):
-                m = order[places[process]]
-                heads[m] = heads.get(m, 0) + 1
-        removed = 0
-        for process, order in enumerate(orders):
-            if places[process] < len(order):
-                m = order[places[process]]
-                if heads[m] == holders[m]:
-                    places[process] += 1
-                    removed += 1
-        if not removed:
-            return False
-        left -= removed
-    return True
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -111,7 +85,7 @@ class Judge:
         delivered = [_delivered(history) for history in histories]
         for name in self.properties:
             if name == ACYCLIC:
-                if not acyclic(delivered):
+                if not is_acyclic(delivered):
                     broken.append(name)
             elif name == PREFIX:
                 if not self._prefix(delivered, self.messages(histories)):
