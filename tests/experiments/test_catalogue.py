@@ -19,7 +19,6 @@ from flexgroup.worlds.simulator.networks import parse_network
 every_experiment = pytest.mark.parametrize(
     "experiment", EXPERIMENTS.values(), ids=lambda experiment: experiment.name
 )
-both_scales = pytest.mark.parametrize("scale", SCALES)
 
 
 def invented(experiment: Experiment, scale: str) -> Findings:
@@ -38,40 +37,30 @@ def invented(experiment: Experiment, scale: str) -> Findings:
 
 
 @every_experiment
-@both_scales
-def test_what_it_runs_can_be_run(experiment: Experiment, scale: str) -> None:
-    scenarios = experiment.scenarios(scale)
-    assert scenarios
-    assert len({scenario.run for scenario in scenarios}) == len(scenarios)
-    for stack in {scenario.stack for scenario in scenarios}:
-        parse_stack(stack)
-    for network in {scenario.network for scenario in scenarios}:
-        parse_network(network)
-    for workload, processes in {(s.workload, s.processes) for s in scenarios}:
-        parse_workload(workload, processes)
+def test_what_it_runs_can_be_run(experiment: Experiment) -> None:
+    for scale in SCALES:
+        scenarios = experiment.scenarios(scale)
+        assert scenarios
+        assert len({scenario.run for scenario in scenarios}) == len(scenarios)
+        for stack in {scenario.stack for scenario in scenarios}:
+            parse_stack(stack)
+        for network in {scenario.network for scenario in scenarios}:
+            parse_network(network)
+        for workload, processes in {(s.workload, s.processes) for s in scenarios}:
+            parse_workload(workload, processes)
 
 
 @every_experiment
-@both_scales
-def test_every_figure_has_the_points_it_shows(experiment: Experiment, scale: str) -> None:
-    findings = invented(experiment, scale)
-    for figure in experiment.figures:
-        assert figure.paper
-        for series in figure.series:
-            assert figure.points_of(series, findings), (figure.id, series)
-
-
-@every_experiment
-@both_scales
-def test_every_claim_is_answered_by_what_is_run(experiment: Experiment, scale: str) -> None:
-    findings = invented(experiment, scale)
-    for claim in experiment.claims_at(scale):
-        _, evidence = claim.judge(findings)
-        assert evidence
-
-
-@every_experiment
-def test_the_scale_of_the_paper_asks_every_claim(experiment: Experiment) -> None:
+def test_what_it_runs_suffices_for_its_figures_and_claims(experiment: Experiment) -> None:
+    for scale in SCALES:
+        findings = invented(experiment, scale)
+        for figure in experiment.figures:
+            assert figure.paper
+            for series in figure.series:
+                assert figure.points_of(series, findings), (figure.id, series)
+        for claim in experiment.claims_at(scale):
+            _, evidence = claim.judge(findings)
+            assert evidence
     assert experiment.claims_at(PAPER) == list(experiment.claims)
 
 
