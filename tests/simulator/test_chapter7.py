@@ -2,7 +2,7 @@
 
 16 processes on the network `lan`, clients in a closed loop: 64 of them for throughput, one
 for latency. Virtual time and a fixed seed make every figure below exact; the bounds leave
-room all the same, because the claims are about tendencies. docs/results.md has the whole
+room all the same, because the claims are about tendencies. docs/dcc-results.md has the whole
 sweep and says what each claim depends on.
 """
 

@@ -44,7 +44,7 @@ DESCRIPTIONS = {
 # A prototype on the Java virtual machine, over TCP within one rack, of the kind that the DCC
 # dissertation measured. A packet costs a system call, a wake-up and a hand-over at either end;
 # a byte stands for encoding, decoding and merging clocks, which Java does slowly. The reasons
-# for each figure are in docs/simulator.md; docs/results.md shows what depends on them.
+# for each figure are in docs/simulator.md; docs/dcc-results.md shows what depends on them.
 _LAN = NetworkOptions(delay=40_000, jitter=10_000, send=15_000, receive=15_000, byte=100_000)
 
 _DEFAULTS = {
