@@ -1,0 +1,99 @@
+"""Traces that were recorded before say what they said, and equal seeds still give equal rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from flexgroup.cli.main import main
+from flexgroup.trace.reader import load_history, read_runs
+from flexgroup.trace.validate.report import validate
+from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
+
+from .recorded import replay_again
+from .recorded_before import EXPLORED, LIVE, SCENARIOS, SIMULATED
+
+SETS = [SIMULATED, EXPLORED, LIVE]
+
+
+def said(traces: Path, command: str) -> Any:
+    """What a command printed about a trace set when it was recorded."""
+    return json.loads(traces.with_suffix(".json").read_text(encoding="utf-8"))[command]
+
+
+def says(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
+    """What a command prints today."""
+    main([*command, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_equal_seeds_give_equal_rows_in_all_columns_that_existed(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    run = record_scenario(scenario, tmp_path).run
+    before = sorted(path.relative_to(SIMULATED) for path in SIMULATED.rglob(f"{run}.parquet"))
+    now = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob(f"{run}.parquet"))
+    assert now == before
+    assert len(before) > 4
+    for file in before:
+        old, new = pq.read_table(SIMULATED / file), pq.read_table(tmp_path / file)
+        for column in old.column_names:
+            if column not in ("schema_version", "software"):
+                assert new.column(column).equals(old.column(column)), (file, column)
+
+
+def test_the_recorded_runs_are_those_of_the_scenarios() -> None:
+    assert {run.run for run in read_runs(SIMULATED)} == {s.run for s in SCENARIOS.values()}
+
+
+@pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
+def test_they_are_of_version_1_and_valid(traces: Path) -> None:
+    assert {run.schema_version for run in read_runs(traces)} == {1}
+    assert validate(traces).to_json() == said(traces, "validate")
+
+
+@pytest.mark.parametrize("traces", [SIMULATED, EXPLORED], ids=lambda traces: traces.name)
+def test_they_are_replayed(traces: Path) -> None:
+    found = []
+    for run in read_runs(traces):
+        result = replay_again(traces, run)
+        found.append({"run": run.run, "events": result.events, "divergence": result.divergence})
+    assert found == said(traces, "replay")
+
+
+@pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
+def test_they_are_read(traces: Path) -> None:
+    deliveries = {verdict["run"] for verdict in said(traces, "verify")}
+    assert {run.run for run in read_runs(traces)} == deliveries
+    assert any(len(load_history(traces, run).deliveries.process) for run in read_runs(traces))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
+def test_they_are_verified(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = says(capsys, "verify", str(traces))["verdicts"]
+    for verdict in found:
+        del verdict["explanation"]
+    assert found == said(traces, "verify")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
+def test_they_are_measured(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert says(capsys, "measure", str(traces))["points"] == said(traces, "measure")["points"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
+def test_they_are_reported(traces: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    main(["report", str(traces), "--out", str(page)])
+    told = page.read_text(encoding="utf-8")
+    for verdict in said(traces, "verify"):
+        assert verdict["run"] in told
+        assert verdict["property"] in told
