@@ -12,7 +12,7 @@ import pytest
 import flexgroup
 from flexgroup.core.codec import Codec
 from flexgroup.core.layer import Context, Layer
-from flexgroup.protocols.catalogue import LAST, Protocol, StackPlan, parse_stack
+from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan, parse_stack
 from flexgroup.testing.bench import Bench
 from flexgroup.testing.schedules import CYCLE, STUCK, System, systems
 
@@ -58,7 +58,7 @@ def loaded_anew(module: str) -> ModuleType:
 
 
 def plan_of(layer: type[Layer]) -> StackPlan:
-    row = Protocol("changed", layer, "", "", faults="none", genuine="no", answers=LAST)
+    row = Protocol("changed", layer, "", "", answers=Answers.LAST)
     return StackPlan("changed", (row,), (frozenset(),))
 
 

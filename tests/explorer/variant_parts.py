@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import flexgroup
 from flexgroup.core.layer import Layer
-from flexgroup.protocols.catalogue import LAST, Protocol, StackPlan
+from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan
 from flexgroup.worlds.explorer.scope import Scope
 
 FILE_OF = {"xamp_reliable": "xamp_at_least"}
@@ -27,7 +27,7 @@ def loaded_anew(module: str) -> Any:
 
 
 def plan_of(layer: type[Layer], name: str = "variant") -> StackPlan:
-    row = Protocol(name, layer, "", "", faults="none", genuine="no", answers=LAST)
+    row = Protocol(name, layer, "", "", answers=Answers.LAST)
     return StackPlan(name, (row,), (frozenset(),))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from flexgroup.protocols.catalogue import LAST, parse_stack
+from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.history import History
 from flexgroup.trace.reader import Run, load_history, read_events
 from flexgroup.workloads.catalogue import parse_workload
@@ -116,7 +116,7 @@ class Reference:
             for process, peer, size in zip(*(column.tolist() for column in rows), strict=True):
                 if process < self.run.processes and process != peer:
                     spent[process] += cost + size * network.byte_cost_ps / 1000
-        if parse_stack(self.run.stack).top.answers == LAST:
+        if parse_stack(self.run.stack).top.answers == Answers.LAST:
             answers = [multicast.destinations[-1] for multicast in self.messages.values()]
         else:
             answers = history.deliveries.process.tolist()

@@ -16,7 +16,7 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored
 from flexgroup.core.message import MESSAGE, Fields, Message, Packet, message_id
 from flexgroup.core.precedence import find_cycle
-from flexgroup.protocols.catalogue import ALL, PROTOCOLS, Protocol, parse_stack
+from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, parse_stack
 from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.testing.schedules import System, random_system, systems
@@ -75,7 +75,7 @@ class Hesitant(Layer):
 @pytest.fixture(autouse=True)
 def hesitant(monkeypatch: pytest.MonkeyPatch) -> None:
     """The catalogue with this layer in it."""
-    row = Protocol("hesitant", Hesitant, "", "", faults="", genuine="yes", answers=ALL)
+    row = Protocol("hesitant", Hesitant, "", "")
     monkeypatch.setitem(PROTOCOLS, "hesitant", row)
 
 

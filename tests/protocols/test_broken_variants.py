@@ -18,7 +18,7 @@ import pytest
 import flexgroup
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import Packet
-from flexgroup.protocols.catalogue import LAST, Protocol, StackPlan, parse_stack
+from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan, parse_stack
 from flexgroup.testing.schedules import (
     CYCLE,
     STUCK,
@@ -44,7 +44,7 @@ def loaded_anew(module: str) -> ModuleType:
 
 
 def plan_of(layer: type[Layer]) -> StackPlan:
-    row = Protocol("broken", layer, "", "", faults="none", genuine="no", answers=LAST)
+    row = Protocol("broken", layer, "", "", answers=Answers.LAST)
     return StackPlan("broken", (row,), (frozenset(),))
 
 

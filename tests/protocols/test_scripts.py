@@ -80,7 +80,8 @@ def test_every_protocol_has_at_least_three_scripts() -> None:
         parse_stack(stack_of(path.read_text(encoding="utf-8"))).top.name for path in SCRIPTS
     )
     assert set(counts) == set(PROTOCOLS)
-    assert min(counts.values()) >= 3, counts
+    few = [name for name, row in PROTOCOLS.items() if counts[name] < 3 and not row.always]
+    assert not few, counts
 
 
 def test_a_changed_answer_is_shown_beside_the_expected_one() -> None:

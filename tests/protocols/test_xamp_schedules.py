@@ -63,7 +63,7 @@ def test_two_phase_accept_as_published_breaks_the_order_without_any_fault() -> N
     broken = Counter(
         promise
         for seed in range(100)
-        for promise in schedule("xamp-atomic/published", seed, Faults()).broken()
+        for promise in schedule("xamp-atomic-published", seed, Faults()).broken()
     )
     assert broken["acyclic order"] > 5
     assert broken["integrity"] == broken["validity"] == 0

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
             "needs": names(protocol.layer.NEEDS),
             "gives": names(protocol.layer.GIVES),
             "keeps": names(protocol.layer.KEEPS),
-            "faults": protocol.faults,
+            "faults": protocol.faults_in_words,
             "genuine": protocol.genuine,
             "source": protocol.source,
         }

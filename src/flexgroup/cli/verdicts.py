@@ -29,7 +29,7 @@ def check_run(scenario: Scenario, history: History, everything: bool = False) ->
 
     plan = parse_stack(scenario.stack)
     given = channel_guarantees(parse_network(scenario.network), scenario.faults.drops)
-    promised = promised_properties(guarantees_above(plan.layers, given), plan.top.genuine == "yes")
+    promised = promised_properties(guarantees_above(plan.layers, given), plan.genuine)
     return check(history, None if everything else promised)
 
 
@@ -44,15 +44,16 @@ def why_crashes_may_violate(scenario: Scenario) -> str:
     if not scenario.faults.crashes:
         return ""
     for protocol in parse_stack(scenario.stack).protocols:
-        if "crashes" not in protocol.faults:
+        if not protocol.tolerates_crashes:
             return (
-                f"{protocol.name} tolerates no crash (faults tolerated: {protocol.faults}), "
-                "and a process has crashed: what it promises is for runs without"
+                f"{protocol.name} tolerates no crash (faults tolerated: "
+                f"{protocol.faults_in_words}), and a process has crashed: what it promises is "
+                "for runs without"
             )
-        if "detector" in protocol.faults and scenario.faults.detection is None:
+        if protocol.detector and scenario.faults.detection is None:
             return (
-                f"{protocol.name} tolerates {protocol.faults}, and nobody was told of the crash: "
-                "add --detection 10ms"
+                f"{protocol.name} tolerates {protocol.faults_in_words}, and nobody was told of "
+                "the crash: add --detection 10ms"
             )
     return ""
 

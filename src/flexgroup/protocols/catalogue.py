@@ -11,9 +11,21 @@ from dataclasses import dataclass
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.stack import Stack
-from flexgroup.protocols.table import ALL, LAST, PROTOCOLS, Protocol
+from flexgroup.protocols.table import PROTOCOLS, Answers, Fault, Genuine, Protocol
 
-__all__ = ["ALL", "LAST", "PROTOCOLS", "Protocol", "StackPlan", "parse_stack", "register"]
+__all__ = [
+    "PROTOCOLS",
+    "Answers",
+    "Fault",
+    "Genuine",
+    "Protocol",
+    "StackPlan",
+    "parse_stack",
+    "register",
+]
+
+RENAMED = {"xamp-atomic/published": "xamp-atomic-published"}
+"""Names that people, scripts and traces may still use, and what they are called now."""
 
 
 def register(protocol: Protocol) -> None:
@@ -52,6 +64,11 @@ class StackPlan:
     def top(self) -> Protocol:
         return self.protocols[-1]
 
+    @property
+    def genuine(self) -> bool:
+        """Only the origin and the destinations of a message take part in its delivery."""
+        return self.top.genuine == Genuine.YES
+
     def build(self, process: int, size: int, groups: tuple[tuple[int, ...], ...] = ()) -> Stack:
         return Stack(
             [
@@ -69,7 +86,7 @@ def parse_stack(text: str) -> StackPlan:
     protocols: list[Protocol] = []
     options: list[frozenset[str]] = []
     for word in words:
-        name, *chosen = word.split("/")
+        name, *chosen = RENAMED.get(word, word).split("/")
         protocol = PROTOCOLS.get(name)
         if protocol is None:
             raise UsageError(f"unknown protocol '{name}'; choose from: {', '.join(PROTOCOLS)}")
@@ -78,5 +95,5 @@ def parse_stack(text: str) -> StackPlan:
                 known = ", ".join(protocol.layer.OPTIONS) or "none"
                 raise UsageError(f"'{name}' has no option '{option}'; it has: {known}")
         protocols.append(protocol)
-        options.append(frozenset(chosen))
+        options.append(protocol.always.union(chosen))
     return StackPlan(" ".join(words), tuple(protocols), tuple(options))

@@ -16,7 +16,7 @@ processes that do not crash.
 
 Differs from the paper, which assumes that frames cross the network in one order, the same for all
 receivers: over channels between pairs of processes the queues differ, and so would the
-orders of delivery (`xamp-atomic/published` does as the paper says; docs/findings.md shows
+orders of delivery (`xamp-atomic-published` does as the paper says; docs/findings.md shows
 how it fails). So a response tells the place of the message in the queue, as a timestamp, and
 the decision is the highest of them, to which all move it.
 
@@ -49,6 +49,8 @@ from flexgroup.core.message import (
 from flexgroup.protocols.parts.tr_w_resp import RESPONSE_TICKS, Transmission, message_of, timer_of
 
 PUBLISHED: Final = "published"
+"""The option that `xamp-atomic-published` stands for."""
+
 TRY: Final = "try "
 DECISION: Final = "decision "
 INQUEST: Final = "inquest "
@@ -211,7 +213,6 @@ class XampAtomic(Layer):
         Data, Response, Accept, Reject, RequestDecision, Inquiry, State,
     )  # fmt: skip
     CLOSED: ClassVar[bool] = True
-    OPTIONS: ClassVar[tuple[str, ...]] = (PUBLISHED,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

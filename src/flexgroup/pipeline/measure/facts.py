@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
-from flexgroup.protocols.catalogue import LAST, parse_stack
+from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace import schema
 from flexgroup.worlds.simulator.networks import parse_network
 
@@ -153,7 +153,7 @@ def costs(run: Run) -> Costs | None:
         return None
     try:
         network = parse_network(run.network or "")
-        last_answers = parse_stack(run.stack).top.answers == LAST
+        last_answers = parse_stack(run.stack).top.answers == Answers.LAST
     except UsageError:
         return None
     send, receive = network.send_cost * 1000, network.receive_cost * 1000

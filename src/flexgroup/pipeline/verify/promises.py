@@ -46,9 +46,7 @@ def promised_by(stack: str, network: str | None, faults: str | None) -> list[str
         plan = parse_stack(stack)
         drops = any("!drop" in cut for cut in json.loads(faults or "{}").get("partitions", ()))
         given = channel_guarantees(parse_network(network or "lan"), drops)
-        promised = promised_properties(
-            guarantees_above(plan.layers, given), plan.top.genuine == "yes"
-        )
+        promised = promised_properties(guarantees_above(plan.layers, given), plan.genuine)
     except (FlexGroupError, json.JSONDecodeError):
         return list(EVERYTHING)
     return promised

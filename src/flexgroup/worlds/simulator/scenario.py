@@ -13,7 +13,7 @@ from random import Random
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.stack import Stack, guarantees_above
-from flexgroup.protocols.catalogue import LAST, StackPlan, parse_stack
+from flexgroup.protocols.catalogue import Answers, StackPlan, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.worlds.simulator.cast_plans import parse_casts
@@ -110,7 +110,7 @@ def run_scenario(
         scenario.clients,
         workload,
         stop_at,
-        plan.top.answers == LAST,
+        plan.top.answers == Answers.LAST,
         scenario.rate,
         random,
         parse_casts(scenario.casts, scenario.processes),
