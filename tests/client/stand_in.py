@@ -196,7 +196,7 @@ class StandIn:
                     client.say(r.Refused(request.request, "not-allowed", "not open"))
             case r.Info():
                 client.say(
-                    r.GroupInfo(
+                    r.Description(
                         request.request,
                         request.group,
                         create.stack,

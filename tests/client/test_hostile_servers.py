@@ -68,7 +68,7 @@ MISCHIEF: dict[str, tuple[Mischief, str]] = {
     "an answer to nothing": (lambda c: c.framed(r.Done(99)), "request 99, which was not made"),
     "an answer of another kind": (
         lambda c: c.framed(r.Done(c.told[-1].request)),  # type: ignore[union-attr]
-        "Done in answer to request .*, where GroupInfo was due",
+        "Done in answer to request .*, where Description was due",
     ),
     "a second welcome": (lambda c: c.framed(c.server.welcome()), "a second welcome"),
     "more than the credit": (

@@ -35,10 +35,10 @@ ARCHITECTURE = {
     "worlds.explorer": ("core protocols workloads trace", NATIVE),
     "worlds.network": ("core protocols workloads trace", "msgspec"),
     #
-    "wire": ("core", "cryptography msgspec"),
+    "wire": ("core", "cryptography msgspec uvloop"),
     "server": ("core protocols trace wire worlds.network", "msgspec prometheus_client"),
-    "client": ("core wire", "msgspec uvloop"),
-    "load": ("core client", "uvloop"),
+    "client": ("core wire", "msgspec"),
+    "load": ("core wire client", ""),
     #
     "testing": (
         "core protocols workloads trace properties worlds",
@@ -59,7 +59,7 @@ ARCHITECTURE = {
     "cli": (
         "core protocols workloads trace properties metrics worlds wire server client load"
         " testing pipeline experiments report flexgroup _pure",
-        "rich numpy pyarrow pyspark uvloop",
+        "rich numpy pyarrow pyspark",
     ),
     #
     "worlds": ("", ""),

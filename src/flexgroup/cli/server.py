@@ -105,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
     from flexgroup.server.log import set_up_logging
     from flexgroup.server.server import GroupServer
+    from flexgroup.wire import event_loop
 
     set_up_logging(options.log)
     settings = settings_of(options)
@@ -128,12 +129,7 @@ def run(options: argparse.Namespace) -> int:
 
         return await server.run(ready)
 
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(serve())
-    else:
-        uvloop.run(serve())
+    event_loop.run(serve())
     return 0
 
 

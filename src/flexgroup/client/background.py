@@ -10,53 +10,44 @@ from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from flexgroup.client.errors import LinkClosed
+from flexgroup.wire.event_loop import new_event_loop
 
 R = TypeVar("R")
 
 MOST_WAITING = 1024
-"""Messages to send that may wait for the loop's thread; those of one call wait together."""
-
-CLOSED = "the link was closed here; connect again to go on"
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+"""How many messages may wait for the loop's thread; those of one call wait together."""
 
 
 class Background:
     """A thread that runs an event loop."""
 
     def __init__(self) -> None:
-        self.loop = _new_loop()
+        self.loop = new_event_loop()
         self.is_stopped = False
         self._starting = threading.Lock()
-        """So that nothing is started in a loop that will not run any more."""
+        """Held so that nothing is started in a loop that will not run any more."""
         self._thread = threading.Thread(
             target=self.loop.run_forever, name="flexgroup-link", daemon=True
         )
         self._thread.start()
 
     def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run it there, and wait here."""
+        """Run the work in the loop's thread, and return its result in this one."""
         future = self.start(work)
         try:
             return future.result()
         except CancelledError:
-            raise LinkClosed(CLOSED) from None
+            raise LinkClosed from None
         except BaseException:
             future.cancel()  # Ctrl-C: nobody waits any more
             raise
 
     def start(self, work: Coroutine[Any, Any, R]) -> Future[R]:
-        """Have it run there."""
+        """Have the work run in the loop's thread."""
         with self._starting:
             if self.is_stopped:
                 work.close()
-                raise LinkClosed(CLOSED)
+                raise LinkClosed
             return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self) -> None:
@@ -71,14 +62,14 @@ class Background:
 
 
 class Outbox:
-    """Hands what threads send over to the loop, many messages at a time, in order."""
+    """Hands what threads send over to the loop, in order and many messages at a time."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
         self._changed = threading.Condition()
         self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
         self._messages = 0
-        """How many they send."""
+        """How many messages the waiting calls send."""
         self._is_busy = False
         self._failed: Exception | None = None
 
@@ -93,7 +84,7 @@ class Outbox:
             self._messages += messages
 
     def flush(self) -> None:
-        """Wait until all was handed over to the connection."""
+        """Wait until everything has been handed over to the connection."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_busy)
             self._raise_failure()
@@ -110,7 +101,7 @@ class Outbox:
             with self._changed:
                 self._is_busy = False
                 self._messages = 0
-                self._failed = LinkClosed(CLOSED)
+                self._failed = LinkClosed()
                 self._changed.notify_all()
             raise
 

@@ -1,8 +1,9 @@
-"""A connection to a server: what it says, and requests and their answers."""
+"""A connection to a server: requests and their answers, and what the server says unasked."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, TypeVar, cast, final
 
 from msgspec import MsgspecError
@@ -25,7 +26,7 @@ from flexgroup.client.message import View
 from flexgroup.client.outgoing import Outgoing, head_of_a_send
 from flexgroup.core.errors import FlexGroupError, PeerError
 from flexgroup.wire.frames import MOST_BYTES, FrameReader
-from flexgroup.wire.keepalive import watch
+from flexgroup.wire.keepalive import keep_alive
 from flexgroup.wire.outlet import Outlet
 from flexgroup.wire.requests import (
     VERSION,
@@ -34,11 +35,11 @@ from flexgroup.wire.requests import (
     Closing,
     Credit,
     Deliveries,
+    Description,
     Destroyed,
     Done,
     FromServer,
     Granted,
-    GroupInfo,
     Hello,
     Inspection,
     Joined,
@@ -51,7 +52,7 @@ from flexgroup.wire.requests import (
 ROOM_FOR_A_HEADER = 1 << 12
 MOST_BYTES_OF_A_WELCOME = 1 << 12
 GONE_SECONDS = 20.0
-"""How long the server's machine may not answer."""
+"""How long the server's machine may be silent before it counts as gone."""
 NUMBERS = 1 << 32
 
 _decode: Final = Decoder(list[AnyFromServer]).decode
@@ -62,7 +63,7 @@ Reply = TypeVar("Reply", bound=FromServer)
 
 @final
 class Pending:
-    """A request that was not answered yet."""
+    """A request that has not been answered yet."""
 
     __slots__ = ("expected", "future", "inbox", "leaving")
 
@@ -76,14 +77,14 @@ class Pending:
         self.expected = expected
         self.future = future
         self.inbox = inbox
-        """What to fill once the server says that the group was joined."""
+        """The inbox to use once the server says that the group was joined."""
         self.leaving = leaving
-        """What ends with the answer."""
+        """The inbox that ends with the answer."""
 
 
 @final
 class Connection:
-    """Reads; knows groups by their handles only."""
+    """Reads what the server says, and knows groups by their handles only."""
 
     # Not derived from asyncio's Protocol: with a base that is not compiled, calls are slow.
     def __init__(self, where: str, name: str, timeout: float | None) -> None:
@@ -91,7 +92,7 @@ class Connection:
         self.timeout = timeout
         self.window = 0
         self.ended: FlexGroupError | None = None
-        """Why there is no connection any more."""
+        """The reason why there is no connection any more."""
         loop = asyncio.get_running_loop()
         self.outgoing = Outgoing(loop)
         self.welcomed: asyncio.Future[Welcome] = loop.create_future()
@@ -103,30 +104,27 @@ class Connection:
         self._pending: dict[int, Pending] = {}
         self._inboxes: dict[int, Inbox] = {}
         self._places: dict[str, Inbox] = {}
-        """By the names of the groups that were entered, or are being entered or left."""
-        self._request = 0
+        """Inboxes by the names of the groups that were entered, or are being entered or left."""
+        self._number = 0
+        """The number of the last request."""
         self._news: list[Inbox] = []
-        """Of groups that are listened to; some may be in it twice."""
+        """The inboxes that have something for their listeners; some may be here twice."""
         self._is_telling = False
 
     # Requests.
 
-    def next_request(self) -> int:
-        self._request = (self._request + 1) % NUMBERS
-        return self._request
-
     async def ask(
         self,
-        number: int,
-        request: AnyFromClient,
+        request: Callable[[int], AnyFromClient],
         expected: type[Reply],
+        *,
         inbox: Inbox | None = None,
         leaving: Inbox | None = None,
     ) -> Reply:
-        """Send a request and wait for its answer; raises what the server refuses it with."""
+        """Send the request, made with a number, and return its answer, or raise its refusal."""
         if self.ended is not None:
             raise self.ended.with_traceback(None)
-        future = self._ask(number, request, expected, inbox, leaving)
+        future = self._ask(request, expected, inbox, leaving)
         try:
             return cast(Reply, await self._in_time(future))
         except (asyncio.CancelledError, NoAnswer):
@@ -147,19 +145,19 @@ class Connection:
 
     def _ask(
         self,
-        number: int,
-        request: AnyFromClient,
+        request: Callable[[int], AnyFromClient],
         expected: type[FromServer],
         inbox: Inbox | None,
         leaving: Inbox | None,
     ) -> asyncio.Future[FromServer]:
+        self._number = (self._number + 1) % NUMBERS
         future: asyncio.Future[FromServer] = self._loop.create_future()
-        self._pending[number] = Pending(expected, future, inbox, leaving)
-        self.outgoing.put(request)
+        self._pending[self._number] = Pending(expected, future, inbox, leaving)
+        self.outgoing.put(request(self._number))
         return future
 
     async def new_inbox(self, group: str) -> Inbox:
-        """For a group that this process wants to enter."""
+        """Return the inbox of a group that this process wants to enter."""
         while (holder := self._places.get(group)) is not None:
             if holder.ended is None:
                 raise AlreadyMember(
@@ -196,7 +194,7 @@ class Connection:
             self.tell_listeners()
 
     def tell_listeners(self) -> None:
-        """What has come for them; none is called while another is running."""
+        """Tell listeners what has come for them, none while another is running."""
         if self._is_telling:
             return
         self._is_telling = True
@@ -242,7 +240,7 @@ class Connection:
                 self._read_complaint(message)
             case Deliveries():
                 raise AssertionError(message)
-            case Done() | Joined() | GroupInfo() | Inspection() | Refused():
+            case Done() | Joined() | Description() | Inspection() | Refused():
                 self._read_answer(message.request, message)
 
     def _inbox(self, handle: int) -> Inbox:
@@ -260,7 +258,7 @@ class Connection:
         self.welcomed.set_result(welcome)
 
     def _read_complaint(self, refused: Refused) -> None:
-        """Something that has no request was wrong."""
+        """Tell the groups that something was wrong that belongs to no request."""
         error = refusal(refused.code, refused.reason)
         if not self.welcomed.done() or isinstance(error, ServerClosing):
             self._fail(error)
@@ -304,8 +302,7 @@ class Connection:
         inbox.view = View(joined.view, tuple(joined.members), inbox.group)
         if inbox.ended is not None:
             # Whoever asked to join has given up meanwhile, and will never receive.
-            number = self.next_request()
-            self._ask(number, Leave(number, handle), FromServer, None, inbox).cancel()
+            self._ask(lambda number: Leave(number, handle), FromServer, None, inbox).cancel()
 
     def _forget(self, inbox: Inbox) -> None:
         self._places.pop(inbox.group, None)
@@ -318,7 +315,7 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.outgoing.open(Outlet(self._transport))
-        watch(self._transport, GONE_SECONDS)
+        keep_alive(self._transport, GONE_SECONDS)
         self.outgoing.put(Hello(VERSION, self._name))
 
     def eof_received(self) -> bool:
@@ -353,11 +350,11 @@ class Connection:
         self.tell_listeners()
 
     def end(self, last_words: AnyFromClient) -> None:
-        """Close from this side, after all that was sent."""
+        """Close the connection from this side, after all that was sent."""
         if self.ended is None:
             self.outgoing.put(last_words)
             self.outgoing.flush()
-            self._fail(LinkClosed("the link was closed here; connect again to go on"))
+            self._fail(LinkClosed())
             self.tell_listeners()
 
     def abort(self) -> None:
@@ -365,7 +362,7 @@ class Connection:
             self._transport.abort()
 
     def _fail(self, error: FlexGroupError) -> None:
-        """The connection is of no use any more: tell everybody who waits."""
+        """Tell everybody who waits that the connection is of no use any more."""
         if self.ended is not None:
             return
         self.ended = error

@@ -1,4 +1,4 @@
-"""What can go wrong for an application. Every text says what is wrong and what to do."""
+"""What can go wrong for an application; every text says what is wrong and what to do."""
 
 # The names read as what they are in `except`; the base class has the suffix that N818 looks for.
 # ruff: noqa: N818
@@ -105,6 +105,9 @@ class ConnectionLost(FlexGroupError, ConnectionError):
 class LinkClosed(ConnectionLost):
     """This side has closed the link."""
 
+    def __init__(self, text: str = "the link was closed here; connect again to go on") -> None:
+        super().__init__(text)
+
 
 class CannotConnect(ConnectionLost):
     """Nobody answers at the address, or it is not a FlexGroup server."""
@@ -162,7 +165,7 @@ _BY_CODE: dict[str, type[Refusal] | type[ServerClosing]] = {
 
 
 def refusal(code: str, reason: str) -> Refusal | ServerClosing:
-    """The error for a code of the wire; of a code that is not known, the general one."""
+    """Return the error that a server's code stands for, or `Refusal` if the code is unknown."""
     kind = _BY_CODE.get(code)
     if kind is not None:
         return kind(reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
@@ -73,9 +73,11 @@ class Group(Generic[T]):
     # Coming and going.
 
     async def exists(self) -> bool:
-        number = self._connection.next_request()
-        request = requests.Exists(number, self.name)
-        return (await self._connection.ask(number, request, requests.Done)).value
+        """Return whether there is a group of this name."""
+        answer = await self._connection.ask(
+            lambda number: requests.Exists(number, self.name), requests.Done
+        )
+        return answer.value
 
     async def create(
         self,
@@ -92,48 +94,45 @@ class Group(Generic[T]):
         """
         if isinstance(allow, str):
             raise UsageError(f"allow={allow!r} is one text; give a list of the names that may join")
-        number = self._connection.next_request()
-        request = requests.Create(
-            number,
-            self.name,
-            name_of("a stack", stack),
-            None if owner is None else name_of("the name of an owner", owner),
-            open,
-            None if allow is None else [name_of("the name of a process", name) for name in allow],
+        name_of("a stack", stack)
+        if owner is not None:
+            name_of("the name of an owner", owner)
+        allowed = None
+        if allow is not None:
+            allowed = [name_of("the name of a process", name) for name in allow]
+        await self._connection.ask(
+            lambda number: requests.Create(number, self.name, stack, owner, open, allowed),
+            requests.Done,
         )
-        await self._connection.ask(number, request, requests.Done)
         return self
 
     async def destroy(self) -> None:
         """End the group for all. Members receive what is deliverable, and then GroupDestroyed."""
-        number = self._connection.next_request()
-        request = requests.Destroy(number, self.name)
-        await self._connection.ask(number, request, requests.Done)
+        await self._connection.ask(
+            lambda number: requests.Destroy(number, self.name), requests.Done
+        )
 
     async def join(self, process: str | None = None, own: bool = True) -> Self:
         """Become a member, as `process` (the link's name, if not given).
 
         own: what this member sends is delivered to it as well, in its place in the order.
         """
-        process = self.link.name if process is None else name_of("the name of a process", process)
-        number = self._connection.next_request()
-        inbox = await self._connection.new_inbox(self.name)
-        request = requests.Join(number, self.name, process, own)
-        await self._connection.ask(number, request, requests.Joined, inbox)
-        self._inbox = inbox
+        name = self.link.name if process is None else name_of("the name of a process", process)
+        await self._enter(lambda number: requests.Join(number, self.name, name, own))
         self._is_member = True
-        self.process = process
+        self.process = name
         return self
 
     async def attach(self) -> Self:
         """Become able to send to an open group without being a member."""
-        number = self._connection.next_request()
-        inbox = await self._connection.new_inbox(self.name)
-        request = requests.Attach(number, self.name)
-        await self._connection.ask(number, request, requests.Joined, inbox)
-        self._inbox = inbox
+        await self._enter(lambda number: requests.Attach(number, self.name))
         self._is_member = False
         return self
+
+    async def _enter(self, request: Callable[[int], requests.Join | requests.Attach]) -> None:
+        inbox = await self._connection.new_inbox(self.name)
+        await self._connection.ask(request, requests.Joined, inbox=inbox)
+        self._inbox = inbox
 
     async def leave(self) -> None:
         """Stop being a member. What was not received yet is lost; the group goes on."""
@@ -144,24 +143,25 @@ class Group(Generic[T]):
             raise inbox.ended.with_traceback(None)
         inbox.drop(NotMember(f"this process has left the group '{self.name}'; join it again"))
         self._connection.tell_listeners()
-        number = self._connection.next_request()
-        request = requests.Leave(number, inbox.handle)
         # If the group ends meanwhile, so does the membership.
         with suppress(GroupDestroyed, NoSuchGroup, NotMember):
-            await self._connection.ask(number, request, requests.Done, leaving=inbox)
+            await self._connection.ask(
+                lambda number: requests.Leave(number, inbox.handle), requests.Done, leaving=inbox
+            )
 
     async def info(self) -> GroupInfo:
-        number = self._connection.next_request()
-        request = requests.Info(number, self.name)
-        found = await self._connection.ask(number, request, requests.GroupInfo)
+        """Return what the server knows about the group."""
+        found = await self._connection.ask(
+            lambda number: requests.Info(number, self.name), requests.Description
+        )
         return GroupInfo(
-            found.group,
-            found.stack,
-            found.owner,
-            found.open,
-            found.view,
-            tuple(found.members),
-            tuple(found.servers),
+            name=found.group,
+            stack=found.stack,
+            owner=found.owner,
+            open=found.open,
+            view=found.view,
+            members=tuple(found.members),
+            servers=tuple(found.servers),
         )
 
     @property

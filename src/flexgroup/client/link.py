@@ -29,6 +29,7 @@ from flexgroup.client.values import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.wire import requests
 from flexgroup.wire.address import Address, parse_address
+from flexgroup.wire.certificates import client_context
 
 T = TypeVar("T")
 
@@ -175,8 +176,7 @@ class Link:
 
     async def inspect(self) -> dict[str, Any]:
         """What the server says about itself."""
-        number = self.connection.next_request()
-        answer = await self.connection.ask(number, requests.Inspect(number), requests.Inspection)
+        answer = await self.connection.ask(requests.Inspect, requests.Inspection)
         return msgspec.json.decode(answer.report, type=dict[str, Any])
 
     async def close(self) -> None:
@@ -304,8 +304,6 @@ def _context_of(tls: Tls | None, name: str, address: Address) -> ssl.SSLContext 
         raise UsageError("a local socket needs no TLS, and the server has none there; leave it out")
     if tls is None or isinstance(tls, ssl.SSLContext):
         return tls
-    from flexgroup.wire.certificates import client_context
-
     return client_context(Path(tls), name)
 
 

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Coroutine
 
 from flexgroup.client.group import Group
 from flexgroup.client.link import connect
@@ -15,6 +14,7 @@ from flexgroup.client.message import Message
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.load.closed_loops import ClosedLoops
 from flexgroup.load.processes import report, wait_for_the_word
+from flexgroup.wire import event_loop
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -90,16 +90,6 @@ class GoingRound(Listener[bytes]):
             self.failed.set_exception(error)
 
 
-def run_fast(coroutine: Coroutine[None, None, None]) -> None:
-    """On uvloop, where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(coroutine)
-    else:
-        uvloop.run(coroutine)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address")
@@ -109,7 +99,7 @@ def main() -> int:
     parser.add_argument("--payload", type=int, required=True)
     parser.add_argument("--tls", help="a folder with a certificate for this member")
     try:
-        run_fast(run(parser.parse_args()))
+        event_loop.run(run(parser.parse_args()))
     except FlexGroupError as error:
         print(f"flexgroup: error: {error}", file=sys.stderr)
         return 2

@@ -152,7 +152,7 @@ class Desk:
             server.number: server.name for server in self._server.switchboard.configuration.servers
         }
         session.say(
-            requests.GroupInfo(
+            requests.Description(
                 request.request,
                 group.name,
                 group.stack,

@@ -50,7 +50,7 @@ from flexgroup.wire import refusals, requests
 from flexgroup.wire.address import Address
 from flexgroup.wire.certificates import check_identity
 from flexgroup.wire.frames import array_of
-from flexgroup.wire.keepalive import watch
+from flexgroup.wire.keepalive import keep_alive
 
 log = logging.getLogger("flexgroup.server")
 
@@ -413,7 +413,7 @@ class GroupServer:
             self._turn_away(connection, refusals.NOT_ALLOWED, str(error))
         self._clients += 1
         limits = self.settings.limits
-        watch(connection.transport, limits.gone_seconds)
+        keep_alive(connection.transport, limits.gone_seconds)
         session = Session(self._clients, hello.name, connection, limits, self.desk)
         self.switchboard.sessions[session.number] = session
         number = secrets.randbits(32)

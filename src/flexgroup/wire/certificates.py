@@ -36,20 +36,20 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 LONGEST_COMMON_NAME = 64
 VALID_DAYS = 365
 CLOCKS_APART = timedelta(hours=1)
-"""By how much the clocks of machines may differ."""
+"""How much the clocks of two machines may differ."""
 
 
 def server_context(directory: str | Path) -> ssl.SSLContext:
-    """For a server that is connected to: shows its certificate, and demands one."""
+    """Return the context of a server that is connected to; it demands a certificate as well."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_REQUIRED
     return _filled(context, Path(directory), SERVER)
 
 
 def client_context(directory: str | Path, name: str) -> ssl.SSLContext:
-    """For a client of that name, or for a server that connects to another (`SERVER`).
+    """Return the context of a client with that name, or of a server (`SERVER`) that connects.
 
-    The server's certificate must be for the host that is connected to.
+    The certificate that the other side shows must be for the host that is connected to.
     """
     return _filled(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), Path(directory), name)
 
@@ -74,7 +74,7 @@ def _filled(context: ssl.SSLContext, directory: Path, name: str) -> ssl.SSLConte
 
 
 def _files(directory: Path, name: str) -> tuple[Path, Path]:
-    """Where a certificate and its key are; a name may hold what a file's may not."""
+    """Return the files of a certificate and its key; a name may hold what a file's may not."""
     stem = quote(name, safe="")
     return directory / f"{stem}.pem", directory / f"{stem}.key"
 
@@ -105,10 +105,11 @@ def check_identity(transport: asyncio.Transport, client: str | None) -> None:
 def make_certificates(
     directory: Path, clients: Iterable[str] = (), hosts: Iterable[str] = ()
 ) -> list[Path]:
-    """Bring the folder up to date; the certificates that were made.
+    """Bring the folder up to date, and return the certificates that were made.
 
     The authority stays once it is there. The servers' certificate is made if it is missing or if
-    hosts are named, which it then is good for besides this machine; those of clients, always.
+    hosts are named, for which it then holds besides this machine. Those of the named clients are
+    always made anew.
     """
     names, hosts = list(clients), list(hosts)
     for name in names:
@@ -265,7 +266,7 @@ def _keep(
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """All or nothing, and never for a moment readable by others than it should be."""
+    """Write the file as a whole, and never let others read it for a moment who should not."""
     partial = path.with_name(path.name + ".partial")
     partial.unlink(missing_ok=True)
     with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:

@@ -18,17 +18,18 @@ MOST_BYTES = 16 << 20
 or a metrics collector that talks to the same port is recognised."""
 
 MOST_BYTES_OF_SERVERS = 256 << 20
-"""Between servers, which hand over at once all that is under way when they change."""
+"""The largest frame between servers, which hand over at once all that is under way when the
+configuration changes."""
 
 NUMBERS: Final = 1 << 32
 
 SHORT_ARRAYS: Final = [bytes([0x90 | count]) for count in range(16)]
-"""How MessagePack's arrays of so many elements begin."""
+"""The first byte of a MessagePack array, by the number of its elements."""
 
 
 @final
 class FrameWriter:
-    """Numbers what is sent."""
+    """Puts a header with a running number before whatever is sent."""
 
     __slots__ = ("_most", "_number")
 
@@ -43,10 +44,11 @@ class FrameWriter:
         self._most = most_bytes
 
     def frame(self, content: bytes) -> bytes:
+        """Return the next frame."""
         return self.header(len(content)) + content
 
     def header(self, size: int) -> bytes:
-        """Of the next frame, whose content has this many bytes."""
+        """Return the header of the next frame, whose content has `size` bytes."""
         if size > self._most:
             raise PeerError(f"a frame of {size} bytes; at most {self._most} are accepted")
         header = ((size << 32) | self._number).to_bytes(HEADER_BYTES, "big")
@@ -63,11 +65,11 @@ class FrameReader:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._data = b""
         self._at = 0
-        """Up to where it has been read."""
+        """How much of the data has been read."""
         self._pieces = bytearray()
-        """What there is of a frame that comes in pieces."""
+        """The part that has arrived of a frame that comes in pieces."""
         self._missing = 0
-        """How much of that is still to come."""
+        """How many bytes of that frame are still to come."""
         self._most = most_bytes
         self._number = 0
 
@@ -75,7 +77,7 @@ class FrameReader:
         self._number = number
 
     def allow(self, most_bytes: int) -> None:
-        """From the next frame on."""
+        """Accept frames of up to so many bytes, from the next one on."""
         self._most = most_bytes
 
     @property
@@ -84,7 +86,7 @@ class FrameReader:
         return len(self._pieces) + len(self._data) - self._at
 
     def feed(self, data: bytes) -> None:
-        """Take what has arrived; `next_frame` has its frames."""
+        """Take what has arrived; `next_frame` then returns its frames."""
         if self._missing > 0:
             self._pieces += data
             self._missing -= len(data)
@@ -99,9 +101,9 @@ class FrameReader:
         self._at = 0
 
     def next_frame(self) -> bytes | None:
-        """The content of the next frame, if it is complete.
+        """Return the content of the next frame, or None until it is complete.
 
-        One at a time, as what a frame says (its successor's number) counts for the next.
+        Frames are read one at a time, because a frame may say which number the next one has.
         """
         data = self._data
         at = self._at
@@ -129,7 +131,7 @@ class FrameReader:
 
 
 def array_of(encoded: list[bytes]) -> bytes:
-    """A MessagePack array of elements that are encoded already."""
+    """Return the MessagePack array of elements that are encoded already."""
     count = len(encoded)
     head = SHORT_ARRAYS[count] if count < 16 else b"\xdd" + count.to_bytes(4, "big")
     return head + b"".join(encoded)

@@ -10,8 +10,8 @@ import asyncio
 import socket
 
 
-def watch(transport: asyncio.Transport, seconds: float) -> None:
-    """Have the system end the connection when the other end does not answer for that long."""
+def keep_alive(transport: asyncio.Transport, seconds: float) -> None:
+    """Have the system end the connection when the other end has not answered for that long."""
     end = transport.get_extra_info("socket")
     if end is None or end.family not in (socket.AF_INET, socket.AF_INET6):
         return

@@ -17,20 +17,22 @@ NO_FILE: Final = -1
 
 @final
 class Outlet:
+    """Writes to one connection."""
+
     __slots__ = ("_file", "_is_waiting", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._file = NO_FILE
         self._is_waiting = False
-        """The event loop was given something to send, and may not have sent all of it."""
+        """Whether the event loop may still have something to send."""
         end = transport.get_extra_info("socket")
         is_encrypted = transport.get_extra_info("sslcontext") is not None
         if end is not None and not is_encrypted and sys.platform != "win32":
             self._file = end.fileno()
 
     def close(self) -> None:
-        """The number of the file may be another's from now on."""
+        """Write to the transport only, since the file's number may be another's from now on."""
         self._file = NO_FILE
 
     def write(self, data: bytes) -> None:

@@ -17,7 +17,7 @@ LONGEST_NAME: Final = 200
 MOST_GROUPS_OF_A_MESSAGE: Final = 64
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
-"""Of a group, a process or a server."""
+"""The name of a group, a process or a server."""
 
 Number = Annotated[int, Meta(ge=0, lt=1 << 32)]
 StackText = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
@@ -25,93 +25,107 @@ Handles = Annotated[list[Number], Meta(min_length=1, max_length=MOST_GROUPS_OF_A
 
 
 class FromClient(Struct, array_like=True, forbid_unknown_fields=True):
-    """What a client says. Requests carry a number of the client's choice, which the reply has."""
+    """A message of a client. Requests carry a number of its choice, which the answer repeats."""
 
 
 class Hello(FromClient, tag=1):
-    """First of all; the name is the process's, unless a group is joined under another."""
+    """Opens the conversation; the process has this name where it does not join under another."""
 
     version: int
     name: Name
 
 
 class Exists(FromClient, tag=2):
+    """Asks whether there is a group of that name."""
+
     request: Number
     group: Name
 
 
 class Create(FromClient, tag=3):
+    """Asks for a new group, which has no members yet."""
+
     request: Number
     group: Name
     stack: StackText
     owner: Name | None
-    """Who alone may destroy the group; None: any member."""
+    """The only process that may destroy the group; if None, every member may."""
     open: bool
-    """Processes that are not members may send."""
+    """Whether processes that are not members may send."""
     allow: list[Name] | None
-    """The processes that may join; None: all."""
+    """The processes that may join; if None, all may."""
 
 
 class Destroy(FromClient, tag=4):
+    """Asks to end a group for all of its members."""
+
     request: Number
     group: Name
 
 
 class Join(FromClient, tag=5):
+    """Asks to become a member of a group."""
+
     request: Number
     group: Name
     process: Name
     own: bool
-    """What this member sends is delivered to itself as well, in its place in the order."""
+    """Whether this member is delivered its own messages, too, in their place in the order."""
 
 
 class Attach(FromClient, tag=6):
-    """Get a handle to send to an open group without joining it."""
+    """Asks for a handle to send to an open group without joining it."""
 
     request: Number
     group: Name
 
 
 class Leave(FromClient, tag=7):
+    """Asks to leave a group, or to give up the handle to send to it."""
+
     request: Number
     handle: Number
 
 
 class Info(FromClient, tag=8):
+    """Asks what the servers know about a group."""
+
     request: Number
     group: Name
 
 
 class Send(FromClient, tag=9):
-    """To the members of one group, or of several groups with the same stack; not answered."""
+    """Messages to the members of one group, or of several with the same stack; not answered."""
 
     handles: Handles
     bodies: Annotated[list[bytes], Meta(min_length=1)]
-    """Each is a message of its own."""
+    """Each body is a message of its own."""
 
 
 class Credit(FromClient, tag=10):
-    """The client has taken so many deliveries of a group from its queue: send as many more."""
+    """The client has received so many deliveries of a group, and may be sent as many more."""
 
     handle: Number
     messages: Annotated[int, Meta(ge=1, lt=1 << 20)]
 
 
 class Inspect(FromClient, tag=11):
-    """What `flexgroup probe` shows."""
+    """Asks for what `flexgroup probe` shows."""
 
     request: Number
 
 
 class Goodbye(FromClient, tag=12):
-    """The client closes; it leaves its groups."""
+    """The client closes the connection, and so leaves its groups."""
 
 
 class FromServer(Struct, array_like=True, forbid_unknown_fields=True):
-    """What a server says to a client."""
+    """A message of a server to a client."""
 
 
 class Welcome(FromServer, tag=1):
+    """The answer to `Hello`, with what the client has to keep to."""
+
     server: str
     session: Number
     """The number of the client's next frame."""
@@ -131,19 +145,21 @@ class Done(FromServer, tag=2):
 
 
 class Joined(FromServer, tag=3):
-    """Deliveries of the group follow, under this handle. Also the answer to Attach."""
+    """The answer to `Join` and `Attach`. Deliveries to a member follow under this handle."""
 
     request: Number
     handle: Number
-    """Until the answer to `Leave`, or `Destroyed`; what a client says of one that has just ended
-    is ignored."""
+    """It is valid until the answer to `Leave`, or until `Destroyed`. What a client says about a
+    handle that has just ended is ignored."""
     view: Number
     members: list[str]
     stack: str = ""
-    """Lets the client see whether a message may go to this group and another one at once."""
+    """It tells the client whether one message can go to this group and another one."""
 
 
-class GroupInfo(FromServer, tag=4):
+class Description(FromServer, tag=4):
+    """The answer to `Info`."""
+
     request: Number
     group: str
     stack: str
@@ -156,21 +172,23 @@ class GroupInfo(FromServer, tag=4):
 
 
 class Inspection(FromServer, tag=5):
+    """The answer to `Inspect`."""
+
     request: Number
     report: bytes
     """A JSON document."""
 
 
 class Refused(FromServer, tag=6):
-    """The request was not carried out, or (without a request) something else was wrong."""
+    """A request was not carried out or, without the number of one, something else was wrong."""
 
     request: Number | None
     code: str
-    """One of `flexgroup.wire.refusals`: exists, missing, not-owner, ..."""
+    """One of those in `flexgroup.wire.refusals`: exists, missing, not-owner, ..."""
     reason: str
-    """What is wrong and what to do, for people."""
+    """A text for people, which says what is wrong and what to do."""
     handle: Number | None = None
-    """The group, where the refused thing is a `Send`, which has no request."""
+    """The handle of the group if a `Send` is refused, which has no number."""
 
 
 class Message(Struct, Generic[T], frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -181,18 +199,18 @@ class Message(Struct, Generic[T], frozen=True, array_like=True, forbid_unknown_f
     body: T
     """The bytes that were sent, or the value, if the group has a codec."""
     group: str = ""
-    """Left out on the way, where the handle of the deliveries tells it."""
+    """The name of the group; on the way it is left out, because the handle tells it."""
 
 
 class Deliveries(FromServer, tag=7):
-    """In order; each counts as one of the window."""
+    """Messages in the order of the group; each of them takes one place of the window."""
 
     handle: Number
     messages: list[Message[bytes]]
 
 
 class ViewChange(FromServer, tag=8):
-    """In its place among the deliveries of the group."""
+    """The group has other members from here on, between the deliveries before and after it."""
 
     handle: Number
     view: Number
@@ -200,20 +218,20 @@ class ViewChange(FromServer, tag=8):
 
 
 class Destroyed(FromServer, tag=9):
-    """After the last delivery of the group."""
+    """The group has ended; this follows its last delivery."""
 
     handle: Number
     reason: str
 
 
 class Closing(FromServer, tag=10):
-    """The server ends, or excludes this client; nothing follows."""
+    """The server ends, or gives this client up; nothing follows."""
 
     reason: str
 
 
 class Granted(FromServer, tag=11):
-    """The server has taken so many messages of the client: it may send as many more.
+    """The server has taken so many messages of the client, which may send as many more.
 
     A server that is busy reads on, since a client that waits to send must still be able to say
     that it has received; so senders are slowed down by this, and not by a connection that fills.
@@ -240,7 +258,7 @@ AnyFromServer = (
     Welcome
     | Done
     | Joined
-    | GroupInfo
+    | Description
     | Inspection
     | Refused
     | Deliveries
