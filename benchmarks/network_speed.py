@@ -33,7 +33,8 @@ from pathlib import Path
 
 from peers.corosync_cluster import CannotRunError, Corosync, entering
 
-from flexgroup.load.closed_loops import Load, cpu_seconds, share_of
+from flexgroup.load.closed_loops import share_of
+from flexgroup.load.measurement import Summary, cpu_seconds
 from flexgroup.load.processes import LoadProcess, ProcessFailedError, measure, started
 
 HERE = Path(__file__).resolve().parent
@@ -57,16 +58,16 @@ class Workload:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of peers: of flexgroup they use the load, in the form in which all are measured."""
+    """Return the environment of peers, which use our closed loops in the form that all use."""
     return {**os.environ, **more, "PYTHONPATH": PATHS}
 
 
-def measured(members: list[LoadProcess], servers: list[int], seconds: float) -> Load:
-    load, _ = measure(members, seconds, lambda: cpu_seconds(servers))
+def measured(members: list[LoadProcess], servers: list[int], seconds: float) -> Summary:
+    load = measure(members, seconds, lambda: cpu_seconds(servers))
     # Where nothing holds senders back, a member may lag behind on a busy machine.
     if load.delivered < 0.6 * SERVERS * load.completed:
         raise CannotRunError("not every member got every message")
-    return load
+    return load.summary()
 
 
 def free_ports() -> str:
@@ -89,7 +90,7 @@ class Relay:
     def install(self) -> None:
         pass
 
-    def run(self, workload: Workload) -> Load:
+    def run(self, workload: Workload) -> Summary:
         shared = ["--ports", free_ports(), "--manner", self._manner]
         peer = program("relay")
         relays = [[*peer, "relay", "--number", str(n), *shared] for n in range(SERVERS)]
@@ -117,7 +118,7 @@ class PySyncObj:
         if done.returncode:
             raise CannotRunError(f"pip cannot install it: {done.stderr.strip().splitlines()[-1]}")
 
-    def run(self, workload: Workload) -> Load:
+    def run(self, workload: Workload) -> Summary:
         peer = program("pysyncobj_node")
         shared = ["--ports", free_ports(), "--batch", self._batch]
         nodes = [[*peer, "--number", str(n), *shared, *workload.loops(n)] for n in range(SERVERS)]
@@ -134,7 +135,7 @@ class CorosyncGroup:
     def install(self) -> None:
         self._corosync.install()
 
-    def run(self, workload: Workload) -> Load:
+    def run(self, workload: Workload) -> Summary:
         peer = program("corosync_member")
         shared = ["--nodes", str(SERVERS), "--library", self._corosync.library]
         with self._corosync.cluster(SERVERS) as nodes:
@@ -152,7 +153,7 @@ class FlexGroup:
     def install(self) -> None:
         pass
 
-    def run(self, workload: Workload) -> Load:
+    def run(self, workload: Workload) -> Summary:
         done = subprocess.run(
             [
                 sys.executable, "-m", "flexgroup.cli.main", "bench", "--json", "--stack", STACK,
@@ -163,7 +164,7 @@ class FlexGroup:
         )  # fmt: skip
         if done.returncode:
             raise CannotRunError("flexgroup bench fails; the reason stands above")
-        return Load.from_json(json.loads(done.stdout)["load"])
+        return Summary.from_json(json.loads(done.stdout))
 
 
 System = Relay | PySyncObj | CorosyncGroup | FlexGroup
@@ -190,9 +191,9 @@ def available(names: list[str], left_out: dict[str, str]) -> list[System]:
     return usable
 
 
-def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell, Load]:
+def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell, Summary]:
     systems = available(options.systems, left_out)
-    best: dict[Cell, Load] = {}
+    best: dict[Cell, Summary] = {}
     for _ in range(options.rounds):
         for payload in options.payloads:
             for clients in options.clients:
@@ -200,13 +201,14 @@ def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell,
                     if system.name in left_out:
                         continue
                     try:
-                        load = system.run(Workload(clients, payload, options.duration))
+                        figures = system.run(Workload(clients, payload, options.duration))
                     except (CannotRunError, ProcessFailedError) as problem:
                         left_out[system.name] = str(problem)
                         continue
                     cell = (system.name, clients, payload)
-                    if cell not in best or load.throughput > best[cell].throughput:
-                        best[cell] = load
+                    before = best.get(cell)
+                    if before is None or figures.messages_a_second > before.messages_a_second:
+                        best[cell] = figures
                     print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return best
@@ -214,7 +216,7 @@ def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell,
 
 @dataclass(frozen=True)
 class Ratio:
-    """To another system."""
+    """How flexgroup compares to another system."""
 
     claim: str
     ratio: float
@@ -226,20 +228,20 @@ class Ratio:
         return f"{self.claim}: {self.ratio:.2f}{word}"
 
 
-def ratios(best: dict[Cell, Load]) -> list[Ratio]:
+def ratios(best: dict[Cell, Summary]) -> list[Ratio]:
     ours, busy, single = FlexGroup.name, (64, 64), (1, 64)
     found: list[Ratio] = []
 
     def throughput(others: list[str], name: str, least: float) -> None:
-        loads = [best[other, *busy] for other in others if (other, *busy) in best]
-        if loads and (ours, *busy) in best:
-            ratio = best[ours, *busy].throughput / max(load.throughput for load in loads)
+        rates = [best[other, *busy].messages_a_second for other in others if (other, *busy) in best]
+        if rates and (ours, *busy) in best:
+            ratio = best[ours, *busy].messages_a_second / max(rates)
             claim = f"throughput, 64 clients, 64 B: at least {least:g} x {name}"
             found.append(Ratio(claim, ratio, ratio >= least))
 
     def latency(other: str, most: float | None) -> None:
         if (ours, *single) in best and (other, *single) in best:
-            ratio = best[ours, *single].percentile(0.5) / best[other, *single].percentile(0.5)
+            ratio = best[ours, *single].p50_ms / best[other, *single].p50_ms
             word = f"at most {most:g} x" if most is not None else "ratio to"
             holds = ratio <= most if most is not None else None
             found.append(Ratio(f"p50, 1 client, 64 B: {word} {other}", ratio, holds))
@@ -251,14 +253,13 @@ def ratios(best: dict[Cell, Load]) -> list[Ratio]:
     return found
 
 
-def show(best: dict[Cell, Load], left_out: dict[str, str]) -> None:
+def show(best: dict[Cell, Summary], left_out: dict[str, str]) -> None:
     heads = f"{'messages/s':>12}{'p50 ms':>10}{'p99 ms':>10}{'CPU us':>10}"
     print(f"{'system':32}{'payload':>8}{'clients':>8}{heads}")
-    for (name, clients, payload), load in sorted(best.items(), key=order):
+    for (name, clients, payload), figures in sorted(best.items(), key=order):
         print(
-            f"{name:32}{payload:>8}{clients:>8}{load.throughput:>12,.0f}"
-            f"{load.percentile(0.5):>10.3f}{load.percentile(0.99):>10.3f}"
-            f"{cost(load):>10.1f}"
+            f"{name:32}{payload:>8}{clients:>8}{figures.messages_a_second:>12,.0f}"
+            f"{figures.p50_ms:>10.3f}{figures.p99_ms:>10.3f}{cost(figures):>10.1f}"
         )
     for name, reason in left_out.items():
         print(f"left out: {name}: {reason}")
@@ -266,29 +267,29 @@ def show(best: dict[Cell, Load], left_out: dict[str, str]) -> None:
         print(ratio)
 
 
-def cost(load: Load) -> float:
-    """Microseconds of processor time a message, of all processes."""
-    return load.cpu / load.completed * 1e6 if load.completed else 0.0
+def cost(figures: Summary) -> float:
+    """Return the microseconds of processor time that a message takes in all processes."""
+    return figures.server_cpu_us + figures.member_cpu_us
 
 
-def order(item: tuple[Cell, Load]) -> tuple[int, int, str]:
+def order(item: tuple[Cell, Summary]) -> tuple[int, int, str]:
     (name, clients, payload), _ = item
     return payload, clients, name
 
 
-def document(best: dict[Cell, Load], left_out: dict[str, str]) -> object:
+def document(best: dict[Cell, Summary], left_out: dict[str, str]) -> object:
     return {
         "measured": [
             {
                 "system": name,
                 "clients": clients,
                 "payload": payload,
-                "throughput": load.throughput,
-                "p50_ms": load.percentile(0.5),
-                "p99_ms": load.percentile(0.99),
-                "cpu_us": cost(load),
+                "throughput": figures.messages_a_second,
+                "p50_ms": figures.p50_ms,
+                "p99_ms": figures.p99_ms,
+                "cpu_us": cost(figures),
             }
-            for (name, clients, payload), load in sorted(best.items(), key=order)
+            for (name, clients, payload), figures in sorted(best.items(), key=order)
         ],
         "left_out": left_out,
         "ratios": [vars(ratio) for ratio in ratios(best)],

@@ -28,7 +28,7 @@ from ctypes import (
 )
 
 from flexgroup.load.closed_loops import ClosedLoops
-from flexgroup.load.processes import report, wait_for_the_word
+from flexgroup.load.processes import report, wait_to_begin
 
 OK = 1
 TRY_AGAIN = 6
@@ -80,7 +80,7 @@ class Member:
             self._turn(1.0)
 
     def run(self) -> None:
-        first, end = wait_for_the_word(self._loops)
+        first, end = wait_to_begin(self._loops)
         self._outgoing.extend(first)
         while (left := end - time.monotonic()) > 0:
             self._send()

@@ -16,7 +16,7 @@ from typing import ClassVar
 from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated
 
 from flexgroup.load.closed_loops import ClosedLoops
-from flexgroup.load.processes import report, wait_for_the_word
+from flexgroup.load.processes import report, wait_to_begin
 
 
 class Everyone(SyncObj):  # type: ignore[misc]
@@ -53,7 +53,7 @@ def main() -> None:
     node = Everyone(here, addresses, SyncObjConf(appendEntriesUseBatch=options.batch == "on"))
     while not node.isReady():
         time.sleep(0.01)
-    first, end = wait_for_the_word(loops)
+    first, end = wait_to_begin(loops)
     for body in first:
         node.send(body)
     time.sleep(end - time.monotonic())

@@ -26,7 +26,7 @@ from typing import cast
 import uvloop
 
 from flexgroup.load.closed_loops import ClosedLoops
-from flexgroup.load.processes import report, wait_for_the_word
+from flexgroup.load.processes import report, wait_to_begin
 
 LENGTH = Struct(">I")
 FROM_MEMBER, FROM_RELAY, CONFIRMATION = b"m", b"r", b"c"
@@ -174,7 +174,7 @@ async def member(number: int, ports: list[int], manner: str, loops: ClosedLoops)
     )
     connection.write(framed(FROM_MEMBER))
     await asyncio.sleep(0)  # so that it is written before waiting for the word to begin
-    first, end = wait_for_the_word(loops)
+    first, end = wait_to_begin(loops)
     for body in first:
         connection.write(framed(body))
     await asyncio.sleep(end - time.monotonic())

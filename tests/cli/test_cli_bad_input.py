@@ -125,6 +125,17 @@ def test_ctrl_c_while_spark_works_is_told_in_one_line(
     )
 
 
+def test_ctrl_c_while_a_command_is_being_loaded_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flexgroup.cli.main.import_module", interrupted)
+    assert main(["protocols"]) == 130
+    assert capsys.readouterr().err.startswith("flexgroup: error: interrupted")
+
+
 def test_dcc_needs_fifo_channels(capsys: pytest.CaptureFixture[str]) -> None:
     line = complaint([*SIMULATE, "--protocol", "dcc", "--network", "lan:fifo=no"], capsys)
     assert line == (

@@ -21,6 +21,8 @@ from flexgroup import blocking
 from flexgroup.cli.cluster import Row, table
 from flexgroup.cli.main import main
 
+from .test_cli_bad_input import complaint
+
 STACK = "reliable atomic"
 
 
@@ -102,7 +104,8 @@ def test_bench_on_running_servers(cluster: Cluster, capsys: pytest.CaptureFixtur
     assert (told["servers"], told["clients"], told["payload"]) == (2, 3, 40)
     assert told["load"]["completed"] > 0
     assert told["load"]["delivered"] >= told["load"]["completed"]
-    assert 0 < told["p50_ms"] <= told["p99_ms"]
+    assert "latencies" not in told["load"]  # there are as many as one likes
+    assert 0 < told["p50_ms"] <= told["p90_ms"] <= told["p99_ms"] <= told["max_ms"]
     assert told["messages_a_second"] == pytest.approx(told["load"]["completed"] / 0.3)
     with blocking.connect(first) as link:
         groups = [group["name"] for group in link.inspect()["groups"]]
@@ -162,9 +165,9 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ("arguments", "told"),
     [
         (["bench", "--stack", "paxos"], "unknown protocol 'paxos'"),
-        (["bench", "--clients", "0"], "0 clients send nothing; give a number from 1 on"),
+        (["bench", "--clients", "0"], "--clients: '0' is not possible; give a whole number from 1"),
         (["bench", "--payload", "5"], "a payload of 5 bytes has no room for whose it is"),
-        (["bench", "--duration", "0"], "a duration of 0.0 s is not possible; give seconds above"),
+        (["bench", "--duration", "0"], "--duration: '0' is not possible; give seconds above 0"),
         (["bench", "--servers", "0"], "0 servers cannot be started here; give 1 to 64"),
         (["bench", "--connect", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
         (["cluster", "--size", "0"], "0 servers cannot be started here; give 1 to 64"),
@@ -180,11 +183,14 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["bench", "--clients", "70000"], "70000 clients are too many; give up to 65536"),
         (["cluster", "--dir", "/dev/null"], "cannot write logs into '/dev/null': File exists"),
         (["cluster", "--port", "65534"], "--port 65534 is not possible; give 1 to 65533"),
-        (["server", "--queue", "0"], "--queue 0: give 1 or more"),
-        (["server", "--largest-message", "-1"], "--largest-message -1: give 1 or more"),
-        (["server", "--pack", "0"], "--pack 0: give 1 or more"),
-        (["server", "--patience", "-1"], "--patience -1: give seconds above 0"),
-        (["server", "--slow-seconds", "nan"], "--slow-seconds nan: give seconds above 0"),
+        (["server", "--queue", "0"], "--queue: '0' is not possible; give a whole number from 1 on"),
+        (["server", "--largest-message", "-1"], "--largest-message: '-1' is not possible; give"),
+        (["server", "--pack", "0"], "--pack: '0' is not possible; give a whole number from 1 on"),
+        (["server", "--patience", "-1"], "--patience: '-1' is not possible; give seconds above 0"),
+        (
+            ["server", "--slow-seconds", "nan"],
+            "--slow-seconds: 'nan' is not possible; give seconds",
+        ),
         (["server", "--join", "127.0.0.1:7400"], "a server cannot join itself"),
         (["server", "--protocols", "no_such_module"], "cannot import 'no_such_module'"),
         (
@@ -202,11 +208,7 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_bad_input(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    (line,) = captured.err.splitlines()
-    assert told in line
+    assert told in complaint(arguments, capsys)
 
 
 def test_a_host_that_a_certificate_cannot_name(
@@ -282,7 +284,9 @@ def test_the_server_that_is_joined_has_other_protocols(cluster: Cluster, tmp_pat
 
 
 def test_the_table_of_a_cluster_shows_addresses_on_a_narrow_terminal() -> None:
-    rows = [Row(f"server-{n}", f"127.0.0.1:{60_000 + n}", "running", 12, 3, 100) for n in range(12)]
+    rows = [
+        Row(f"server-{n}", f"127.0.0.1:{60_000 + n}", "running", members=100) for n in range(12)
+    ]
     console = Console(width=80, file=io.StringIO())
     with console.capture() as capture:
         console.print(table(rows, console.width))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -154,6 +155,12 @@ async def test_names_that_the_server_would_not_take_are_refused_here() -> None:
                 await Group(link, "chat").create(STACK, owner=name)
         with pytest.raises(UsageError, match="the name of a process"):
             connect(server.address, name="")
+
+
+@pytest.mark.parametrize("timeout", [-1, 0, math.nan])
+def test_a_timeout_that_no_server_can_meet_is_refused(timeout: float) -> None:
+    with pytest.raises(UsageError, match="give seconds above 0, or None"):
+        connect("localhost", timeout=timeout)
 
 
 @on_a_loop

@@ -9,9 +9,10 @@ import time
 import pytest
 
 from flexgroup.client.errors import BadStack, ConnectionLost
-from flexgroup.load import closed_loops as load_module
-from flexgroup.load.closed_loops import TAG, ClosedLoops, Load, cpu_seconds, share_of
-from flexgroup.load.member import GoingRound
+from flexgroup.load import closed_loops
+from flexgroup.load.closed_loops import TAG, ClosedLoops, share_of
+from flexgroup.load.measurement import Load, Summary, cpu_seconds
+from flexgroup.load.member import LoopSender
 from flexgroup.wire import requests as r
 
 from .chat import in_chat, sent_to
@@ -42,8 +43,8 @@ def test_latencies_are_counted_in_microseconds_however_many_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(0, 1_000_000_000, 5_000))
-    monkeypatch.setattr(load_module, "monotonic_ns", lambda: next(clock))
-    monkeypatch.setattr(load_module, "MOST_LATENCIES", 4)
+    monkeypatch.setattr(closed_loops, "monotonic_ns", lambda: next(clock))
+    monkeypatch.setattr(closed_loops, "MOST_LATENCIES", 4)
     loops = ClosedLoops(member=300, loops=1, payload=64)
     (body,) = loops.begin(LONG_AGO, FAR_AWAY)
     for _ in range(10):
@@ -76,18 +77,38 @@ def test_after_the_end_nothing_is_sent() -> None:
 def test_percentiles() -> None:
     load = Load(seconds=2.0, completed=100)
     load.latencies.update({1_000: 50, 2_000: 49, 9_000: 1})
-    assert load.throughput == 50
     assert [load.percentile(share) for share in (0.5, 0.51, 0.99, 1.0)] == [1.0, 2.0, 2.0, 9.0]
     assert Load().percentile(0.5) == 0
 
 
+def test_a_summary_has_a_few_figures_however_many_messages_there_were() -> None:
+    load = Load(seconds=2.0, completed=100, delivered=300, server_cpu=0.001, member_cpu=0.002)
+    load.latencies.update({1_000: 50, 2_000: 49, 9_000: 1})
+    summary = load.summary()
+    assert summary == Summary(
+        seconds=2.0,
+        messages_a_second=50.0,
+        deliveries_a_second=150.0,
+        mean_ms=1.57,
+        p50_ms=1.0,
+        p90_ms=2.0,
+        p99_ms=2.0,
+        p999_ms=9.0,
+        max_ms=9.0,
+        server_cpu_us=10.0,
+        member_cpu_us=20.0,
+    )
+    assert Summary.from_json({**vars(summary), "stack": "fifo"}) == summary
+    assert set(vars(Load().summary()).values()) == {0.0}
+
+
 def test_loads_of_several_processes_add_up_also_as_json() -> None:
-    one = Load(seconds=2.0, completed=1, delivered=2, cpu=0.5)
+    one = Load(seconds=2.0, completed=1, delivered=2, member_cpu=0.5)
     one.latencies[700] = 1
     total = Load()
     for _ in range(2):
         total.add(Load.from_json(json.loads(json.dumps(one.to_json()))))
-    assert (total.seconds, total.completed, total.delivered, total.cpu) == (2.0, 2, 4, 1.0)
+    assert (total.seconds, total.completed, total.delivered, total.member_cpu) == (2.0, 2, 4, 1.0)
     assert total.latencies == {700: 2}
 
 
@@ -108,32 +129,32 @@ def test_processes_that_have_ended_take_no_time() -> None:
 async def test_no_loop_is_lost_where_there_is_no_room() -> None:
     async with in_chat(sends=10) as (server, _, group):
         loops = ClosedLoops(member=0, loops=100, payload=2_000)
-        going_round = GoingRound(group, loops)
-        going_round.begin(loops.begin(0.0, 1e9))
+        sender = LoopSender(group, loops)
+        sender.begin(loops.begin(0.0, 1e9))
         await server.client.until_told(r.Send, 2_000)
-        going_round.stop()
+        sender.stop()
         tags = [body[:4] for body in sent_to(server)[:2_000]]
         for start in range(0, 2_000, 100):
             assert tags[start : start + 100] == tags[:100]
         assert len(set(tags)) == 100
-        assert not going_round.failed.done()
+        assert not sender.failed.done()
 
 
 @on_a_loop
-async def test_going_round_fails_if_the_server_refuses_a_message() -> None:
+async def test_the_sender_fails_if_the_server_refuses_a_message() -> None:
     async with in_chat() as (server, _, group):
-        going_round = GoingRound(group, ClosedLoops(0, 1, 64))
-        going_round.begin([])
+        sender = LoopSender(group, ClosedLoops(0, 1, 64))
+        sender.begin([])
         server.client.say(r.Refused(None, "bad-stack", "not this", 1))
         with pytest.raises(BadStack):
-            await going_round.failed
+            await sender.failed
 
 
 @on_a_loop
-async def test_going_round_fails_with_the_connection() -> None:
+async def test_the_sender_fails_with_the_connection() -> None:
     async with in_chat() as (server, _, group):
-        going_round = GoingRound(group, ClosedLoops(0, 1, 64))
-        going_round.begin([])
+        sender = LoopSender(group, ClosedLoops(0, 1, 64))
+        sender.begin([])
         server.client.transport.close()
         with pytest.raises(ConnectionLost):
-            await going_round.failed
+            await sender.failed

@@ -1,4 +1,4 @@
-"""What the subcommands have in common: how they are declared, and JSON output."""
+"""What the subcommands have in common: their declaration, options that several have, JSON."""
 
 from __future__ import annotations
 
@@ -30,9 +30,15 @@ class Help(argparse.HelpFormatter):
 
 
 def declare(
-    commands: Commands, name: str, run: Run, summary: str, example: str
+    commands: Commands,
+    name: str,
+    run: Run,
+    summary: str,
+    example: str,
+    *,
+    json_help: str = "print one JSON document",
 ) -> argparse.ArgumentParser:
-    """A subcommand with `--json` and an example in its help."""
+    """Declare a subcommand with `--json`, and with an example in its help."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -40,20 +46,28 @@ def declare(
         epilog=f"example:\n  {example}",
         formatter_class=Help,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--json", action="store_true", help=json_help)
     parser.set_defaults(run=run)
     return parser
 
 
-def add_protocols(parser: argparse.ArgumentParser) -> None:
-    """Protocols from elsewhere, which stacks may then name."""
+def add_protocols(parser: argparse.ArgumentParser, note: str = "") -> None:
+    """Let stacks name protocols from elsewhere; `import_protocols` brings them in."""
     parser.add_argument(
         "--protocols", action="append", default=[], metavar="MODULE",
-        help="import this module, which registers protocols of your own",
+        help=f"import this module, which registers protocols of your own{note}",
+    )  # fmt: skip
+
+
+def add_tls(parser: argparse.ArgumentParser, note: str = "") -> None:
+    parser.add_argument(
+        "--tls", type=Path, metavar="DIR",
+        help=f"mutual TLS, with the certificates in this folder{note}",
     )  # fmt: skip
 
 
 def import_protocols(modules: list[str]) -> None:
+    """Import the modules that `--protocols` names."""
     for module in modules:
         try:
             importlib.import_module(module)
@@ -70,7 +84,7 @@ def import_protocols(modules: list[str]) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Of results, before the work: it would be lost for want of a place to put it."""
+    """Make the folder of results before the work, which would be lost without a place for it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
@@ -82,14 +96,14 @@ def make_folder(folder: Path) -> None:
 
 
 def from_one(text: str) -> int:
-    """The type of an option: how many."""
+    """Read the value of an option that says how many."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is not possible; give a whole number from 1 on")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """The type of an option: for how long."""
+    """Read the value of an option that says for how long."""
     try:
         number = float(text)
     except ValueError:

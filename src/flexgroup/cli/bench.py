@@ -7,28 +7,27 @@ import secrets
 import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import add_tls, declare, from_one, print_json, seconds
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
-    from flexgroup.load.closed_loops import Load
-    from flexgroup.load.processes import LoadProcess
+    from flexgroup.load.measurement import Load
 
 NAME = "bench"
-"""Of the process that creates the group; with TLS, of its certificate."""
+"""The process that creates the group has this name and, with TLS, a certificate for it."""
 
 EXAMPLE = (
     'flexgroup bench --stack "RELIABLE ATOMIC" --servers 3 --clients 64 --payload 64 --duration 5'
 )
 
 MOST_CLIENTS = 1 << 16
-"""That a message has room to name, were all of them at one member."""
+"""A message has room for so many different numbers of loops, were all of them at one member."""
 
 
 def add_to(commands: Commands) -> None:
@@ -42,32 +41,15 @@ def add_to(commands: Commands) -> None:
     )
     add = parser.add_argument
     add("--stack", default="RELIABLE ATOMIC", metavar="S",
-        help="of the group that is used (RELIABLE ATOMIC)")  # fmt: skip
+        help="the stack of the group that is used (RELIABLE ATOMIC)")  # fmt: skip
     add("--servers", type=int, default=3, metavar="N", help="how many to start (3)")
     add("--connect", action="append", metavar="HOST:PORT",
         help="a running server to use instead; may be repeated")  # fmt: skip
-    add(
-        "--tls",
-        type=Path,
-        metavar="DIR",
-        help="mutual TLS; of servers that are started here, the certificates are put there",
-    )
-    add("--clients", type=int, default=64, metavar="N", help="closed loops, over all members (64)")
-    add("--payload", type=int, default=64, metavar="BYTES", help="of a message (64)")
-    add("--duration", type=float, default=5.0, metavar="S", help="measured seconds (5)")
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What one measurement comes to."""
-
-    load: Load
-    server_cpu: float
-    """Seconds of processor time of all servers."""
-
-    def microseconds(self, cpu: float) -> float:
-        """Of processor time, a message."""
-        return cpu / self.load.completed * 1e6 if self.load.completed else 0.0
+    add_tls(parser, "; for servers that are started here, they are made there")
+    add("--clients", type=from_one, default=64, metavar="N",
+        help="closed loops, over all members (64)")  # fmt: skip
+    add("--payload", type=int, default=64, metavar="BYTES", help="the size of a message (64)")
+    add("--duration", type=seconds, default=5.0, metavar="S", help="measured seconds (5)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
                 more += ["--tls", str(options.tls)]
             servers = LocalCluster(options.servers, folder, more)
             addresses = stack.enter_context(servers).addresses
-        figures = bench(options, addresses)
-    show(options, len(addresses), figures)
+        load = bench(options, addresses)
+    show(options, len(addresses), load)
     return 0
 
 
@@ -95,18 +77,12 @@ def check(options: argparse.Namespace) -> None:
     from flexgroup.protocols.catalogue import parse_stack
 
     parse_stack(options.stack)
-    if options.clients < 1:
-        raise UsageError(f"{options.clients} clients send nothing; give a number from 1 on")
     if options.clients > MOST_CLIENTS:
         raise UsageError(f"{options.clients} clients are too many; give up to {MOST_CLIENTS}")
     if options.payload < SMALLEST_PAYLOAD:
         raise UsageError(
             f"a payload of {options.payload} bytes has no room for whose it is and when it was"
             f" sent; give {SMALLEST_PAYLOAD} or more"
-        )
-    if not 0 < options.duration < float("inf"):
-        raise UsageError(
-            f"a duration of {options.duration} s is not possible; give seconds above 0"
         )
 
 
@@ -118,7 +94,7 @@ def make_certificates_for(options: argparse.Namespace) -> None:
     make_certificates(options.tls, [NAME, *members])
 
 
-def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
+def bench(options: argparse.Namespace, addresses: list[str]) -> Load:
     from flexgroup.client import blocking
     from flexgroup.load.closed_loops import share_of
     from flexgroup.load.processes import measure, started
@@ -142,20 +118,17 @@ def bench(options: argparse.Namespace, addresses: list[str]) -> Figures:
             ]
             for number, address in enumerate(addresses)
         ]  # fmt: skip
-        members: list[LoadProcess] = stack.enter_context(started(commands))
+        members = stack.enter_context(started(commands))
 
-        def cpu_of_servers() -> float:
+        def server_cpu() -> float:
             return sum(float(link.inspect()["totals"]["cpu_seconds"]) for link in links)
 
         with progress_bar(f"measuring {options.stack}", wanted=not options.json) as progress:
-            load, server_cpu = measure(members, options.duration, cpu_of_servers, progress)
-    return Figures(load, server_cpu)
+            return measure(members, options.duration, server_cpu, progress)
 
 
-def show(options: argparse.Namespace, servers: int, figures: Figures) -> None:
-    load = figures.load
-    server_cpu = figures.microseconds(figures.server_cpu)
-    member_cpu = figures.microseconds(load.cpu - figures.server_cpu)
+def show(options: argparse.Namespace, servers: int, load: Load) -> None:
+    figures = load.summary()
     if options.json:
         print_json(
             {
@@ -163,24 +136,18 @@ def show(options: argparse.Namespace, servers: int, figures: Figures) -> None:
                 "servers": servers,
                 "clients": options.clients,
                 "payload": options.payload,
-                "seconds": load.seconds,
-                "messages_a_second": load.throughput,
-                "deliveries_a_second": load.delivered / load.seconds,
-                "p50_ms": load.percentile(0.5),
-                "p99_ms": load.percentile(0.99),
-                "server_cpu_us": server_cpu,
-                "member_cpu_us": member_cpu,
-                "load": load.to_json(),
+                **asdict(figures),
+                "load": load.counts(),
             }
         )
         return
     print(
         f"{options.stack}: {servers} servers, {options.clients} clients,"
-        f" {options.payload} bytes, {load.seconds:g} s"
+        f" {options.payload} bytes, {figures.seconds:g} s\n"
+        f"  throughput {figures.messages_a_second:,.0f} messages/s,"
+        f" {figures.deliveries_a_second:,.0f} deliveries/s\n"
+        f"  latency p50 {figures.p50_ms:.3f} ms, p90 {figures.p90_ms:.3f} ms,"
+        f" p99 {figures.p99_ms:.3f} ms, longest {figures.max_ms:.3f} ms\n"
+        f"  processor time a message: servers {figures.server_cpu_us:.1f} us,"
+        f" members {figures.member_cpu_us:.1f} us"
     )
-    print(
-        f"  throughput {load.throughput:,.0f} messages/s,"
-        f" {load.delivered / load.seconds:,.0f} deliveries/s"
-    )
-    print(f"  latency p50 {load.percentile(0.5):.3f} ms, p99 {load.percentile(0.99):.3f} ms")
-    print(f"  processor time a message: servers {server_cpu:.1f} us, members {member_cpu:.1f} us")

@@ -10,11 +10,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare
+from flexgroup.cli.arguments import add_tls, declare
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def add_to(commands: Commands) -> None:
     add("--stack", metavar="S", help=f"create a group '{GROUP}' with this stack, open to senders")
     add("--dir", type=Path, metavar="DIR", help="where the servers' logs go")
     add("--port", type=int, metavar="P", help="the first server's, and upwards (any that are free)")
-    add("--tls", type=Path, metavar="DIR", help="certificates: see flexgroup certificates")
+    add_tls(parser, "; see flexgroup certificates")
     add("--trace", type=Path, metavar="DIR", help="record a trace there")
 
 
@@ -61,17 +61,18 @@ class Row:
     server: str
     address: str
     state: str
+    _: KW_ONLY
     configuration: int = 0
     groups: int = 0
     members: int = 0
-    """Of all groups, at all servers."""
+    """How many members all groups have, at all servers."""
     clients: int = 0
     queued: int = 0
     deliveries: float = 0.0
-    """A second, at this server."""
+    """How many there are in a second, at this server."""
 
     def news(self) -> tuple[object, ...]:
-        """What is worth a line when it changes."""
+        """Return what is worth a line when it changes."""
         return self.state, self.configuration, self.groups, self.members, self.clients
 
     def __str__(self) -> str:
@@ -93,13 +94,12 @@ class Observer:
 
     async def link(self) -> Link:
         from flexgroup.client.link import connect
-        from flexgroup.wire.certificates import SERVER, client_context
+        from flexgroup.wire.certificates import SERVER
 
         if self._link is None:
-            context = client_context(self._tls, SERVER) if self._tls is not None else None
             name = SERVER if self._tls is not None else "cluster"
             self._link = await connect(
-                self._server.address, name=name, tls=context, timeout=PATIENCE
+                self._server.address, name=name, tls=self._tls, timeout=PATIENCE
             )
         return self._link
 
@@ -124,12 +124,14 @@ class Observer:
             self._server.name,
             self._server.address,
             "changing" if report["changing"] else "running",
-            report["configuration"] or 0,
-            len(report["groups"]),
-            sum(len(group["members"]) for group in report["groups"]),
-            len(report["clients"]) - 1,  # without this command
-            sum(seat["queued"] for client in report["clients"] for seat in client["groups"]),
-            rate,
+            configuration=report["configuration"] or 0,
+            groups=len(report["groups"]),
+            members=sum(len(group["members"]) for group in report["groups"]),
+            clients=len(report["clients"]) - 1,  # without this command
+            queued=sum(
+                group["queued"] for client in report["clients"] for group in client["groups"]
+            ),
+            deliveries=rate,
         )
 
     async def close(self) -> None:
@@ -195,7 +197,7 @@ async def show_until_stopped(cluster: LocalCluster, options: argparse.Namespace)
 
 
 def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[[list[Row]], None]:
-    """A function that shows how the servers are, in the way that suits the output."""
+    """Return a function that shows how the servers are, in the way that suits the output."""
     if as_json:
         ready = [{"server": server.name, "address": server.address} for server in cluster.servers]
         print(json.dumps({"ready": ready}), flush=True)

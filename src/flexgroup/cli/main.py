@@ -7,26 +7,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from flexgroup import __version__
-from flexgroup.cli import (
-    bench,
-    certificates,
-    cluster,
-    experiment,
-    explore,
-    measure,
-    probe,
-    protocols,
-    replay,
-    report,
-    server,
-    simulate,
-    validate,
-    verify,
-    watch,
-)
 from flexgroup.core.errors import FlexGroupError
 
 FINE = 0
@@ -34,25 +18,26 @@ VIOLATED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
-"""As of a program that the signal SIGPIPE ends: nobody was told what it has found."""
+"""The code of a program that the signal SIGPIPE ends: nobody was told what it has found."""
 
 COMMANDS = (
-    protocols,
-    simulate,
-    explore,
-    replay,
-    validate,
-    verify,
-    measure,
-    experiment,
-    report,
-    watch,
-    server,
-    cluster,
-    bench,
-    probe,
-    certificates,
+    "protocols",
+    "simulate",
+    "explore",
+    "replay",
+    "validate",
+    "verify",
+    "measure",
+    "experiment",
+    "report",
+    "watch",
+    "server",
+    "cluster",
+    "bench",
+    "probe",
+    "certificates",
 )
+"""Each is a module beside this one."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -75,27 +60,28 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"flexgroup {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for command in COMMANDS:
-        command.add_to(commands)
+    for name in COMMANDS:
+        import_module(f"flexgroup.cli.{name}").add_to(commands)
     return parser
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Spark's bridge to Java logs a traceback at Ctrl-C, before the interrupt reaches us."""
+    """Keep quiet the traceback that Spark's bridge to Java logs before Ctrl-C reaches us."""
     return not str(record.msg).startswith("KeyboardInterrupt while sending command")
 
 
 def _discard_output() -> None:
-    """The reader of our output, such as `head`, has seen enough."""
+    """Write no more, since the reader of our output, such as `head`, has seen enough."""
     # Python flushes what is left when it ends, and would complain then.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = build_parser().parse_args(arguments)
-    logging.getLogger().addFilter(_is_news)
     code = OUTPUT_CLOSED
     try:
+        # The modules of the commands are imported here, where Ctrl-C is an error like others.
+        options = build_parser().parse_args(arguments)
+        logging.getLogger().addFilter(_is_news)
         code = int(options.run(options))
         sys.stdout.flush()
         return code

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import sys
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import add_tls, declare, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
 
 WIDE = 160
+"""How many characters a line may have elsewhere than on a terminal."""
 
 
 def add_to(commands: Commands) -> None:
@@ -26,25 +27,20 @@ def add_to(commands: Commands) -> None:
     )
     add = parser.add_argument
     add("address", metavar="ADDRESS", help="host:port or unix:PATH of a server")
-    add("--tls", type=Path, metavar="DIR", help="a folder of certificates, one of them NAME's")
+    add_tls(parser, ", one of which is NAME's")
     add("--name", default="probe", help="the name of this client; with TLS, of its certificate")
 
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.client import blocking
-    from flexgroup.wire.certificates import client_context
 
-    tls = client_context(options.tls, options.name) if options.tls is not None else None
-    with blocking.connect(options.address, name=options.name, tls=tls) as link:
+    with blocking.connect(options.address, name=options.name, tls=options.tls) as link:
         report = link.inspect()
     if options.json:
         print_json(report)
         return 0
-    import sys
-
     from rich.console import Console
 
-    # Elsewhere than on a terminal there is no reason to make tables narrow.
     show(report, Console(width=None if sys.stdout.isatty() else WIDE))
     return 0
 
@@ -121,9 +117,9 @@ def show(report: dict[str, Any], console: Console) -> None:
         "clients",
         ("client", "from", "sent", "group", "as", "delivered", "queued", "credit"),
         [
-            (client["name"], client["from"], client["sent"], *seat)
+            (client["name"], client["from"], client["sent"], *group)
             for client in report["clients"]
-            for seat in seats_of(client) or [("-",) * 5]
+            for group in groups_of(client) or [("-",) * 5]
         ],
     )
     print_table(console, "refused", ("what", "times"), list(report["refused"].items()))
@@ -135,16 +131,16 @@ def link_to(server: dict[str, Any], report: dict[str, Any]) -> str:
     return "linked" if server["linked"] else "no link"
 
 
-def seats_of(client: dict[str, Any]) -> list[tuple[object, ...]]:
+def groups_of(client: dict[str, Any]) -> list[tuple[object, ...]]:
     return [
         (
-            seat["group"],
-            seat["process"] if seat["member"] else "sender",
-            seat["delivered"],
-            seat["queued"],
-            seat["credit"],
+            group["group"],
+            group["process"] if group["member"] else "sender",
+            group["delivered"],
+            group["queued"],
+            group["credit"],
         )
-        for seat in client["groups"]
+        for group in client["groups"]
     ]
 
 

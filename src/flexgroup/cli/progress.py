@@ -1,4 +1,4 @@
-"""What is being done, on standard error, where a person is looking."""
+"""Progress on standard error, where a person is looking."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(description: str, wanted: bool) -> Iterator[Callable[[float], None]]:
-    """A function that is told the share done, from 0 to 1."""
+    """Give a function that shows which share of the work is done, from 0 to 1."""
     if not wanted or not sys.stderr.isatty():
         yield lambda share: None
         return
@@ -23,7 +23,7 @@ def progress_bar(description: str, wanted: bool) -> Iterator[Callable[[float], N
 
 @contextmanager
 def waiting(doing: str, wanted: bool) -> Iterator[None]:
-    """For work that cannot tell how much of it is done: what it is, and for how long already."""
+    """Show what is being done, and for how long already, if nobody knows how much is left."""
     if not wanted or not sys.stderr.isatty():
         yield
         return

@@ -4,38 +4,53 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Help, import_protocols
+from flexgroup.cli.arguments import (
+    add_protocols,
+    add_tls,
+    declare,
+    from_one,
+    import_protocols,
+    seconds,
+)
 from flexgroup.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from flexgroup.cli.arguments import Commands
+    from flexgroup.server.settings import Settings
+
 EXAMPLE = """\
-example:
-  flexgroup server --listen 127.0.0.1:7400                            # the first
+flexgroup server --listen 127.0.0.1:7400                            # the first
   flexgroup server --listen 127.0.0.1:7401 --join 127.0.0.1:7400      # joins it
 """
 
+LIMITS = ("largest_message", "pack", "queue", "slow_seconds")
+"""The options that are fields of `flexgroup.server.limits.Limits`."""
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
+
+def add_to(commands: Commands) -> None:
+    parser = declare(
+        commands,
         "server",
-        help="a group server; processes on its machine connect to it",
-        description="Serve groups until stopped (Ctrl-C or SIGTERM: in good order).",
-        epilog=EXAMPLE,
-        formatter_class=Help,
+        run,
+        "a group server; processes on its machine connect to it",
+        EXAMPLE,
+        json_help="say where it listens as JSON",
     )
-    parser.add_argument("--name", help="the name of this server; default: host name and port")
-    parser.add_argument(
+    parser.description = "Serve groups until stopped (Ctrl-C or SIGTERM: in good order)."
+    add = parser.add_argument
+    add("--name", help="the name of this server; default: host name and port")
+    add(
         "--listen",
         default="127.0.0.1:7400",
         metavar="HOST:PORT",
-        help="where clients and other servers connect; port 0 takes any (default: %(default)s)",
+        help="where clients and other servers connect; port 0 takes any (%(default)s)",
     )
-    parser.add_argument("--unix", type=Path, metavar="PATH", help="a local socket for clients, too")
-    parser.add_argument(
+    add("--unix", type=Path, metavar="PATH", help="a local socket for clients, too")
+    add(
         "--join",
         action="append",
         default=[],
@@ -43,55 +58,65 @@ def add_to(commands: Any) -> None:
         help="a running server; several may be named, of which the first that answers is taken; "
         "without it, this server is the first",
     )
-    parser.add_argument(
-        "--tls", type=Path, metavar="DIR", help="mutual TLS, with certificates from this folder"
-    )
-    parser.add_argument("--trace", type=Path, metavar="DIR", help="record a trace there")
-    parser.add_argument(
+    add_tls(parser)
+    add("--trace", type=Path, metavar="DIR", help="record a trace there")
+    add(
         "--patience",
-        type=float,
+        type=seconds,
         default=2.0,
         metavar="SECONDS",
-        help="how long another server may be silent before it is suspected (default: %(default)s)",
+        help="how long another server may be silent before it is suspected (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--no-rejoin",
         action="store_true",
         help="end when the others exclude this server, instead of joining them again",
     )
-    parser.add_argument(
-        "--protocols",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="import this module, which registers protocols; every server needs the same",
-    )
-    parser.add_argument(
+    add_protocols(parser, "; every server needs the same")
+    add(
         "--until-input-ends",
         action="store_true",
         help="stop when standard input ends, so that it never outlives what started it",
     )
-    parser.add_argument("--log", choices=("text", "json", "none"), default="text")
-    parser.add_argument("--json", action="store_true", help="say where it listens as JSON")
-    limits = parser.add_argument_group("limits")
-    limits.add_argument("--largest-message", type=int, metavar="BYTES")
-    limits.add_argument(
-        "--pack", type=int, metavar="MESSAGES",
+    add(
+        "--log",
+        choices=("text", "json", "none"),
+        default="text",
+        help="how the log on standard error is written (%(default)s)",
+    )
+    add = parser.add_argument_group("limits").add_argument
+    add("--largest-message", type=from_one, metavar="BYTES")
+    add(
+        "--pack",
+        type=from_one,
+        metavar="MESSAGES",
         help="how many messages of clients may share a multicast; 1: every one gets its own",
-    )  # fmt: skip
-    limits.add_argument("--queue", type=int, metavar="MESSAGES")
-    limits.add_argument("--slow-seconds", type=float, metavar="SECONDS")
-    trials = parser.add_argument_group("faults below the stacks, for trials")
-    trials.add_argument("--loss", type=float, default=0.0, metavar="SHARE")
-    trials.add_argument("--duplication", type=float, default=0.0, metavar="SHARE")
-    trials.add_argument("--reordering", type=float, default=0.0, metavar="SHARE")
-    trials.add_argument("--seed", type=int, default=1)
-    parser.set_defaults(run=run)
+    )
+    add(
+        "--queue",
+        type=from_one,
+        metavar="MESSAGES",
+        help="how many messages may wait for a client before senders are slowed down",
+    )
+    add(
+        "--slow-seconds",
+        type=seconds,
+        metavar="SECONDS",
+        help="how long the queue of a client may stay full before the client is given up",
+    )
+    add = parser.add_argument_group("faults below the stacks, for trials").add_argument
+    add("--loss", type=float, default=0.0, metavar="SHARE")
+    add("--duplication", type=float, default=0.0, metavar="SHARE")
+    add("--reordering", type=float, default=0.0, metavar="SHARE")
+    add("--seed", type=int, default=1)
 
 
 def collect_garbage_seldom() -> None:
-    """What a message leaves behind is freed at once, without the collector; what was loaded up to
-    now stays, and need not be looked through again and again."""
+    """Let the collector look at little, and seldom.
+
+    What a message leaves behind is freed at once, without the collector; and what was loaded up to
+    now stays, so it need not be looked through again and again.
+    """
     import gc
 
     gc.collect()
@@ -149,67 +174,43 @@ def stop_at_end_of_input(stop: Callable[[], None]) -> None:
     loop.add_reader(descriptor, readable)
 
 
-def check(options: argparse.Namespace) -> None:
-    """Limits under which a server can live, and another server to join."""
-    for option, least in (("largest_message", 1), ("pack", 1), ("queue", 1)):
-        value = getattr(options, option)
-        if value is not None and value < least:
-            raise UsageError(f"--{option.replace('_', '-')} {value}: give {least} or more")
-    for option in ("patience", "slow_seconds"):
-        value = getattr(options, option)
-        if value is not None and not 0 < value < math.inf:
-            raise UsageError(f"--{option.replace('_', '-')} {value:g}: give seconds above 0")
-    if options.join and not others(options):
+def other_servers(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the servers that may be joined; all may be started with the same list."""
+    from flexgroup.wire.address import parse_server_address
+
+    here = parse_server_address(options.listen)
+    others = tuple(address for address in options.join if parse_server_address(address) != here)
+    if options.join and not others:
         raise UsageError(
             f"a server cannot join itself: {options.join[0]} is where it listens; "
             "name another server with --join, or leave that out if this is the first"
         )
+    return others
 
 
-def others(options: argparse.Namespace) -> tuple[str, ...]:
-    """The servers that may be joined. All may be started with the same list."""
-    from flexgroup.wire.address import parse_server_address
-
-    here = parse_server_address(options.listen)
-    return tuple(address for address in options.join if parse_server_address(address) != here)
-
-
-def settings_of(options: argparse.Namespace) -> Any:
+def settings_of(options: argparse.Namespace) -> Settings:
     from flexgroup.server.limits import Limits
     from flexgroup.server.membership import Timings
     from flexgroup.server.settings import Settings
     from flexgroup.wire.address import parse_server_address
+    from flexgroup.wire.certificates import SERVER, client_context, server_context
     from flexgroup.worlds.network.faults import Faults
 
     listen = parse_server_address(options.listen)
-    check(options)
+    join = other_servers(options)
     import_protocols(options.protocols)
-    chosen: dict[str, Any] = {
-        name: value
-        for name, value in (
-            ("largest_message", options.largest_message),
-            ("pack", options.pack),
-            ("queue", options.queue),
-            ("slow_seconds", options.slow_seconds),
-        )
-        if value is not None
-    }
-    tls_server = tls_client = None
-    if options.tls is not None:
-        from flexgroup.wire.certificates import client_context, server_context
-
-        tls_server = server_context(options.tls)
-        tls_client = client_context(options.tls, "server")
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in LIMITS}
+    tls: Path | None = options.tls
     return Settings(
         name=options.name or "",
         host=listen.host,
         port=listen.port,
         unix=options.unix,
-        join=others(options),
+        join=join,
         trace=options.trace,
-        tls_server=tls_server,
-        tls_client=tls_client,
-        limits=Limits(**chosen),
+        tls_server=None if tls is None else server_context(tls),
+        tls_client=None if tls is None else client_context(tls, SERVER),
+        limits=Limits(**{name: value for name, value in chosen.items() if value is not None}),
         timings=Timings(patience=options.patience),
         faults=Faults(options.loss, options.duplication, options.reordering, options.seed),
         rejoin=not options.no_rejoin,

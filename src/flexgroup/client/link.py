@@ -296,6 +296,8 @@ def connect(
         name = f"{socket.gethostname()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
     where = parse_address(address)
     name_of("the name of a process", name)
+    if timeout is not None and not timeout > 0:
+        raise UsageError(f"timeout={timeout} is not possible; give seconds above 0, or None")
     return Connecting(where, name, _context_of(tls, name, where), timeout)
 
 

@@ -13,7 +13,7 @@ from flexgroup.client.listener import Listener
 from flexgroup.client.message import Message
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.load.closed_loops import ClosedLoops
-from flexgroup.load.processes import report, wait_for_the_word
+from flexgroup.load.processes import report, wait_to_begin
 from flexgroup.wire import event_loop
 
 
@@ -22,27 +22,27 @@ async def run(options: argparse.Namespace) -> None:
     name = f"member-{options.number}"
     async with connect(options.address, name=name, tls=options.tls) as link:
         group = await link.join(options.group)
-        first, end = wait_for_the_word(loops)
-        going_round = GoingRound(group, loops)
-        going_round.begin(first)
-        await asyncio.wait([going_round.failed], timeout=end - time.monotonic())
-        if going_round.failed.done():
-            going_round.failed.result()
-        going_round.stop()
+        first, end = wait_to_begin(loops)
+        sender = LoopSender(group, loops)
+        sender.begin(first)
+        await asyncio.wait([sender.failed], timeout=end - time.monotonic())
+        if sender.failed.done():
+            sender.failed.result()
+        sender.stop()
         report(loops)
 
 
-class GoingRound(Listener[bytes]):
-    """Sends what the loops say, as soon as theirs has come back."""
+class LoopSender(Listener[bytes]):
+    """Sends the next message of a loop as soon as its last one has come back."""
 
     def __init__(self, group: Group[bytes], loops: ClosedLoops) -> None:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Nothing goes round any more."""
+        """Done when no loop can go on, with the reason."""
         self._group = group
         self._next = loops.delivered
         self._unsent: list[bytes] = []
         self._sending: asyncio.Task[None] | None = None
-        """Where there was no room; until it ends, all that follows has to wait as well."""
+        """Sends what there was no room for; until it ends, all that follows has to wait."""
 
     def begin(self, first: list[bytes]) -> None:
         self._send(first)

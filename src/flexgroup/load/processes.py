@@ -1,4 +1,4 @@
-"""Member processes with closed loops, from outside: begun and ended at the same moment.
+"""Member processes with closed loops, which begin and end at the same moment.
 
 A member process prints `ready`, reads a line with the monotonic times between which messages
 count, and prints one JSON document after the second.
@@ -16,15 +16,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from flexgroup.core.errors import FlexGroupError
-from flexgroup.load.closed_loops import ClosedLoops, Load, cpu_seconds
+from flexgroup.load.closed_loops import ClosedLoops
+from flexgroup.load.measurement import Load, cpu_seconds
 
 WARM_UP = 1.0
-"""Seconds before messages count."""
+"""How many seconds pass before messages count."""
 
 PATIENCE = 60.0
-"""Seconds that a process may take to answer."""
+"""How many seconds a process may take to answer."""
 
 STEP = 0.1
+"""How many seconds pass between two reports of progress."""
 
 
 class ProcessFailedError(FlexGroupError):
@@ -32,7 +34,7 @@ class ProcessFailedError(FlexGroupError):
 
 
 class LoadProcess:
-    """A process that takes part; its input ends when this process does."""
+    """A process that takes part in a measurement; its input ends when this process does."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None) -> None:
         self.command = command
@@ -43,23 +45,23 @@ class LoadProcess:
             env=environment,
             start_new_session=True,  # so that Ctrl-C reaches only us
         )
-        self._said = b""
+        self._read = b""
 
-    def hear(self, seconds: float = PATIENCE) -> str:
-        """The next line that it prints."""
+    def read_line(self, seconds: float = PATIENCE) -> str:
+        """Return the next line that the process prints."""
         output = self.process.stdout
         assert output is not None
         until = time.monotonic() + seconds
-        while b"\n" not in self._said:
+        while b"\n" not in self._read:
             readable, _, _ = select.select([output], [], [], max(0.0, until - time.monotonic()))
             more = os.read(output.fileno(), 1 << 16) if readable else b""
             if not more:
-                raise ProcessFailedError(f"this does not answer: {' '.join(self.command)}")
-            self._said += more
-        line, _, self._said = self._said.partition(b"\n")
+                raise ProcessFailedError(f"this command does not answer: {' '.join(self.command)}")
+            self._read += more
+        line, _, self._read = self._read.partition(b"\n")
         return line.decode()
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
@@ -76,13 +78,13 @@ class LoadProcess:
 def started(
     commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None
 ) -> Iterator[list[LoadProcess]]:
-    """Processes that have said that they are ready; ended afterwards."""
+    """Start processes, give them when all are ready, and end them afterwards."""
     processes: list[LoadProcess] = []
     try:
         for command in commands:
             processes.append(LoadProcess(command, environment))
         for process in processes:
-            process.hear()
+            process.read_line()
         yield processes
     finally:
         for process in processes:
@@ -92,32 +94,34 @@ def started(
 def measure(
     members: Sequence[LoadProcess],
     seconds: float,
-    servers: Callable[[], float],
+    server_cpu: Callable[[], float],
     progress: Callable[[float], None] = lambda share: None,
-) -> tuple[Load, float]:
-    """What the members saw, and the processor time of the servers, which the function tells."""
+) -> Load:
+    """Let the members send for so many seconds, and return what they saw.
+
+    `server_cpu` tells the processor time of all servers so far.
+    """
     pids = [member.process.pid for member in members]
     begin = time.monotonic() + WARM_UP
     end = begin + seconds
     for member in members:
-        member.tell(f"{begin} {end}")
+        member.write_line(f"{begin} {end}")
     time.sleep(begin - time.monotonic())
-    used, used_by_servers = cpu_seconds(pids), servers()
+    by_members, by_servers = cpu_seconds(pids), server_cpu()
     while (left := end - time.monotonic()) > 0:
         progress(1 - left / seconds)
         time.sleep(min(left, STEP))
-    used_by_servers = servers() - used_by_servers
-    total = Load(cpu=cpu_seconds(pids) - used + used_by_servers)
+    total = Load(server_cpu=server_cpu() - by_servers, member_cpu=cpu_seconds(pids) - by_members)
     for member in members:
-        total.add(Load.from_json(json.loads(member.hear())))
-    return total, used_by_servers
+        total.add(Load.from_json(json.loads(member.read_line())))
+    return total
 
 
 # In a member process.
 
 
-def wait_for_the_word(loops: ClosedLoops) -> tuple[list[bytes], float]:
-    """The first messages to send, and when to end."""
+def wait_to_begin(loops: ClosedLoops) -> tuple[list[bytes], float]:
+    """Return the first messages to send, and when to end, as soon as all members are ready."""
     print("ready", flush=True)
     line = sys.stdin.readline()
     if not line:
