@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from flexgroup.server.control import ControlMessage
-from flexgroup.server.effects import Effect, SendTo
+from flexgroup.membership.effects import Effect, SendTo
+from flexgroup.membership.messages import ControlMessage
 from flexgroup.server.limits import Limits
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Settings

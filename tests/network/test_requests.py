@@ -12,7 +12,7 @@ import pytest
 
 from flexgroup import Group, connect
 from flexgroup.client.errors import NotOwner
-from flexgroup.server.control import Commit
+from flexgroup.membership.messages import Commit
 from flexgroup.server.limits import Limits
 from flexgroup.wire import requests
 

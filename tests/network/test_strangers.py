@@ -8,7 +8,7 @@ import pytest
 
 from flexgroup import connect
 from flexgroup.client.errors import CannotConnect, ConnectionLost, NotAllowed, ServerClosing
-from flexgroup.server.control import Commit
+from flexgroup.membership.messages import Commit
 from flexgroup.server.limits import Limits
 from flexgroup.server.server import MOST_KINDS_OF_REFUSALS
 from flexgroup.wire import requests

@@ -12,7 +12,7 @@ import pytest
 
 from flexgroup import Group, connect
 from flexgroup.client.errors import ServerClosing
-from flexgroup.server.control import Commit
+from flexgroup.membership.messages import Commit
 from flexgroup.server.limits import Limits
 
 from ..client.loops import on_a_loop

@@ -26,6 +26,7 @@ NATIVE = "mypy_extensions librt"  # types for compiled modules
 ARCHITECTURE = {
     "core": ("", NATIVE),
     "protocols": ("core", NATIVE),
+    "membership": ("core", "msgspec"),
     "workloads": ("core", NATIVE),
     "trace": ("core", f"{NATIVE} numpy pyarrow"),
     "properties": ("core trace", "numpy scipy"),
@@ -36,7 +37,7 @@ ARCHITECTURE = {
     "worlds.network": ("core protocols workloads trace", "msgspec"),
     #
     "wire": ("core", "cryptography msgspec uvloop"),
-    "server": ("core protocols trace wire worlds.network", "msgspec prometheus_client"),
+    "server": ("core protocols membership trace wire worlds.network", "msgspec prometheus_client"),
     "client": ("core wire", "msgspec"),
     "load": ("core wire client", ""),
     #
@@ -58,7 +59,7 @@ ARCHITECTURE = {
     ),
     "cli": (
         "core protocols workloads trace properties metrics worlds wire server client load"
-        " testing pipeline experiments report flexgroup _pure",
+        " membership testing pipeline experiments report flexgroup _pure",
         "rich numpy pyarrow pyspark",
     ),
     #
@@ -67,9 +68,10 @@ ARCHITECTURE = {
     "_pure": ("", ""),
 }
 
-# A layer is a pure state machine: equal state and event give equal state and effects. So these
-# packages know no clock, no chance, no files, no network, no threads, and no environment.
-PURE = ("core", "protocols")
+# Layers and the membership of servers are pure state machines: equal state and event give equal
+# state and effects. So these packages know no clock, no chance, no files, no network, no threads,
+# and no environment.
+PURE = ("core", "protocols", "membership")
 IMPURE_MODULES = frozenset(
     """
     asyncio concurrent contextvars ctypes datetime fcntl getpass glob importlib io

@@ -6,9 +6,9 @@ import pytest
 
 from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
-from flexgroup.server.configuration import Configuration, GroupEntry, Member, Server
+from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
+from flexgroup.membership.flush import merge_reports
 from flexgroup.server.deployment import HostedDomain, deploy
-from flexgroup.server.leftovers import merge_reports
 from flexgroup.worlds.network.faults import Faults
 
 SERVERS = tuple(Server(number, f"s{number}", f"localhost:{7400 + number}") for number in range(3))

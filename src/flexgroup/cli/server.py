@@ -189,8 +189,8 @@ def other_servers(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
+    from flexgroup.membership.suspicion import Timings
     from flexgroup.server.limits import Limits
-    from flexgroup.server.membership import Timings
     from flexgroup.server.settings import Settings
     from flexgroup.wire.address import parse_server_address
     from flexgroup.wire.certificates import SERVER, client_context, server_context

@@ -12,9 +12,9 @@ from typing import final
 from flexgroup.core.codec import Codec, varints
 from flexgroup.core.errors import PeerError
 from flexgroup.core.message import Message, message_id, origin_of, seq_of
+from flexgroup.membership.configuration import Configuration, GroupEntry
+from flexgroup.membership.flush import DomainFlush, DomainReport, Unstable
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.configuration import Configuration, GroupEntry
-from flexgroup.server.control import DomainLeftovers, DomainReport, Kept
 from flexgroup.server.link import COUNTS, PACKETS, head_of
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
@@ -149,20 +149,21 @@ class HostedDomain:
         return DomainReport(
             self.stack,
             [
-                Kept(self.servers[origin_of(m.id)], seq_of(m.id), groups, _bytes(m))
+                Unstable(self.servers[origin_of(m.id)], seq_of(m.id), groups, _bytes(m))
                 for m, groups in self.stability.kept.values()
             ],
             tuple(
                 (group, self.servers[origin], low) for (group, origin), low in self.stability.lows()
             ),
             [
-                Kept(self.servers[self.process], seq_of(m.id), groups, _bytes(m))
+                Unstable(self.servers[self.process], seq_of(m.id), groups, _bytes(m))
                 for m, groups in self.stability.own.values()
                 if m.id not in self.stability.kept
             ],
+            self._broadcasts,
         )
 
-    def finish(self, leftovers: DomainLeftovers | None) -> list[Envelope]:
+    def finish(self, leftovers: DomainFlush | None) -> list[Envelope]:
         """Deliver what is left, and this server has not."""
         opened: list[Envelope] = []
         if leftovers is None:

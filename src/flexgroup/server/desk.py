@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.stack import guarantees_above
-from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.control import (
+from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
     DestroyGroup,
@@ -18,6 +17,7 @@ from flexgroup.server.control import (
     LeaveGroup,
     RemoveClient,
 )
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.inspection import inspection
 from flexgroup.server.session import Seat, Session
 from flexgroup.wire import refusals, requests

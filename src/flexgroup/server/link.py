@@ -8,8 +8,8 @@ import msgspec
 
 from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
+from flexgroup.membership.messages import AnyControl, ControlMessage
 from flexgroup.server.connection import Connection
-from flexgroup.server.control import AnyControl, ControlMessage
 from flexgroup.server.introduction import decode_welcome
 from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
 from flexgroup.worlds.network.envelope import read_varint
@@ -39,12 +39,15 @@ class Link:
         self,
         connection: Connection,
         peers: Peers,
+        number: int,
         name: str,
         address: str,
         server: int | None,
         opened_here: bool,
     ) -> None:
         self.connection = connection
+        self.number = number
+        """Among all links that this server ever had."""
         self.name = name
         self.address = address
         self.server = server

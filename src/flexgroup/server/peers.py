@@ -8,10 +8,11 @@ import secrets
 from typing import TYPE_CHECKING
 
 from flexgroup.core.errors import PeerError
+from flexgroup.membership.configuration import Server
+from flexgroup.membership.messages import ControlMessage
+from flexgroup.membership.operations import Renew
 from flexgroup.protocols.table import PROTOCOLS
-from flexgroup.server.configuration import Server
 from flexgroup.server.connection import Connection, protocol_of
-from flexgroup.server.control import ControlMessage, Renew
 from flexgroup.server.introduction import (
     VERSION,
     PeerHello,
@@ -52,6 +53,9 @@ class Peers:
         """By the number of the server at the other end."""
         self.contact: Link | None = None
         """Through which this server joins."""
+        self.open: dict[int, Link] = {}
+        """All connections to servers, also to those that are no members yet, the oldest first."""
+        self._links_ever = 0
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._wanted: dict[int, Server] = {}
@@ -64,12 +68,19 @@ class Peers:
         """The servers of the installed configuration."""
 
     def close(self) -> None:
+        """Close the links to members; what is here is then as at the beginning."""
         for task in self._dialing.values():
             task.cancel()
         for link in list(self.links.values()):
             link.connection.abort()
-        self.links = {}
+        self.contact = None
+        self.links.clear()
         self._wanted = {}
+        self._dialing = {}
+        self._held = {}
+        self._held_bytes = 0
+        self._broken = set()
+        self._members = set()
 
     def hold(self, server: int, head: bytes, data: bytes | bytearray) -> None:
         """What is for a server that is not linked yet."""
@@ -98,9 +109,8 @@ class Peers:
         self._wanted[server.number] = server
         if server.number in self.links or server.number == self._server.membership.number:
             return
-        for connection in self._server.connections:
-            link = connection.talk
-            if isinstance(link, Link) and link.server is None and link.address == server.address:
+        for link in self.open.values():
+            if link.server is None and link.address == server.address:
                 self._adopt(link, server.number)
                 return
         self._dial_later(server, 0.0)
@@ -121,7 +131,8 @@ class Peers:
                     return
                 await asyncio.sleep(REDIAL_SECONDS)
         finally:
-            self._dialing.pop(server.address, None)
+            if self._dialing.get(server.address) is asyncio.current_task():
+                del self._dialing[server.address]
 
     async def dial(self, address: str, number: int | None) -> Link | None:
         where = parse_server_address(address)
@@ -144,7 +155,7 @@ class Peers:
             return None
         except (OSError, TimeoutError):
             return None
-        link = Link(connection, self, address, address, number, True)
+        link = self._new_link(connection, address, address, number, True)
         connection.talk = link
         hello = PeerHello(
             VERSION,
@@ -157,6 +168,14 @@ class Peers:
         connection.send(encode_introduction(hello))
         if number is not None:
             self._adopt(link, number)
+        return link
+
+    def _new_link(
+        self, connection: Connection, name: str, address: str, server: int | None, opened_here: bool
+    ) -> Link:
+        self._links_ever += 1
+        link = Link(connection, self, self._links_ever, name, address, server, opened_here)
+        self.open[link.number] = link
         return link
 
     def _adopt(self, link: Link, number: int) -> None:
@@ -215,7 +234,7 @@ class Peers:
         if different := difference(hello.protocols):
             log.warning("different", extra={"data": {"from": hello.name, "reason": different}})
         session = secrets.randbits(32)
-        link = Link(connection, self, hello.name, hello.address, hello.number, False)
+        link = self._new_link(connection, hello.name, hello.address, hello.number, False)
         connection.send(
             encode_introduction(
                 PeerWelcome(
@@ -234,7 +253,7 @@ class Peers:
         return link
 
     def controlled(self, link: Link, message: ControlMessage) -> None:
-        self._server.membership.received(link, link.server, message, self._loop.time())
+        self._server.membership.received(link.number, link.server, message, self._loop.time())
         self._server.do_effects()
 
     def came(
@@ -252,6 +271,7 @@ class Peers:
                 self._server.membership.heard(number, now)
 
     def link_closed(self, link: Link) -> None:
+        self.open.pop(link.number, None)
         number = link.server
         if link is self.contact:
             self.contact = None

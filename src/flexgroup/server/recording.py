@@ -19,7 +19,7 @@ from pathlib import Path
 
 from flexgroup import __version__
 from flexgroup.core.errors import UsageError
-from flexgroup.server.configuration import Configuration, GroupEntry, name_in_files
+from flexgroup.membership.configuration import Configuration, GroupEntry, name_in_files
 from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed
 from flexgroup.server.scribe import ENDED
 from flexgroup.trace.recorder import Recorder, Sink

@@ -19,12 +19,8 @@ from typing import NoReturn
 import msgspec
 
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
-from flexgroup.server.configuration import Configuration, GroupEntry
-from flexgroup.server.connection import Connection, Talk, protocol_of
-from flexgroup.server.control import AnyOperation, LeaveServers
-from flexgroup.server.deployment import Recording
-from flexgroup.server.desk import Desk
-from flexgroup.server.effects import (
+from flexgroup.membership.configuration import Configuration, GroupEntry
+from flexgroup.membership.effects import (
     Answer,
     Connect,
     Disconnect,
@@ -35,10 +31,13 @@ from flexgroup.server.effects import (
     SendOn,
     SendTo,
 )
+from flexgroup.membership.machine import Membership
+from flexgroup.membership.operations import AnyOperation, LeaveServers
+from flexgroup.server.connection import Connection, Talk, protocol_of
+from flexgroup.server.deployment import Recording
+from flexgroup.server.desk import Desk
 from flexgroup.server.introduction import INTRODUCTION
-from flexgroup.server.link import Link
 from flexgroup.server.listening import listeners
-from flexgroup.server.membership import Membership
 from flexgroup.server.metrics import Metrics
 from flexgroup.server.peers import Peers
 from flexgroup.server.recording import LiveTrace
@@ -222,7 +221,6 @@ class GroupServer:
         """The others have gone on without this server; come back as a new one, unless stopped."""
         self._ended = self._loop.create_future()
         self.peers.close()
-        self.peers = Peers(self)
         self.switchboard = Switchboard(
             self.peers,
             self.settings.limits,
@@ -274,8 +272,8 @@ class GroupServer:
             if link is not None:
                 link.say(effect.message)
         elif isinstance(effect, SendOn):
-            on = self.peers.contact if effect.link is None else effect.link
-            if isinstance(on, Link):
+            on = self.peers.contact if effect.link is None else self.peers.open.get(effect.link)
+            if on is not None:
                 on.say(effect.message)
         elif isinstance(effect, Connect):
             self.peers.connect(effect.server)
@@ -305,7 +303,7 @@ class GroupServer:
         self._known_addresses = [server.address for server in configuration.servers]
         present = {server.number for server in configuration.servers}
         ended = self.switchboard.domains
-        self.switchboard.install(configuration, effect.number, effect.leftovers)
+        self.switchboard.install(configuration, effect.number, effect.flush)
         self.metrics.installed(ended)
         self.desk.installed()
         self.peers.keep_only(present, configuration.next_server)
@@ -338,7 +336,7 @@ class GroupServer:
     def ask_servers(
         self, operation: AnyOperation, answer: Callable[[tuple[str, str] | None], None]
     ) -> None:
-        ticket = self.membership.request(operation, self._loop.time())
+        ticket = self.membership.propose(operation, self._loop.time())
         self._tickets[ticket] = answer
         self.do_effects()
 

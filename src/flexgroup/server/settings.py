@@ -6,8 +6,8 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flexgroup.membership.suspicion import Timings
 from flexgroup.server.limits import Limits
-from flexgroup.server.membership import Timings
 from flexgroup.wire.address import DEFAULT_PORT
 from flexgroup.worlds.network.faults import Faults
 

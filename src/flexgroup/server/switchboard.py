@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Protocol, final
 
 from flexgroup.core.errors import PeerError
+from flexgroup.membership.configuration import Configuration, GroupEntry
+from flexgroup.membership.flush import DomainFlush, DomainReport
 from flexgroup.server.backpressure import Backpressure
-from flexgroup.server.configuration import Configuration, GroupEntry
 from flexgroup.server.contents import opened, packed
-from flexgroup.server.control import DomainLeftovers, DomainReport
 from flexgroup.server.deployment import HostedDomain, Recording, deploy
 from flexgroup.server.intake import Intake
 from flexgroup.server.limits import Limits
@@ -289,7 +289,7 @@ class Switchboard:
         self,
         configuration: Configuration,
         me: int,
-        leftovers: list[DomainLeftovers],
+        leftovers: list[DomainFlush],
     ) -> None:
         """Finish the configuration that was, and start the next."""
         left_over = {rest.stack: rest for rest in leftovers}

@@ -10,14 +10,8 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
-from flexgroup.server.configuration import Configuration
-from flexgroup.server.control import (
-    AnyOperation,
-    ControlMessage,
-    DomainReport,
-    Kept,
-)
-from flexgroup.server.effects import (
+from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.effects import (
     Answer,
     Connect,
     Disconnect,
@@ -28,7 +22,11 @@ from flexgroup.server.effects import (
     SendOn,
     SendTo,
 )
-from flexgroup.server.membership import Membership, Timings
+from flexgroup.membership.flush import DomainReport, Unstable
+from flexgroup.membership.machine import Membership
+from flexgroup.membership.messages import ControlMessage
+from flexgroup.membership.operations import AnyOperation
+from flexgroup.membership.suspicion import Timings
 
 TICK = 0.1
 REDIAL = 0.1
@@ -41,6 +39,9 @@ class Life:
 
     def __init__(self, host: Host, contact: Host | None) -> None:
         self.host = host
+        self.link = len(host.cluster.lives)
+        """The number under which all others know the link to it."""
+        host.cluster.lives.append(self)
         self.membership = Membership(host.name, host.name, host.cluster.timings)
         self.contact = contact
         self.contact_life = contact.life if contact is not None else None
@@ -48,9 +49,9 @@ class Life:
         self.wanted: dict[int, str] = {}
         self.dead = False
         self.installed: list[Configuration] = []
-        self.delivered: dict[int, list[Kept]] = {}
+        self.delivered: dict[int, list[Unstable]] = {}
         """By configuration; what is left over at its end included."""
-        self.sent: dict[int, list[Kept]] = {}
+        self.sent: dict[int, list[Unstable]] = {}
         self.is_frozen = False
         self.waiting: dict[int, AnyOperation] = {}
         self.answers: dict[int, tuple[str, str] | None] = {}
@@ -64,7 +65,7 @@ class Life:
         return not self.dead and not self.membership.ended and bool(self.installed)
 
     def request(self, operation: AnyOperation) -> int:
-        ticket = self.membership.request(operation, self.host.cluster.now)
+        ticket = self.membership.propose(operation, self.host.cluster.now)
         self.waiting[ticket] = operation
         self.host.do_effects(self)
         return ticket
@@ -79,12 +80,12 @@ class Life:
         for entry in configuration.groups:
             if entry.name == group:
                 self.casts += 1
-                kept = Kept(me, self.casts, ((entry.number, self.casts),), b"")
+                kept = Unstable(me, self.casts, ((entry.number, self.casts),), b"")
                 self.sent[configuration.number].append(kept)
                 for number in entry.servers():
                     self.host.carry(self, number, (configuration.number, kept))
 
-    def take(self, configuration: int, kept: Kept) -> None:
+    def take(self, configuration: int, kept: Unstable) -> None:
         if self.is_member and not self.is_frozen and self.installed[-1].number == configuration:
             self.delivered[configuration].append(kept)
 
@@ -136,9 +137,9 @@ class Host:
             case SendOn(None, message):
                 assert life.contact is not None
                 cluster.send(life, life.contact, life.contact_life, message)
-            case SendOn(link, message):
-                assert isinstance(link, Life)
-                cluster.send(life, link.host, link, message)
+            case SendOn(int(link), message):
+                asker = cluster.lives[link]
+                cluster.send(life, asker.host, asker, message)
             case Connect():
                 life.wanted[effect.server.number] = effect.server.address
             case Disconnect():
@@ -165,8 +166,8 @@ class Host:
             before = life.installed[-1]
             servers_of = {group.number: group.servers() for group in before.groups}
             has = {(kept.origin, kept.seq) for kept in life.delivered[before.number]}
-            for leftovers in effect.leftovers:
-                for kept in leftovers.messages:
+            for flush in effect.flush:
+                for kept in flush.messages:
                     is_mine = any(effect.number in servers_of[group] for group, _ in kept.groups)
                     if is_mine and (kept.origin, kept.seq) not in has:
                         life.delivered[before.number].append(kept)
@@ -187,7 +188,7 @@ class Host:
             else:
                 self.cluster.later(0.5, lambda: self.start_again(life))
 
-    def carry(self, life: Life, number: int, what: ControlMessage | tuple[int, Kept]) -> None:
+    def carry(self, life: Life, number: int, what: ControlMessage | tuple[int, Unstable]) -> None:
         """To a server by its number, as its connection leads to it."""
         if number == life.membership.number:
             self.cluster.send(life, self, life, what)
@@ -202,6 +203,7 @@ class Cluster:
         self.timings = timings or Timings()
         self.now = 0.0
         self.hosts: dict[str, Host] = {}
+        self.lives: list[Life] = []
         self.cuts: set[frozenset[str]] = set()
         self.effects_done = 0
         self.former_lives_are_gone = True
@@ -337,7 +339,11 @@ class Cluster:
     # Messages
 
     def send(
-        self, sender: Life, there: Host, life: Life | None, what: ControlMessage | tuple[int, Kept]
+        self,
+        sender: Life,
+        there: Host,
+        life: Life | None,
+        what: ControlMessage | tuple[int, Unstable],
     ) -> None:
         """In order from host to host, unless the connection is cut when it is sent or arrives."""
         here = sender.host
@@ -356,14 +362,14 @@ class Cluster:
         self.later(arrival - self.now, arrive)
 
     def _hand_over(
-        self, sender: Life, receiver: Life, what: ControlMessage | tuple[int, Kept]
+        self, sender: Life, receiver: Life, what: ControlMessage | tuple[int, Unstable]
     ) -> None:
         if isinstance(what, ControlMessage):
             number = sender.membership.number
             known = receiver.installed and any(
                 server.number == number for server in receiver.installed[-1].servers
             )
-            receiver.membership.received(sender, number if known else None, what, self.now)
+            receiver.membership.received(sender.link, number if known else None, what, self.now)
         else:
             receiver.take(*what)
 

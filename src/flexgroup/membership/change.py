@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flexgroup.server.control import (
+from flexgroup.membership.effects import Freeze, Outbox
+from flexgroup.membership.flush import DomainReport
+from flexgroup.membership.messages import (
     NO_BALLOT,
     Accept,
     Accepted,
@@ -19,13 +21,10 @@ from flexgroup.server.control import (
     Commit,
     ControlMessage,
     Decision,
-    DomainReport,
     Overtaken,
     Prepare,
     Prepared,
 )
-
-Send = Callable[[int, ControlMessage], None]
 
 
 class Attempt:
@@ -65,20 +64,18 @@ class Change:
     __slots__ = (
         "_accepted",
         "_at",
-        "_freeze",
         "_me",
+        "_outbox",
         "_round",
-        "_send",
         "attempt",
         "promised",
         "report",
     )
 
-    def __init__(self, me: int, at: int, send: Send, freeze: Callable[[], None]) -> None:
+    def __init__(self, me: int, at: int, outbox: Outbox) -> None:
         self._me = me
         self._at = at
-        self._send = send
-        self._freeze = freeze
+        self._outbox = outbox
         self._round = 0
         self.promised: Ballot = NO_BALLOT
         self.report: list[DomainReport] | None = None
@@ -110,7 +107,7 @@ class Change:
         else:
             message = Accept(self._me, self._at, attempt.ballot, attempt.decision)
         for server in attempt.missing():
-            self._send(server, message)
+            self._outbox.send(server, message)
 
     def saw(self, ballot: Ballot, now: float) -> None:
         """Somebody follows this ballot."""
@@ -147,19 +144,19 @@ class Change:
             return None
         for server in attempt.party:
             if server != self._me:
-                self._send(server, Commit(self._me, self._at, attempt.ballot))
+                self._outbox.send(server, Commit(self._me, self._at, attempt.ballot))
         return attempt.decision
 
     # Following
 
     def on_prepare(self, message: Prepare) -> None:
         if message.ballot < self.promised:
-            self._send(message.sender, Overtaken(self._me, self._at, self.promised))
+            self._outbox.send(message.sender, Overtaken(self._me, self._at, self.promised))
             return
         begins = self.promised == NO_BALLOT
         self.promised = message.ballot
         if begins:
-            self._freeze()
+            self._outbox.ask(Freeze(self._at + 1))
         elif self.report is not None:
             self._answer(self.report)
 
@@ -171,15 +168,17 @@ class Change:
 
     def _answer(self, report: list[DomainReport]) -> None:
         leader = self.promised[1]
-        self._send(leader, Prepared(self._me, self._at, self.promised, report, self._accepted))
+        self._outbox.send(
+            leader, Prepared(self._me, self._at, self.promised, report, self._accepted)
+        )
 
     def on_accept(self, message: Accept) -> bool:
         if message.ballot < self.promised:
-            self._send(message.sender, Overtaken(self._me, self._at, self.promised))
+            self._outbox.send(message.sender, Overtaken(self._me, self._at, self.promised))
             return False
         self.promised = message.ballot
         self._accepted = (message.ballot, message.decision)
-        self._send(message.sender, Accepted(self._me, self._at, message.ballot))
+        self._outbox.send(message.sender, Accepted(self._me, self._at, message.ballot))
         return True
 
     def on_commit(self, message: Commit) -> Decision | None:

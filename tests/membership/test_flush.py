@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexgroup.server.configuration import Configuration, GroupEntry, Member, Server
-from flexgroup.server.control import DomainReport, Kept
-from flexgroup.server.leftovers import head_merge, merge_reports
+from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
+from flexgroup.membership.flush import DomainReport, Unstable, head_merge, merge_reports
 
 
-def message(seq: int, group: int = 1, origin: int = 1) -> Kept:
-    return Kept(origin, seq, ((group, seq),), b"")
+def message(seq: int, group: int = 1, origin: int = 1) -> Unstable:
+    return Unstable(origin, seq, ((group, seq),), b"")
 
 
 def configuration(
@@ -41,11 +40,11 @@ def configuration(
     )
 
 
-def report(*delivered: Kept, low: tuple[tuple[int, int, int], ...] = ()) -> list[DomainReport]:
+def report(*delivered: Unstable, low: tuple[tuple[int, int, int], ...] = ()) -> list[DomainReport]:
     return [DomainReport("fifo", list(delivered), low)]
 
 
-def sequences(kept: Sequence[Kept]) -> list[int]:
+def sequences(kept: Sequence[Unstable]) -> list[int]:
     return [message.seq for message in kept]
 
 
@@ -75,7 +74,9 @@ def test_who_has_delivered_everything_below_lacks_nothing_there() -> None:
     assert left.messages == [b]
 
 
-def reports_of(*senders: tuple[int, list[Kept], list[Kept]]) -> dict[int, list[DomainReport]]:
+def reports_of(
+    *senders: tuple[int, list[Unstable], list[Unstable]],
+) -> dict[int, list[DomainReport]]:
     """Server, what it has delivered, what it has sent and not delivered."""
     return {number: [DomainReport("fifo", had, (), own)] for number, had, own in senders}
 
@@ -137,7 +138,7 @@ def test_where_sequences_contradict_each_other_the_first_one_counts() -> None:
 
 
 @st.composite
-def parts_of_one_order(draw: st.DrawFn) -> tuple[list[int], list[list[Kept]]]:
+def parts_of_one_order(draw: st.DrawFn) -> tuple[list[int], list[list[Unstable]]]:
     order = draw(st.permutations(range(draw(st.integers(0, 12)))))
     parts = draw(st.lists(st.sets(st.sampled_from(order)) if order else st.just(set()), max_size=5))
     return order, [[message(seq) for seq in order if seq in part] for part in parts]
@@ -145,7 +146,7 @@ def parts_of_one_order(draw: st.DrawFn) -> tuple[list[int], list[list[Kept]]]:
 
 @given(parts_of_one_order())
 def test_parts_of_one_order_merge_into_an_order_that_fits_all(
-    given_parts: tuple[list[int], list[list[Kept]]],
+    given_parts: tuple[list[int], list[list[Unstable]]],
 ) -> None:
     _order, parts = given_parts
     merged = sequences(head_merge(parts))

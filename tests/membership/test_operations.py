@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from flexgroup.server import operations
-from flexgroup.server.configuration import Configuration, GroupEntry, Server
-from flexgroup.server.control import (
+from flexgroup.membership import operations
+from flexgroup.membership.configuration import Configuration, GroupEntry, Server
+from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
     DestroyGroup,
     JoinGroup,
     LeaveGroup,
     LeaveServers,
+    NextConfiguration,
     RemoveClient,
 )
-from flexgroup.server.operations import NextConfiguration
 
 TWO = Configuration(1, (Server(1, "a", "a:1"), Server(2, "b", "b:1")), (), 3, 1)
 

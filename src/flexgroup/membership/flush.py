@@ -1,4 +1,4 @@
-"""What is left to deliver when all domains stand still, and in which order.
+"""The flush: what is left to deliver when all domains stand still, and in which order.
 
 The servers that go on report what they delivered lately. Whatever one of them delivered, every
 one of them that is a destination has to deliver, in an order that fits what the others did:
@@ -12,17 +12,50 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.configuration import Configuration
-from flexgroup.server.control import DomainLeftovers, DomainReport, Kept
+from msgspec import Struct
+
+from flexgroup.membership.configuration import Configuration
 
 Identity = tuple[int, int]
 """Origin and sequence number."""
 
 
+class Unstable(Struct, frozen=True, array_like=True):
+    """A message that is not known to be delivered everywhere."""
+
+    origin: int
+    """The number of the server that cast it."""
+    seq: int
+    groups: tuple[tuple[int, int], ...]
+    """Each group's number, with the place among the messages of that origin to it."""
+    payload: bytes
+
+
+class DomainReport(Struct, frozen=True, array_like=True):
+    """What one server has delivered in one domain."""
+
+    stack: str
+    delivered: list[Unstable]
+    """Those that are not known to be delivered everywhere, in the order of delivery."""
+    low: tuple[tuple[int, int, int], ...]
+    """Groups and origins, with how many messages are delivered here without a gap."""
+    own: list[Unstable] = []
+    """Sent from here and not delivered here, in the order sent."""
+    broadcasts: bool = False
+    """The stack sends every message to every server, whatever its groups."""
+
+
+class DomainFlush(Struct, frozen=True, array_like=True):
+    """What is still to be delivered in one domain before the next configuration."""
+
+    stack: str
+    messages: list[Unstable]
+    """They stand in the order in which those who lack them deliver them."""
+
+
 def merge_reports(
     before: Configuration, reports: Mapping[int, Sequence[DomainReport]]
-) -> list[DomainLeftovers]:
+) -> list[DomainFlush]:
     """What the servers that reported still have to deliver, per domain.
 
     `before` is the configuration that the messages were sent in, `reports` are those of its
@@ -52,7 +85,7 @@ def _merge_domain(
     servers_of: Mapping[int, tuple[int, ...]],
     reports: Mapping[int, DomainReport],
     reporters: tuple[int, ...],
-) -> DomainLeftovers:
+) -> DomainFlush:
     lows = {
         server: {(group, origin): low for group, origin, low in report.low}
         for server, report in reports.items()
@@ -62,14 +95,14 @@ def _merge_domain(
         for server, report in reports.items()
     }
 
-    broadcasts = parse_stack(stack).broadcasts
+    broadcasts = any(report.broadcasts for report in reports.values())
 
-    def is_destination(server: int, message: Kept) -> bool:
+    def is_destination(server: int, message: Unstable) -> bool:
         return broadcasts or any(
             server in servers_of.get(group, ()) for group, _position in message.groups
         )
 
-    def lacks(server: int, message: Kept) -> bool:
+    def lacks(server: int, message: Unstable) -> bool:
         if (message.origin, message.seq) in has.get(server, ()):
             return False
         if not is_destination(server, message):
@@ -81,8 +114,8 @@ def _merge_domain(
 
     everything = {identity for identities in has.values() for identity in identities}
 
-    def is_undelivered(message: Kept) -> bool:
-        """Nowhere, as far as the servers know that go on."""
+    def is_undelivered(message: Unstable) -> bool:
+        """Whether none of the servers that go on has delivered it."""
         if (message.origin, message.seq) in everything:
             return False
         return not any(
@@ -99,10 +132,10 @@ def _merge_domain(
     # No sender had delivered any of these when it sent its own, so only a sender's order binds.
     for report in reports.values():
         messages += filter(is_undelivered, report.own)
-    return DomainLeftovers(stack, messages)
+    return DomainFlush(stack, messages)
 
 
-def head_merge(sequences: Sequence[Sequence[Kept]]) -> list[Kept]:
+def head_merge(sequences: Sequence[Sequence[Unstable]]) -> list[Unstable]:
     """All messages once, each two in the order of every sequence that has both.
 
     Where the sequences contradict each other, as they may without total order, the first
@@ -117,10 +150,10 @@ def head_merge(sequences: Sequence[Sequence[Kept]]) -> list[Kept]:
     heads: dict[Identity, int] = {}
     """How many queues each message heads."""
     taken: set[Identity] = set()
-    merged: list[Kept] = []
-    ready: deque[Kept] = deque()
+    merged: list[Unstable] = []
+    ready: deque[Unstable] = deque()
 
-    def show_head(queue: deque[Kept]) -> None:
+    def show_head(queue: deque[Unstable]) -> None:
         while queue and (queue[0].origin, queue[0].seq) in taken:
             queue.popleft()
         if queue:
@@ -147,5 +180,5 @@ def head_merge(sequences: Sequence[Sequence[Kept]]) -> list[Kept]:
                 show_head(queue)
 
 
-def _once(sequence: Sequence[Kept]) -> list[Kept]:
+def _once(sequence: Sequence[Unstable]) -> list[Unstable]:
     return list({(message.origin, message.seq): message for message in sequence}.values())

@@ -7,21 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from flexgroup.server import leader, suspicion
-from flexgroup.server.change import Change
-from flexgroup.server.configuration import Configuration
-from flexgroup.server.control import (
-    Accepted,
-    CreateGroup,
-    DomainLeftovers,
-    DomainReport,
-    JoinGroup,
-    Prepared,
-)
-from flexgroup.server.leftovers import merge_reports
-from flexgroup.server.suspicion import Hearing
+from flexgroup.membership import leader, suspicion
+from flexgroup.membership.change import Change
+from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.flush import DomainFlush, DomainReport, merge_reports
+from flexgroup.membership.messages import Accepted, Prepared
+from flexgroup.membership.operations import CreateGroup, JoinGroup
+from flexgroup.membership.suspicion import FailureDetector
 
-from .membership_schedules import BOUND, run_schedule
+from .random_schedules import BOUND, run_schedule
 from .virtual_cluster import STACK, Cluster, check_always, is_quiet
 
 SEEDS = 60
@@ -115,17 +109,17 @@ def lets_any_party_continue(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_any_refusal_for_gone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Hearing, "refused", lambda self, server, now: self.gone.add(server))
+    patch.setattr(FailureDetector, "refused", lambda self, server, now: self.gone.add(server))
 
 
 def leaves_nothing_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "merge_reports", lambda before, reports: [DomainLeftovers(STACK, [])])
+    patch.setattr(leader, "merge_reports", lambda before, reports: [DomainFlush(STACK, [])])
 
 
 def forgets_what_was_only_sent(patch: pytest.MonkeyPatch) -> None:
     def merge_without(
         before: Configuration, reports: Mapping[int, Sequence[DomainReport]]
-    ) -> list[DomainLeftovers]:
+    ) -> list[DomainFlush]:
         return merge_reports(
             before,
             {

@@ -7,17 +7,16 @@ when all have. Otherwise a server that some do not reach would come in and be ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from flexgroup.server.change import Send
-from flexgroup.server.configuration import Configuration, Server, name_in_files
-from flexgroup.server.control import Admit, Introduce, Introduced, Meet
-from flexgroup.server.effects import Effect, SendOn
-from flexgroup.server.suspicion import Timings
+from flexgroup.membership.configuration import Configuration, Server, name_in_files
+from flexgroup.membership.effects import LinkNumber, Outbox, SendOn
+from flexgroup.membership.messages import Introduce, Introduced, Meet
+from flexgroup.membership.operations import Admit
+from flexgroup.membership.suspicion import Timings
 
 Key = tuple[int, int]
-"""The contact that asked for it, and its ticket."""
+"""The contact through which a newcomer asks, and the ticket of its proposal there."""
 
 
 @dataclass(slots=True)
@@ -29,73 +28,64 @@ class Newcomer:
 
 
 class Introductions:
-    """At the newcomer: who has reached it, under a number that it may get."""
+    """Who has reached a newcomer, under a number that it may get; kept by the newcomer."""
 
     __slots__ = ("_by", "_leader", "_needed")
 
     def __init__(self) -> None:
         self._by: set[int] = set()
         self._needed: tuple[int, ...] = ()
-        self._leader: object = None
+        self._leader: LinkNumber | None = None
 
-    def met(self, link: object, message: Introduce) -> list[Effect]:
-        """Tell the leader when all have."""
+    def met(self, link: LinkNumber | None, message: Introduce, outbox: Outbox) -> None:
+        """A server has introduced itself; the leader is told when all have."""
         self._by.add(message.sender)
         if message.servers:
             self._leader, self._needed = link, message.servers
         if self._needed and self._by.issuperset(self._needed):
-            return [SendOn(self._leader, Introduced(message.number))]
-        return []
+            outbox.ask(SendOn(self._leader, Introduced(message.number)))
 
 
 class Newcomers:
-    """At the leader."""
+    """The newcomers that the leader knows of."""
 
-    __slots__ = ("_by_key", "_connect", "_disconnect", "_send", "_timings")
+    __slots__ = ("_by_key", "_outbox", "_timings")
 
-    def __init__(
-        self,
-        timings: Timings,
-        send: Send,
-        connect: Callable[[Server], None],
-        disconnect: Callable[[int], None],
-    ) -> None:
+    def __init__(self, timings: Timings, outbox: Outbox) -> None:
         self._timings = timings
-        self._send = send
-        self._connect = connect
-        self._disconnect = disconnect
+        self._outbox = outbox
         self._by_key: dict[Key, Newcomer] = {}
 
-    def namesake(self, key: Key, wish: Admit, configuration: Configuration) -> str | None:
+    def namesake(self, key: Key, admit: Admit, configuration: Configuration) -> str | None:
         """The name of another server that is the same in the files of a trace, if there is one.
         A server at the same address is this one, started again."""
         newcomers = [newcomer.server for at, newcomer in self._by_key.items() if at != key]
         for other in (*configuration.servers, *newcomers):
-            same = name_in_files(other.name) == name_in_files(wish.name)
-            if same and other.address != wish.address:
+            same = name_in_files(other.name) == name_in_files(admit.name)
+            if same and other.address != admit.address:
                 return other.name
         return None
 
     def meet(
-        self, key: Key, wish: Admit, configuration: Configuration, me: int, now: float
+        self, key: Key, admit: Admit, configuration: Configuration, me: int, now: float
     ) -> None:
         """Get in touch, with the number that the newcomer is going to have."""
         newcomer = self._by_key.get(key)
         if newcomer is None:
             taken = [other.server.number for other in self._by_key.values()]
             number = max(taken, default=configuration.next_server - 1) + 1
-            newcomer = Newcomer(Server(number, wish.name, wish.address), now, float("-inf"))
+            newcomer = Newcomer(Server(number, admit.name, admit.address), now, float("-inf"))
             self._by_key[key] = newcomer
-            self._connect(newcomer.server)
+            self._outbox.connect(newcomer.server)
         # The first ones go before there are connections, and newcomers should not wait long.
         if not newcomer.is_reached and now - newcomer.sent >= self._timings.beat / 4:
             newcomer.sent = now
             number = newcomer.server.number
             servers = tuple(server.number for server in configuration.servers)
-            self._send(number, Introduce(me, configuration.number, number, servers))
+            self._outbox.send(number, Introduce(me, configuration.number, number, servers))
             for server in servers:
                 if server != me:
-                    self._send(server, Meet(me, configuration.number, newcomer.server))
+                    self._outbox.send(server, Meet(me, configuration.number, newcomer.server))
 
     def introduced(self, number: int) -> str | None:
         """The newcomer has answered; its address."""
@@ -119,7 +109,7 @@ class Newcomers:
         ]
 
     def drop(self, key: Key) -> None:
-        self._disconnect(self._by_key.pop(key).server.number)
+        self._outbox.disconnect(self._by_key.pop(key).server.number)
 
     def forget(self) -> None:
         """This server does not lead any more."""

@@ -6,20 +6,18 @@ import msgspec
 import pytest
 
 from flexgroup.core.errors import PeerError
-from flexgroup.server.configuration import Configuration
-from flexgroup.server.control import (
-    AnyControl,
+from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.effects import Excluded, Freeze, Install
+from flexgroup.membership.machine import Membership
+from flexgroup.membership.messages import AnyControl, AskToJoin, Beat, ControlMessage
+from flexgroup.membership.operations import (
     AnyOperation,
-    AskToJoin,
-    Beat,
-    ControlMessage,
     CreateGroup,
     DestroyGroup,
     JoinGroup,
     LeaveServers,
 )
-from flexgroup.server.effects import Excluded, Freeze, Install
-from flexgroup.server.membership import Membership, Timings
+from flexgroup.membership.suspicion import Timings
 
 from .virtual_cluster import STACK, Cluster, Life, check_always, is_quiet, members
 
@@ -128,7 +126,7 @@ def test_joining_is_aborted_when_the_contact_leaves() -> None:
 
 def test_a_server_that_is_not_admitted_admits_nobody() -> None:
     membership = Membership("a", "a:1", Timings())
-    membership.received("link", None, AskToJoin("b", "b:1"), 0.0)
+    membership.received(7, None, AskToJoin("b", "b:1"), 0.0)
     (refusal,) = membership.take_effects()
     assert "not admitted" in str(refusal)
 
@@ -207,7 +205,7 @@ def test_a_request_outlives_the_leader() -> None:
 
 def test_a_server_that_is_not_admitted_yet_is_busy() -> None:
     membership = Membership("a", "a:1", Timings())
-    ticket = membership.request(CREATE, 0.0)
+    ticket = membership.propose(CREATE, 0.0)
     (answer,) = membership.take_effects()
     assert answer.ticket == ticket  # type: ignore[union-attr]
     assert answer.error[0] == "busy"  # type: ignore[union-attr, index]
@@ -394,7 +392,7 @@ def test_nobody_speaks_for_another() -> None:
     cluster = cluster_of(2)
     membership = life(cluster, "a").membership
     with pytest.raises(PeerError, match="server 2 speaks as server 1"):
-        membership.received(None, 2, Beat(1, 2, 0.0, 0.0, (), (0, 0)), cluster.now)
+        membership.received(7, 2, Beat(1, 2, 0.0, 0.0, (), (0, 0)), cluster.now)
 
 
 def test_an_excluded_server_is_silent() -> None:

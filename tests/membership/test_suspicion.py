@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexgroup.server.suspicion import Hearing, Timings, may_continue, without_cuts
+from flexgroup.membership.suspicion import FailureDetector, Timings, may_continue, without_cuts
 
 TIMINGS = Timings(beat=0.2, patience=2.0)
 
@@ -86,9 +86,9 @@ def test_at_a_partition_the_side_that_may_continue_remains(size: int, data: st.D
     assert set(remaining) in (side, servers - side)
 
 
-def hearing(*servers: int) -> Hearing:
+def hearing(*servers: int) -> FailureDetector:
     """At server 2, where all of these have just been heard, and have heard it."""
-    result = Hearing(2, TIMINGS, 0.0)
+    result = FailureDetector(2, TIMINGS, 0.0)
     result.enter(servers, 0.0)
     for server in servers:
         if server != 2:

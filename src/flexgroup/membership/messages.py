@@ -11,131 +11,33 @@ from typing import Final
 
 from msgspec import Struct
 
-from flexgroup.server.configuration import Configuration, Server
+from flexgroup.membership.configuration import Configuration, Server
+from flexgroup.membership.flush import DomainFlush, DomainReport
+from flexgroup.membership.operations import AnyOperation
 
 Ballot = tuple[int, int]
 """An attempt at a change: its round, and the number of the server that leads it."""
 
 NO_BALLOT: Final[Ballot] = (0, 0)
 
-# What the domains of a server hold when they are frozen, and what all deliver then.
 
-
-class Kept(Struct, frozen=True, array_like=True):
-    """A message that is not known to be delivered everywhere."""
-
-    origin: int
-    """The number of the server that cast it."""
-    seq: int
-    groups: tuple[tuple[int, int], ...]
-    """(group number, sequence number in that group from that origin)."""
-    payload: bytes
-
-
-class DomainReport(Struct, frozen=True, array_like=True):
-    """What one server has delivered in one domain."""
-
-    stack: str
-    delivered: list[Kept]
-    """In the order delivered; only those not known to be delivered everywhere."""
-    low: tuple[tuple[int, int, int], ...]
-    """(group number, origin, everything below this is delivered here)."""
-    own: list[Kept] = []
-    """Sent from here and not delivered here, in the order sent."""
-
-
-class DomainLeftovers(Struct, frozen=True, array_like=True):
-    """What is still to be delivered in one domain before the next configuration."""
-
-    stack: str
-    messages: list[Kept]
-    """In the order in which those who lack them deliver them."""
-
-
-# What processes ask for through their server.
-
-
-class Operation(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A wish to change the configuration."""
-
-
-class CreateGroup(Operation, frozen=True, tag=1):
-    group: str
-    stack: str
-    owner: str | None
-    open: bool
-    allow: tuple[str, ...] | None
-    client: int | None = None
-    """Who asks, if it is the owner itself."""
-
-
-class DestroyGroup(Operation, frozen=True, tag=2):
-    group: str
-    process: str
-
-
-class JoinGroup(Operation, frozen=True, tag=3):
-    group: str
-    process: str
-    client: int
-
-
-class LeaveGroup(Operation, frozen=True, tag=4):
-    group: str
-    process: str
-    client: int
-
-
-class RemoveClient(Operation, frozen=True, tag=5):
-    """The client has vanished: it leaves all its groups, and owns none any more."""
-
-    client: int
-
-
-class LeaveServers(Operation, frozen=True, tag=6):
-    """The server that asks shuts down in good order."""
-
-
-class Admit(Operation, frozen=True, tag=7):
-    """A new server asks, through the contact, to be admitted."""
-
-    name: str
-    address: str
-
-
-class Renew(Operation, frozen=True, tag=8):
-    """A link broke and was replaced: step into a new configuration, with nothing lost."""
-
-
-AnyOperation = (
-    CreateGroup
-    | DestroyGroup
-    | JoinGroup
-    | LeaveGroup
-    | RemoveClient
-    | LeaveServers
-    | Admit
-    | Renew
-)
-
-
-class Outcome(Struct, frozen=True, array_like=True):
-    """How a request ended."""
+class ProposalResult(Struct, frozen=True, array_like=True):
+    """How a proposal ended."""
 
     origin: int
     ticket: int
     error: tuple[str, str] | None
     """A code, and for people what is wrong and what to do."""
     admitted: int | None = None
-    """The number of the new server, if it was a request to admit one."""
+    """The number of the new server, if it was proposed to admit one."""
 
 
 class Decision(Struct, frozen=True, array_like=True):
     """The step to a configuration; every server that takes it takes the same one."""
 
     configuration: Configuration
-    leftovers: list[DomainLeftovers]
-    outcomes: list[Outcome]
+    flush: list[DomainFlush]
+    results: list[ProposalResult]
 
 
 # Between a server that wants to join, its contact, and the leader.
@@ -146,7 +48,7 @@ class ControlMessage(Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 class AskToJoin(ControlMessage, frozen=True, tag=1):
-    """To the contact."""
+    """A new server asks its contact to be let in."""
 
     name: str
     address: str
@@ -204,17 +106,17 @@ class NotMember(FromMember, frozen=True, tag=7):
     """The sender's configuration does not contain the receiver any more."""
 
 
-class Request(FromMember, frozen=True, tag=8):
-    """To the leader."""
+class Propose(FromMember, frozen=True, tag=8):
+    """From any server to the leader."""
 
     ticket: int
     operation: AnyOperation
     group: int | None
-    """The number of the group that the operation names, where the request was made."""
+    """The number of the group that the operation names, where it was proposed."""
 
 
-class Reply(FromMember, frozen=True, tag=9):
-    """The leader refuses a request, which needs no change of the configuration."""
+class Rejected(FromMember, frozen=True, tag=9):
+    """The leader refuses a proposal, which needs no change of the configuration."""
 
     ticket: int
     error: tuple[str, str]
@@ -274,8 +176,8 @@ AnyControl = (
     | Introduce
     | Beat
     | NotMember
-    | Request
-    | Reply
+    | Propose
+    | Rejected
     | Prepare
     | Prepared
     | Overtaken

@@ -1,4 +1,4 @@
-"""How a configuration follows from another one and what was asked for.
+"""The operations on a configuration, and how the next one follows from them.
 
 Sections 3.5.3 to 3.5.8 of the FlexGroup text, with one difference: of two that create a group
 under the same name at the same time exactly one succeeds, as the leader puts all in an order.
@@ -6,26 +6,80 @@ under the same name at the same time exactly one succeeds, as the leader puts al
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from flexgroup.server.configuration import Configuration, GroupEntry, Member, Server
-from flexgroup.server.control import (
-    Admit,
-    AnyOperation,
-    CreateGroup,
-    DestroyGroup,
-    JoinGroup,
-    LeaveGroup,
-    LeaveServers,
-    RemoveClient,
-    Renew,
-)
+from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
 
 Error = tuple[str, str]
 
 MOST_GROUPS = 10_000
 MOST_NAMES = 100_000
 """On the lists of who may join, over all groups. Every server holds every configuration."""
+
+
+class Operation(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Something that changes the configuration."""
+
+
+class CreateGroup(Operation, frozen=True, tag=1):
+    group: str
+    stack: str
+    owner: str | None
+    open: bool
+    allow: tuple[str, ...] | None
+    client: int | None = None
+    """Who asks, if it is the owner itself."""
+
+
+class DestroyGroup(Operation, frozen=True, tag=2):
+    group: str
+    process: str
+
+
+class JoinGroup(Operation, frozen=True, tag=3):
+    group: str
+    process: str
+    client: int
+
+
+class LeaveGroup(Operation, frozen=True, tag=4):
+    group: str
+    process: str
+    client: int
+
+
+class RemoveClient(Operation, frozen=True, tag=5):
+    """The client has vanished: it leaves all its groups, and owns none any more."""
+
+    client: int
+
+
+class LeaveServers(Operation, frozen=True, tag=6):
+    """The server that asks shuts down in good order."""
+
+
+class Admit(Operation, frozen=True, tag=7):
+    """A new server asks, through the contact, to be admitted."""
+
+    name: str
+    address: str
+
+
+class Renew(Operation, frozen=True, tag=8):
+    """A link broke and was replaced: step into a new configuration, with nothing lost."""
+
+
+AnyOperation = (
+    CreateGroup
+    | DestroyGroup
+    | JoinGroup
+    | LeaveGroup
+    | RemoveClient
+    | LeaveServers
+    | Admit
+    | Renew
+)
 
 
 class NextConfiguration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from flexgroup.server.control import (
+from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
     DestroyGroup,

@@ -77,7 +77,7 @@ def without_cuts(servers: Collection[int], cuts: set[frozenset[int]]) -> tuple[i
         remaining.remove(max(from_oldest or worst))
 
 
-class Hearing:
+class FailureDetector:
     """What one server knows about who hears whom in its configuration."""
 
     __slots__ = (
