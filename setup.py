@@ -40,6 +40,8 @@ COMPILED = (
     "client/outgoing.py",
     "core/codec.py",
     "core/guarantees.py",
+    "core/host.py",
+    "core/journal.py",
     "core/layer.py",
     "core/message.py",
     "core/precedence.py",

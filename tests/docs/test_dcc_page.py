@@ -13,8 +13,8 @@ import flexgroup
 from flexgroup.core.codec import Codec
 from flexgroup.core.layer import Context, Layer
 from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan, parse_stack
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.schedules import CYCLE, STUCK, System, systems
+from flexgroup.worlds.bench import Bench
 
 from .every_schedule import every_run, outcomes
 from .fences import ROOT, tables

@@ -15,7 +15,7 @@ from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.state import state_names
 from flexgroup.protocols.catalogue import PROTOCOLS, Answers, parse_stack
-from flexgroup.testing.bench import Bench
+from flexgroup.worlds.bench import Bench
 
 from .fences import ROOT, code_words, fences, links, name_of, prose, tables
 

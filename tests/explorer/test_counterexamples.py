@@ -23,7 +23,7 @@ from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.recording import write_trace
 from flexgroup.worlds.explorer.scope import Scope, from_clients
 from flexgroup.worlds.explorer.scripts import script
-from flexgroup.worlds.explorer.staged import Stage
+from flexgroup.worlds.explorer.staged import stage
 
 CYCLE = ("dcc-published", from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3)))
 DEADLOCK = ("dcc-published", from_clients(5, (0, 3), (0, 1, 4), (0, 1, 3, 4)))
@@ -80,7 +80,7 @@ def test_its_diagram_shows_every_delivery(stack: str, scope: Scope, name: str) -
     run = counterexample(stack, scope, name).run
     svg = ElementTree.fromstring(diagram(plan, scope, run, f"{name} <violated>"))
     inside = "{http://www.w3.org/2000/svg}"
-    delivered = Stage(plan, scope).perform(run).delivered
+    delivered = stage(plan, scope, run).delivered
     assert len(svg.findall(f"{inside}circle")) == sum(map(len, delivered))
     received = sum(1 for happening in run if happening.kind == "receive")
     assert len(svg.findall(f"{inside}g")) == received

@@ -33,7 +33,8 @@ ARCHITECTURE = {
     "metrics": ("core trace", "numpy"),
     #
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
-    "worlds.explorer": ("core protocols workloads trace", NATIVE),
+    "worlds.bench": ("core protocols", ""),
+    "worlds.explorer": ("core protocols workloads trace worlds.bench", NATIVE),
     "worlds.network": ("core protocols workloads trace", "msgspec"),
     #
     "wire": ("core", "cryptography msgspec uvloop"),
@@ -205,7 +206,7 @@ def test_the_table_goes_one_way() -> None:
         ("worlds.simulator.engine", "flexgroup.protocols.skeen", True),
         ("worlds.simulator.engine", "flexgroup.worlds.explorer.search", False),
         ("worlds.explorer.search", "flexgroup.worlds.simulator", False),
-        ("testing.bench", "flexgroup.worlds.simulator.engine", True),
+        ("testing.script", "flexgroup.worlds.simulator.engine", True),
         ("pipeline.read", "pyspark.sql", True),
         ("properties.order", "pyspark.sql", False),
         ("report.page", "flexgroup.cli.main", False),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.journal import VIEW
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace import schema
@@ -14,7 +15,6 @@ from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.trace.reader import load_history, read_run
 from flexgroup.trace.recorder import Recorder, Sink
-from flexgroup.trace.rows import VIEW
 from flexgroup.trace.views import View, parse_view
 from flexgroup.trace.writer import TraceWriter
 

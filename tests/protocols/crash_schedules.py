@@ -14,8 +14,8 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.message import origin_of
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.testing.bench import Bench, Channel
 from flexgroup.testing.orders import wrongly_delivered
+from flexgroup.worlds.bench import Bench, Channel
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 

@@ -12,8 +12,8 @@ from random import Random
 from flexgroup.core.message import Message, origin_of
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import wrongly_delivered
+from flexgroup.worlds.bench import Bench
 
 Destinations = tuple[int, ...]
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from random import Random
 
 from flexgroup.core.errors import PeerError
-from flexgroup.core.layer import Trust
 from flexgroup.core.message import MessageId, origin_of
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import wrongly_delivered
+from flexgroup.worlds.bench import Bench
 
 ORDER = "order"
 AGREEMENT = "agreement"
@@ -70,8 +69,7 @@ def suspicion_schedule(
         elif wrong and (random.random() < patience or not bench.channels):
             p, q = wrong.pop(random.randrange(len(wrong)))
             if p in up and q in up and (p, q) not in wrong:
-                bench.stacks[p].notice(Trust(q))
-                bench.perform(p)
+                bench.trust(p, q)
         elif untold and (random.random() < 0.2 or not bench.channels):
             p, q = untold.pop(random.randrange(len(untold)))
             if p in up:

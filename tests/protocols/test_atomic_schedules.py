@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.protocols.atomic import Atomic
-from flexgroup.testing.bench import Bench
+from flexgroup.worlds.bench import Bench
 
 from .member_schedules import Casts, Faults, random_casts, run
 
@@ -63,7 +63,7 @@ def test_other_layers_below(stack: str) -> None:
 
 def kept(bench: Bench) -> list[int]:
     """How many messages each process still keeps."""
-    layers = [bench.stacks[process].layers[0] for process in range(bench.size)]
+    layers = [bench.hosts[process].stack.layers[0] for process in range(bench.size)]
     return [len(layer.messages) for layer in layers if isinstance(layer, Atomic)]
 
 

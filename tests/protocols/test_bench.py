@@ -17,10 +17,10 @@ from flexgroup.core.layer import Context, Layer, Stored
 from flexgroup.core.message import MESSAGE, Fields, Message, Packet, message_id
 from flexgroup.core.precedence import find_cycle
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, parse_stack
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.testing.schedules import System, random_system, systems
 from flexgroup.testing.script import check
+from flexgroup.worlds.bench import Bench
 
 unhurried = settings(deadline=None)
 
@@ -147,10 +147,10 @@ def test_packets_wait_in_their_channel() -> None:
     for _ in range(3):
         bench.cast(0, (1, 2))
     first, second, third = bench.channels[0, 1]
-    assert bench.remove(0, 1, 1) is second
-    assert bench.duplicate(0, 1, 1) is third
+    assert bench.remove(0, 1, 1) is second.packet
+    assert bench.duplicate(0, 1, 1) is third.packet
     assert bench.channels[0, 1] == [first, third, third]
-    assert bench.deliver(0, 1) is first
+    assert bench.deliver(0, 1) is first.packet
     with pytest.raises(UsageError, match="there is no packet 2 in flight from 0 to 1"):
         bench.deliver(0, 1, 2)
     assert len(bench.channels[0, 2]) == 3

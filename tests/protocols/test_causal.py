@@ -14,8 +14,8 @@ from flexgroup.core.message import Message, message_id
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.causal import Causal, Timestamped
 from flexgroup.protocols.causal_rst import CausalRst, Informed, restored, shortened
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.worlds.bench import Bench
 
 SIZE = 4
 EVERYONE = tuple(range(SIZE))
@@ -116,7 +116,7 @@ def test_to_any_destinations_all_is_delivered_in_causal_order(name: str, seed: i
     assert not undelivered(bench.delivered, list(bench.messages.values()))
     assert not wrongly_delivered(bench.delivered)
     for process in EVERYONE:
-        layer = bench.stacks[process].layers[0]
+        layer = bench.hosts[process].stack.layers[0]
         assert isinstance(layer, Causal | CausalRst)
         assert not layer.waiting
 
@@ -159,7 +159,7 @@ def test_proposition_4() -> None:
     for _ in range(2):
         bench.deliver(0, 1)
     bench.cast(1, (2,))
-    packet = bench.channels[1, 2][0]
+    packet = bench.channels[1, 2][0].packet
     assert isinstance(packet, Informed)
     st_matrix = restored(packet.st, 9)
     assert st_matrix[0 * 3 + 1] == 2  # both messages to process 1
@@ -186,9 +186,9 @@ def test_few_correspondents_make_a_short_matrix() -> None:
     bench = Bench(plan, 20)
     bench.cast(3, (4, 5))
     bench.cast(3, (4, 5))
-    packet = bench.channels[3, 4][1]
+    packet = bench.channels[3, 4][1].packet
     assert Codec(plan.layers).measure(packet).header_bytes < 20
-    assert isinstance(bench.stacks[3].layers[0], CausalRst)
+    assert isinstance(bench.hosts[3].stack.layers[0], CausalRst)
 
 
 ASKED = Message(message_id(0, 0), (1, 2), b"")

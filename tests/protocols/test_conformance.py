@@ -48,9 +48,9 @@ def test_conformance(stack: str, rule: Rule) -> None:
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_schedules_of_the_rules_change_the_state(stack: str) -> None:
     bench, random = under_way(parse_stack(stack), 1)
-    before = [fingerprint(bench.stacks[process]) for process in range(SIZE)]
+    before = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
     arrivals_at(bench, 0, random)
-    after = [fingerprint(bench.stacks[process]) for process in range(SIZE)]
+    after = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
     assert (before != after) is (stack not in WITHOUT_STATE)
 
 

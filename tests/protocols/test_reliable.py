@@ -18,8 +18,8 @@ from flexgroup.core.layer import Send
 from flexgroup.core.message import Message, message_id, origin_of
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.reliable import Data, Have, Null, Reliable
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.worlds.bench import Bench
 
 from .test_broken_variants import loaded_anew, plan_of
 
@@ -30,7 +30,7 @@ FAIR_ROUNDS = 60
 
 
 def layer(bench: Bench, process: int) -> Reliable:
-    found = bench.stacks[process].layers[0]
+    found = bench.hosts[process].stack.layers[0]
     assert isinstance(found, Reliable)
     return found
 
@@ -166,9 +166,7 @@ def test_memory_is_bounded_over_a_long_lossy_run() -> None:
     for number in range(4000):
         origin = number % 4
         to = tuple(sorted(random.sample(range(4), random.randint(2, 4))))
-        m = Message(message_id(origin, number // 4), to, b"")
-        bench.stacks[origin].cast(m)
-        bench.perform(origin)
+        bench.cast(origin, to)
         while bench.channels:
             lose_and_reorder(bench, random, loss=0.05)
         for name, every in (("null", 10), ("again", 100)):

@@ -17,7 +17,7 @@ from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.parts.hypercube import dimension
 from flexgroup.protocols.vcube_detector import INTERVAL, TIMEOUT, VCubeDetector
-from flexgroup.testing.bench import Bench
+from flexgroup.worlds.bench import Bench
 
 from .broadcast_runs import run
 
@@ -108,8 +108,8 @@ def test_a_recovered_process_is_trusted_again(stack: str) -> None:
 
     bench.crash(1)
     go(0)
-    assert detector(bench.stacks[0].layers).suspected == {1}
+    assert detector(bench.hosts[0].stack.layers).suspected == {1}
     bench.recover(1)
     go(1)
     go(0)
-    assert not detector(bench.stacks[0].layers).suspected
+    assert not detector(bench.hosts[0].stack.layers).suspected

@@ -12,7 +12,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.tr_w_resp import Received, Transmission
-from flexgroup.testing.bench import Bench
+from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
@@ -27,7 +27,7 @@ def transmission(nr: int, ord: bool = False) -> Transmission:
 
 
 def layer_of(bench: Bench, process: int) -> Any:
-    return bench.stacks[process].layers[0]
+    return bench.hosts[process].stack.layers[0]
 
 
 def everything_arrives(bench: Bench) -> Counter[str]:
@@ -175,7 +175,7 @@ def test_a_history_has_at_most_one_message_for_each_origin_and_destination() -> 
     for _ in range(60):
         bench.cast(random.randrange(3), tuple(sorted(random.sample(EVERYBODY, 2))))
         for channel in [c for c, packets in bench.channels.items() if packets]:
-            packet = bench.channels[channel][0]
+            packet = bench.channels[channel][0].packet
             if type(packet).__name__ == "Response":
                 bench.remove(*channel)
             else:

@@ -41,8 +41,8 @@ def happened(seq: int, process: int = 0) -> Happened:
     orders = Orders()
     recorder = Recorder(orders)
     message = Message(seq << 16 | process, (0, 1, 2), b"")
-    recorder.multicast(process, 2 * seq, seq, message, 0)
-    recorder.deliver(process, 2 * seq + 1, seq, message.id, 0, 0)
+    recorder.multicast(process, 2 * seq, seq, message)
+    recorder.deliver(process, 2 * seq + 1, seq, message, 0)
     recorder.flush()
     (order,) = orders.told
     return order

@@ -52,7 +52,7 @@ from flexgroup.core.message import (
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, state_names
 from flexgroup.protocols.catalogue import PROTOCOLS, StackPlan
-from flexgroup.testing.bench import Bench
+from flexgroup.worlds.bench import Bench
 
 Rule = Callable[[StackPlan], None]
 
@@ -117,12 +117,12 @@ def end_some_timer(bench: Bench, random: Random) -> tuple[int, int, str] | None:
 
 def choose(bench: Bench, random: Random) -> Iterator[tuple[int, int, str, int]]:
     """Answer every open offer with any of its options."""
-    for process in sorted(bench.offers):
-        while bench.offers[process]:
-            level, name, options = bench.offers[process][0]
-            chosen = random.randrange(options)
+    for process, host in sorted(bench.hosts.items()):
+        while host.offers:
+            offer = host.offers[0]
+            chosen = random.randrange(offer.options)
             bench.choose(process, chosen)
-            yield process, level, name, chosen
+            yield process, offer.level, offer.name, chosen
 
 
 def under_way(plan: StackPlan, seed: int) -> tuple[Bench, Random]:
@@ -202,9 +202,9 @@ def comparable(effect: Effect) -> object:
 def a_fork_shares_nothing_with_the_original(plan: StackPlan) -> None:
     for seed in SEEDS:
         bench, random = under_way(plan, seed)
-        twins = [fork(bench.stacks[process]) for process in range(SIZE)]
+        twins = [fork(bench.hosts[process].stack) for process in range(SIZE)]
         before = [fingerprint(twin) for twin in twins]
-        there = [fingerprint(bench.stacks[process]) for process in range(SIZE)]
+        there = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
         assert before == there, f"seed {seed}: a fork has another fingerprint than the original"
         arrivals_at(bench, 0, random)
         assert [fingerprint(twin) for twin in twins] == before, (
@@ -215,10 +215,10 @@ def a_fork_shares_nothing_with_the_original(plan: StackPlan) -> None:
 def a_fork_goes_on_as_the_original_does(plan: StackPlan) -> None:
     for seed in SEEDS:
         bench, random = under_way(plan, seed)
-        one, other = fork(bench.stacks[2]), fork(bench.stacks[2])
+        one, other = fork(bench.hosts[2].stack), fork(bench.hosts[2].stack)
         arrivals = arrivals_at(bench, 2, random)
         assert drive(one, arrivals) == drive(other, arrivals), f"seed {seed}: forks part ways"
-        assert fingerprint(one) == fingerprint(other) == fingerprint(bench.stacks[2]), (
+        assert fingerprint(one) == fingerprint(other) == fingerprint(bench.hosts[2].stack), (
             f"seed {seed}: a fork ends in another state than the original"
         )
 
@@ -227,8 +227,8 @@ def state_holds_only_what_can_be_copied(plan: StackPlan) -> None:
     for seed in SEEDS:
         bench, _ = under_way(plan, seed)
         for process in range(SIZE):
-            fingerprint(bench.stacks[process])
-            for layer in bench.stacks[process].layers:
+            fingerprint(bench.hosts[process].stack)
+            for layer in bench.hosts[process].stack.layers:
                 for attribute in state_names(layer):
                     value = getattr(layer, attribute)
                     assert is_copied_by_fork(value), (
@@ -282,7 +282,7 @@ def is_copy(value: object, copied: object) -> bool:
 def equal_states_give_equal_effects_however_they_were_filled(plan: StackPlan) -> None:
     for seed in SEEDS:
         bench, random = under_way(plan, seed)
-        one, other = fork(bench.stacks[2]), fork(bench.stacks[2])
+        one, other = fork(bench.hosts[2].stack), fork(bench.hosts[2].stack)
         for layer in other.layers:
             shuffle_containers(layer, random)
         assert fingerprint(one) == fingerprint(other), (
@@ -376,7 +376,7 @@ def damaged_bytes_are_a_packet_or_the_fault_of_the_peer(plan: StackPlan) -> None
     codec = Codec(plan.layers)
     random = Random(1)
     sent = [
-        codec.encode(channel[0])
+        codec.encode(channel[0].packet)
         for seed in SEEDS
         for channel in under_way(plan, seed)[0].channels.values()
     ]

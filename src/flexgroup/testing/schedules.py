@@ -16,8 +16,8 @@ from flexgroup.core.errors import FlexGroupError
 from flexgroup.core.message import Message
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.testing.bench import Bench, Channel
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.worlds.bench import Bench, Channel
 
 Destinations = tuple[int, ...]
 

@@ -61,8 +61,8 @@ from flexgroup.core.message import (
 from flexgroup.core.precedence import find_cycle, is_acyclic
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.testing.bench import Bench
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.worlds.bench import Bench
 
 STABILIZE_AT_MOST = 100_000
 
@@ -250,19 +250,15 @@ class Script:
 
     def _timer(self, rest: str) -> list[str]:
         process, _, name = rest.partition(" ")
+        level = self.bench.level_of_timer(_number(process), name)
         before = self._snapshot()
-        for level in range(len(self.bench.plan.layers)):
-            if (level, name) in self.bench.timers.get(_number(process), []):
-                self.bench.end_timer(int(process), level, name)
-                return [f"> {process} timer {name}", *self._consequences(before)]
-        raise UsageError(f"process {process} has not set a timer '{name}'")
+        self.bench.end_timer(int(process), level, name)
+        return [f"> {process} timer {name}", *self._consequences(before)]
 
     def _choose(self, rest: str) -> list[str]:
         process, _, chosen = rest.partition(" ")
-        if not self.bench.offers.get(_number(process)):
-            raise UsageError(f"process {process} has offered no choice")
         before = self._snapshot()
-        self.bench.choose(int(process), _number(chosen))
+        self.bench.choose(_number(process), _number(chosen))
         return [f"> {process} gets {chosen}", *self._consequences(before)]
 
     def _crash(self, rest: str) -> list[str]:
@@ -293,9 +289,9 @@ class Script:
 
     def _in_flight(self, rest: str) -> list[str]:
         return [
-            f"  {source}->{target} {self.describe(packet)}"
+            f"  {source}->{target} {self.describe(sent.packet)}"
             for (source, target), packets in sorted(self.bench.channels.items())
-            for packet in packets
+            for sent in packets
         ] or ["  nothing"]
 
     def _delivered(self, rest: str) -> list[str]:
@@ -353,8 +349,8 @@ class Script:
         ]
         for (source, target), packets in self.bench.channels.items():
             answer += [
-                f"  {source}->{target} {self.describe(packet)}"
-                for packet in packets[counts.get((source, target), 0) :]
+                f"  {source}->{target} {self.describe(sent.packet)}"
+                for sent in packets[counts.get((source, target), 0) :]
             ]
         return answer
 

@@ -1,4 +1,4 @@
-"""The recorder: worlds tell it what happened, a sink gets it in blocks of rows.
+"""The recorder: a journal that hands what happened to a sink, in blocks of rows.
 
 Texts (packet names, details) and destination sets repeat endlessly, so each is kept
 once, in a table, and rows hold its number.
@@ -6,14 +6,19 @@ once, in a table, and rows hold its number.
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import mypyc_attr
 
+from flexgroup.core.journal import (
+    DELIVER,
+    MULTICAST,
+    NO_LABEL,
+    RECEIVE,
+    SEND,
+    Journal,
+    Transmission,
+)
 from flexgroup.core.message import NO_MESSAGE, Message, Packet
-from flexgroup.trace.rows import DELIVER, MULTICAST, RECEIVE, SEND, EventLog, new_event_log
-
-NO_LABEL: Final = 0
+from flexgroup.trace.rows import EventLog, new_event_log
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -29,7 +34,7 @@ class Sink:
         raise NotImplementedError
 
 
-class Recorder:
+class Recorder(Journal):
     """Logs the events of all processes.
 
     Sends and receives, which are most of a trace, have logs of their own so that a sink
@@ -52,17 +57,81 @@ class Recorder:
         self._sets: list[tuple[int, ...]] = []
         self._set_numbers: dict[tuple[int, ...], int] = {}
 
-    def label_of(self, packet: Packet) -> int:
+    def label(self, packet: Packet) -> int:
         detail = packet.detail()
         if detail is not None:
-            return self.label(type(packet).__name__, detail)
+            return self._label(type(packet).__name__, detail)
         number = self._label_of_type.get(type(packet))
         if number is None:
-            number = self.label(type(packet).__name__, None)
+            number = self._label(type(packet).__name__, None)
             self._label_of_type[type(packet)] = number
         return number
 
-    def label(self, packet: str | None, detail: str | None) -> int:
+    def multicast(self, process: int, step: int, time: int, m: Message) -> None:
+        number = self._set_numbers.get(m.destinations)
+        if number is None:
+            number = len(self._sets)
+            self._set_numbers[m.destinations] = number
+            self._sets.append(m.destinations)
+        self.has_messages = True
+        size = _payload_bytes(m)
+        self.others.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, size, 0, 0)
+
+    def send(
+        self, process: int, step: int, time: int, target: int, transmission: Transmission
+    ) -> None:
+        self.sends.add(
+            SEND,
+            process,
+            step,
+            time,
+            transmission.message,
+            target,
+            transmission.label,
+            transmission.depth,
+            transmission.header_bytes,
+            transmission.payload_bytes,
+            0,
+            0,
+        )
+
+    def receive(
+        self,
+        process: int,
+        step: int,
+        time: int,
+        sender: int,
+        transmission: Transmission,
+        sent: int,
+        queued: int,
+    ) -> None:
+        self.receives.add(
+            RECEIVE,
+            process,
+            step,
+            time,
+            transmission.message,
+            sender,
+            transmission.label,
+            transmission.depth,
+            transmission.header_bytes,
+            transmission.payload_bytes,
+            sent,
+            queued,
+        )
+
+    def deliver(self, process: int, step: int, time: int, m: Message, depth: int) -> None:
+        self.has_messages = True
+        size = _payload_bytes(m)
+        self.others.add(DELIVER, process, step, time, m.id, 0, NO_LABEL, depth, 0, size, 0, 0)
+
+    def other(
+        self, kind: int, process: int, step: int, time: int, peer: int, detail: str | None
+    ) -> None:
+        label = self._label(None, detail)
+        self.others.add(kind, process, step, time, NO_MESSAGE, peer, label, 0, 0, 0, 0, 0)
+
+    def _label(self, packet: str | None, detail: str | None) -> int:
         key = f"{packet or ''}\0{detail}" if detail is not None else (packet or "")
         number = self._label_numbers.get(key)
         if number is None:
@@ -70,28 +139,6 @@ class Recorder:
             self._label_numbers[key] = number
             self._labels.append((packet, detail))
         return number
-
-    def multicast(self, process: int, step: int, time: int, m: Message, size: int) -> None:
-        number = self._set_numbers.get(m.destinations)
-        if number is None:
-            number = len(self._sets)
-            self._set_numbers[m.destinations] = number
-            self._sets.append(m.destinations)
-        self.has_messages = True
-        self.others.add(MULTICAST, process, step, time, m.id, 0, number, 0, 0, size, 0, 0)
-
-    def deliver(
-        self, process: int, step: int, time: int, message: int, depth: int, size: int
-    ) -> None:
-        self.has_messages = True
-        self.others.add(DELIVER, process, step, time, message, 0, NO_LABEL, depth, 0, size, 0, 0)
-
-    def other(
-        self, kind: int, process: int, step: int, time: int, peer: int, detail: str | None
-    ) -> None:
-        """An event that concerns no message: a crash, a suspicion, a timer, ..."""
-        label = self.label(None, detail)
-        self.others.add(kind, process, step, time, NO_MESSAGE, peer, label, 0, 0, 0, 0, 0)
 
     def flush_if_full(self) -> None:
         for log in (self.sends, self.receives, self.others):
@@ -108,3 +155,8 @@ class Recorder:
             self.has_drained = True
             if self._sink is not None:
                 self._sink.take(columns, self._labels, self._sets)
+
+
+def _payload_bytes(m: Message) -> int:
+    payload = m.payload
+    return 0 if isinstance(payload, Packet) else len(payload)

@@ -13,19 +13,9 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64, mypyc_attr
 
-COMPILED: Final = not __file__.endswith(".py")
+from flexgroup.core.journal import SEND
 
-# The numbers of the kinds of events in rows: positions in `schema.KINDS`.
-MULTICAST: Final = 0
-SEND: Final = 1
-RECEIVE: Final = 2
-DELIVER: Final = 3
-VIEW: Final = 4
-SUSPECT: Final = 5
-CRASH: Final = 6
-RECOVER: Final = 7
-TIMER: Final = 8
-CHOICE: Final = 9
+COMPILED: Final = not __file__.endswith(".py")
 
 MIXED: Final = -1
 
@@ -44,7 +34,7 @@ COLUMNS: Final = (
     "queued",
 )
 TYPES: Final = "iiqqqiiiiiqq"
-"""Of the columns, as in `struct`: i has 4 bytes, q has 8; all are little-endian."""
+"""The types of the columns, as in `struct`: i has 4 bytes, q has 8; all are little-endian."""
 
 _ROW_TYPE: Final = [
     (name, "<i4" if type_ == "i" else "<i8") for name, type_ in zip(COLUMNS, TYPES, strict=True)

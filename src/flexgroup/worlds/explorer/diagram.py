@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
+from flexgroup.core.journal import CHOICE, CRASH, DELIVER, MULTICAST, RECEIVE, SUSPECT, TIMER
 from flexgroup.core.message import MessageId, name_of
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.trace.rows import CHOICE, CRASH, DELIVER, MULTICAST, RECEIVE, SUSPECT, TIMER
+from flexgroup.trace.events import Event, EventList
+from flexgroup.worlds.bench import MOMENT
 from flexgroup.worlds.explorer.outcome import Happening
 from flexgroup.worlds.explorer.scope import LETTERS, Scope
-from flexgroup.worlds.explorer.staged import Logged, Stage
+from flexgroup.worlds.explorer.staged import stage
 
 COLUMN = 56
 LINE = 64
@@ -21,17 +23,19 @@ _COLOURS = "#1f77b4 #d62728 #2ca02c #9467bd #ff7f0e #17becf #8c564b #e377c2 #7f7
 
 def diagram(plan: StackPlan, scope: Scope, run: tuple[Happening, ...], title: str) -> str:
     """The diagram as SVG, which needs nothing else to be looked at."""
-    stage = Stage(plan, scope).perform(run)
-    return _Drawing(scope, stage.log, title).svg()
+    journal = EventList()
+    stage(plan, scope, run, journal)
+    return _Drawing(scope, journal.events, title).svg()
 
 
 class _Drawing:
-    def __init__(self, scope: Scope, log: list[Logged], title: str) -> None:
+    def __init__(self, scope: Scope, log: list[Event], title: str) -> None:
         self.scope = scope
         self.log = log
         self.title = title
+        self.times = {(row.process, row.step): row.time for row in log}
         # Clients multicast before anything else; that takes one column, not one for each.
-        starts = [row.time for row in log if row.process < scope.processes]
+        starts = [row.time // MOMENT for row in log if row.process < scope.processes]
         self.skipped = max(0, min(starts, default=1) - 2)
         self.columns = max([self._column(row.time) for row in log] or [1])
         self.letters = {
@@ -40,7 +44,7 @@ class _Drawing:
         }
 
     def _column(self, time: int) -> int:
-        return max(1, time - self.skipped)
+        return max(1, time // MOMENT - self.skipped)
 
     def _x(self, time: int) -> float:
         return LEFT + COLUMN * self._column(time)
@@ -76,9 +80,9 @@ class _Drawing:
         parts += [self._mark(row) for row in self.log]
         return "\n".join([*parts, "</svg>", ""])
 
-    def _arrow(self, row: Logged) -> str:
+    def _arrow(self, row: Event) -> str:
         colour = self._colour(row.message)
-        x1, y1 = self._x(row.sent_time), self._y(row.peer)
+        x1, y1 = self._x(self.times[row.peer, row.sent]), self._y(row.peer)
         x2, y2 = self._x(row.time), self._y(row.process)
         label = f"{type(row.packet).__name__} {self._name(row.message)}"
         if row.peer == row.process:
@@ -99,7 +103,7 @@ class _Drawing:
             f'<polygon points="{x2:.1f},{y2:.1f} {head}" fill="{colour}"/></g>'
         )
 
-    def _mark(self, row: Logged) -> str:
+    def _mark(self, row: Event) -> str:
         x, y = self._x(row.time), self._y(row.process)
         name = self._name(row.message) if row.message >= 0 else ""
         if row.kind == DELIVER:

@@ -14,6 +14,7 @@ from typing import Final, final
 
 from flexgroup.core.codec import Codec, varints
 from flexgroup.core.errors import PeerError
+from flexgroup.core.journal import CHOICE, RECEIVE, SEND, SUSPECT, TIMER, VIEW
 from flexgroup.core.layer import (
     CancelTimer,
     Deliver,
@@ -29,7 +30,6 @@ from flexgroup.core.layer import (
 from flexgroup.core.message import NO_MESSAGE, Message, Packet
 from flexgroup.core.stack import Stack
 from flexgroup.trace.recorder import Recorder
-from flexgroup.trace.rows import CHOICE, RECEIVE, SEND, SUSPECT, TIMER, VIEW
 from flexgroup.worlds.network.envelope import read_varint
 from flexgroup.worlds.network.faults import Channel, Faults
 
@@ -86,9 +86,7 @@ class Domain:
     def cast(self, now: int, m: Message) -> None:
         self._now = now
         if self._recorder is not None:
-            payload = m.payload
-            assert isinstance(payload, bytes)
-            self._recorder.multicast(self.process, self._step, time_ns(), m, len(payload))
+            self._recorder.multicast(self.process, self._step, time_ns(), m)
             self._step += 1
         self.stack.cast(m)
         self._act(m.id, 0)
@@ -158,7 +156,7 @@ class Domain:
         if recorder is not None:
             measure = self._codec.measure(packet)
             about = measure.about
-            label = recorder.label_of(packet)
+            label = recorder.label(packet)
             recorder.receives.add(
                 RECEIVE, self.process, self._step, time_ns(), about, sender, label, depth,
                 measure.header_bytes, measure.payload_bytes, sent, 0,
@@ -184,7 +182,7 @@ class Domain:
         measure = self._codec.measure(packet)
         recorder.receives.add(
             RECEIVE, self.process, self._step, time_ns(), measure.about, self.process,
-            recorder.label_of(packet), depth, measure.header_bytes, measure.payload_bytes, sent, 0,
+            recorder.label(packet), depth, measure.header_bytes, measure.payload_bytes, sent, 0,
         )  # fmt: skip
         self._step += 1
         self.stack.receive(self.process, packet)
@@ -240,7 +238,7 @@ class Domain:
         assert recorder is not None
         packet = effect.packet
         measure = self._codec.measure(packet)
-        label = recorder.label_of(packet)
+        label = recorder.label(packet)
         known = depth if measure.about == about else self._depth(measure.about)
         now = time_ns()
         for target in effect.to:
@@ -307,7 +305,5 @@ class Domain:
     def _record_delivery(self, m: Message, depth: int) -> None:
         recorder = self._recorder
         if recorder is not None:
-            payload = m.payload
-            assert isinstance(payload, bytes)
-            recorder.deliver(self.process, self._step, time_ns(), m.id, depth, len(payload))
+            recorder.deliver(self.process, self._step, time_ns(), m, depth)
             self._step += 1

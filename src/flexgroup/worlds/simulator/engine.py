@@ -15,6 +15,7 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.codec import Codec
+from flexgroup.core.journal import CHOICE, CRASH, RECEIVE, RECOVER, SEND, SUSPECT, TIMER
 from flexgroup.core.layer import (
     CancelTimer,
     Deliver,
@@ -29,7 +30,6 @@ from flexgroup.core.layer import (
 )
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, origin_of
 from flexgroup.trace.recorder import Recorder
-from flexgroup.trace.rows import CHOICE, CRASH, RECEIVE, RECOVER, SEND, SUSPECT, TIMER
 from flexgroup.worlds.simulator.events import (
     Answer,
     Cast,
@@ -140,9 +140,7 @@ class Simulation:
         start = self._free_at(host, time)
         if not host.up or start > host.crash_at:
             return
-        payload = m.payload
-        size = 0 if isinstance(payload, Packet) else len(payload)
-        self.recorder.multicast(process, host.step, start, m, size)
+        self.recorder.multicast(process, host.step, start, m)
         host.step += 1
         host.stack.cast(m)
         self._act_after(host, start, m.id)
@@ -228,11 +226,9 @@ class Simulation:
                     if moved == about:
                         moved_depth = depth
                         answered = True
-                    payload = m.payload
-                    size = 0 if isinstance(payload, Packet) else len(payload)
                     if host.busy_until <= host.crash_at:
                         self.recorder.deliver(
-                            host.process, host.step, host.busy_until, moved, moved_depth, size
+                            host.process, host.step, host.busy_until, m, moved_depth
                         )
                         host.step += 1
                         self.application.delivered(self, host.process, host.busy_until, m)
@@ -250,7 +246,7 @@ class Simulation:
         return Sending(
             packet,
             measure.about,
-            self.recorder.label_of(packet),
+            self.recorder.label(packet),
             measure.header_bytes,
             measure.payload_bytes,
             network.send_cost + bytes_cost,

@@ -1,0 +1,367 @@
+"""A host: one process as every world drives it.
+
+A *host* owns the stack of a process and all that is known of the process besides: whether it is
+up, which timers are set, which offers are open, what it saved to stable storage, how long its
+history is, and at which depth it heard of each message. A *world* moves packets, passes time, and
+lets things fail. It tells a host what happens (`start`, `cast`, `receive`, `timer`, `choose`,
+`notice`, `crash`, `recover`), and the host asks of it what only a world can do (`World`). All
+that happens goes into the host's journal, if it has one.
+
+    class Loopback(World):
+        def on_send(self, host, to, transmission):
+            for target in to:
+                step = host.sent(target, transmission)
+                hosts[target].receive(0, host.process, transmission, step)
+
+Times are whatever the world's clock says; the host only writes them down.
+
+The depth of a delivery is the number of communication steps from the multicast to it. A packet
+that a process sends because of what it received about the same message is one step deeper than
+what it received. If a process does nothing about a message when it hears of it, it remembers the
+depth, and what it does later about that message continues from there; in doing so it forgets the
+depth. A process that crashes forgets all depths.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import mypyc_attr
+
+from flexgroup.core.codec import Codec
+from flexgroup.core.journal import Journal, Transmission
+from flexgroup.core.layer import (
+    CancelTimer,
+    Deliver,
+    Effect,
+    Notice,
+    Offer,
+    Save,
+    Send,
+    SetTimer,
+    Stored,
+    Suspect,
+    Trust,
+    View,
+)
+from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet
+from flexgroup.core.stack import Stack
+from flexgroup.core.state import fork
+
+DEPTHS_KEPT: Final = 1 << 16
+"""The number of messages whose depth a process remembers; beyond, it forgets the oldest."""
+
+NEVER: Final = 1 << 61
+"""A time that no clock of a world reaches."""
+
+LATER: Final = -1
+"""A world's answer to an offer on which it does not decide at once."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class World:
+    """What a host asks of the world it runs in, effect by effect and in order.
+
+    The order is a promise: when a packet is to be sent or a message delivered, all that the stack
+    saved before is in `Host.saved` already, and `on_save` has been called for it.
+    """
+
+    def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
+        """Let a packet travel to each of these processes, and call `Host.sent` as it leaves."""
+
+    def on_deliver(self, host: Host, m: Message) -> None:
+        """Hand a message to the application."""
+
+    def on_set_timer(self, host: Host, level: int, name: str, ticks: int) -> int:
+        """Call `Host.timer` after so many ticks, unless the timer is cancelled or set anew.
+
+        The answer, be it a deadline or a number, is kept in `Host.timers` for the world.
+        """
+        return ticks
+
+    def on_cancel_timer(self, host: Host, level: int, name: str, answer: int) -> None:
+        """Forget a timer that was set, with what `on_set_timer` answered then."""
+
+    def on_offer(self, host: Host, level: int, name: str, options: int) -> int:
+        """Choose one of 0 .. options - 1, or answer LATER and call `Host.choose` in due time."""
+        return LATER
+
+    def on_save(self, host: Host, level: int, value: Stored) -> None:
+        """Make durable what a layer saved; what it asked for afterwards must not overtake this."""
+
+    def on_notice(self, host: Host, notice: Notice) -> None:
+        """Take note that a notice has left the stack at the top: no layer held it back."""
+
+
+@final
+class Host:
+    """One process in a world."""
+
+    __slots__ = (
+        "_codec",
+        "crash_at",
+        "depths",
+        "journal",
+        "offers",
+        "process",
+        "saved",
+        "stack",
+        "step",
+        "time",
+        "timers",
+        "up",
+        "world",
+    )
+
+    def __init__(
+        self, stack: Stack, world: World, codec: Codec, journal: Journal | None = None
+    ) -> None:
+        self.process = stack.process
+        self.stack = stack
+        self.world = world
+        self.journal = journal
+        """Without one, packets are not measured, steps not counted, and depths not known."""
+        self._codec = codec
+        self.up = True
+        self.time = 0
+        """The time at this process, which the world may move on as it performs effects."""
+        self.crash_at = NEVER
+        """When the process crashes next, if the world knows: nothing it does later happens."""
+        self.step = 0
+        """How many events the history of the process has."""
+        self.timers: dict[tuple[int, str], int] = {}
+        """The timers that are set, as (level, name), each with the world's answer."""
+        self.offers: list[Offer] = []
+        """The offers that are open, the oldest first."""
+        self.saved: list[Stored] = [None] * len(stack.layers)
+        """What each layer saved last."""
+        self.depths: dict[MessageId, int] = {}
+        """The depth at which it heard of each message about which it did nothing then."""
+
+    # What the world tells it.
+
+    def start(self, time: int) -> None:
+        self.time = time
+        self.stack.start()
+        self._act(self.stack.take_effects(), NO_MESSAGE, 0)
+
+    def cast(self, time: int, m: Message) -> None:
+        """The application multicasts a message."""
+        self.time = time
+        journal = self.journal
+        if journal is not None:
+            journal.multicast(self.process, self.step, time, m)
+            self.step += 1
+        self.stack.cast(m)
+        self._act(self.stack.take_effects(), m.id, 0)
+
+    def receive(
+        self, time: int, sender: int, transmission: Transmission, sent: int = 0, queued: int = 0
+    ) -> None:
+        """A packet arrives that its sender sent at its step `sent`, after it stood in a queue."""
+        self.time = time
+        journal = self.journal
+        if journal is not None:
+            step = self.step
+            self.step = step + 1
+            journal.receive(self.process, step, time, sender, transmission, sent, queued)
+        stack = self.stack
+        stack.receive(sender, transmission.packet)
+        effects = stack.take_effects()
+        if effects:
+            self._act(effects, transmission.message, transmission.depth)
+        else:
+            self._remember_depth(transmission.message, transmission.depth)
+
+    def timer(self, time: int, level: int, name: str) -> None:
+        """A timer that is set runs out."""
+        self.time = time
+        del self.timers[level, name]
+        journal = self.journal
+        if journal is not None:
+            journal.timer(self.process, self.step, time, level, name)
+            self.step += 1
+        self.stack.timer(level, name)
+        self._act(self.stack.take_effects(), NO_MESSAGE, 0)
+
+    def choose(self, time: int, chosen: int) -> None:
+        """The world answers the oldest open offer."""
+        self.time = time
+        offer = self.offers.pop(0)
+        self._choose(offer, chosen)
+        self._act(self.stack.take_effects(), NO_MESSAGE, 0)
+
+    def notice(self, time: int, notice: Notice) -> None:
+        """The failure detector of the world changes its mind, or the world installs a view."""
+        self.time = time
+        self.note(notice)
+        self.stack.notice(notice)
+        self._act(self.stack.take_effects(), NO_MESSAGE, 0)
+
+    def crash(self, time: int) -> None:
+        """The process stops and loses all but what it saved."""
+        self.up = False
+        self.time = time
+        self.timers.clear()
+        self.offers.clear()
+        self.depths.clear()
+        journal = self.journal
+        if journal is not None:
+            journal.crash(self.process, self.step, time)
+            self.step += 1
+
+    def recover(self, time: int, stack: Stack) -> None:
+        """The process starts again, with a new stack and what the old one saved."""
+        self.up = True
+        self.time = time
+        self.stack = stack
+        journal = self.journal
+        if journal is not None:
+            journal.recover(self.process, self.step, time)
+            self.step += 1
+        stack.restart(self.saved)
+        self._act(stack.take_effects(), NO_MESSAGE, 0)
+
+    # What the world lets it write down.
+
+    def sent(self, target: int, transmission: Transmission) -> int:
+        """A packet leaves now for one target; at which step of the history."""
+        step = self.step
+        journal = self.journal
+        if journal is not None:
+            self.step = step + 1
+            journal.send(self.process, step, self.time, target, transmission)
+        return step
+
+    def delivered(self, m: Message, depth: int = 0) -> None:
+        """A message is delivered now, whether by the stack or in its place."""
+        journal = self.journal
+        if journal is not None:
+            journal.deliver(self.process, self.step, self.time, m, depth)
+            self.step += 1
+
+    def note(self, notice: Notice) -> None:
+        """A view is installed, or a suspicion arises or ends, now."""
+        journal = self.journal
+        if journal is None:
+            return
+        if isinstance(notice, Suspect):
+            journal.suspicion(self.process, self.step, self.time, notice.process, True)
+        elif isinstance(notice, Trust):
+            journal.suspicion(self.process, self.step, self.time, notice.process, False)
+        elif isinstance(notice, View):
+            journal.view(self.process, self.step, self.time, notice.members, notice.number)
+        else:
+            return
+        self.step += 1
+
+    def transmission(self, packet: Packet) -> Transmission:
+        """A packet with what the journal says of it; without a journal, the bare packet."""
+        journal = self.journal
+        if journal is None:
+            return Transmission(packet)
+        measure = self._codec.measure(packet)
+        return Transmission(
+            packet,
+            measure.about,
+            measure.header_bytes,
+            measure.payload_bytes,
+            journal.label(packet),
+            1,
+        )
+
+    def fork(self) -> Host:
+        """A host in the same state, which shares nothing that changes but world and journal."""
+        twin = Host(fork(self.stack), self.world, self._codec, self.journal)
+        twin.up = self.up
+        twin.time = self.time
+        twin.crash_at = self.crash_at
+        twin.step = self.step
+        twin.timers = self.timers.copy()
+        twin.offers = self.offers.copy()
+        twin.saved = self.saved.copy()
+        twin.depths = self.depths.copy()
+        return twin
+
+    # What its stack asks for.
+
+    def _act(self, effects: list[Effect], about: MessageId, depth: int) -> None:
+        """Do what the stack asked for after an event about a message, at this depth."""
+        world = self.world
+        answered = False
+        moved = NO_MESSAGE
+        moved_depth = 0
+        sending: Transmission | None = None
+        while effects:
+            for effect in effects:
+                if isinstance(effect, Send):
+                    if sending is None or effect.packet is not sending.packet:
+                        sending = self.transmission(effect.packet)
+                        message = sending.message
+                        if message == about:
+                            sending.depth += depth
+                            answered = True
+                        elif message == moved:
+                            sending.depth += moved_depth
+                        elif message != NO_MESSAGE:
+                            moved = message
+                            moved_depth = self._forget_depth(message)
+                            sending.depth += moved_depth
+                    world.on_send(self, effect.to, sending)
+                elif isinstance(effect, Deliver):
+                    sending = None
+                    m = effect.message
+                    moved = m.id
+                    moved_depth = self._forget_depth(moved)
+                    if moved == about:
+                        moved_depth = depth
+                        answered = True
+                    if self.time <= self.crash_at:
+                        self.delivered(m, moved_depth)
+                        world.on_deliver(self, m)
+                else:
+                    self._do_other(effect)
+            effects = self.stack.take_effects()
+        if not answered:
+            self._remember_depth(about, depth)
+
+    def _do_other(self, effect: Effect) -> None:
+        if isinstance(effect, SetTimer):
+            answer = self.world.on_set_timer(self, effect.level, effect.name, effect.ticks)
+            self.timers[effect.level, effect.name] = answer
+        elif isinstance(effect, CancelTimer):
+            known = self.timers.pop((effect.level, effect.name), None)
+            if known is not None:
+                self.world.on_cancel_timer(self, effect.level, effect.name, known)
+        elif isinstance(effect, Offer):
+            chosen = self.world.on_offer(self, effect.level, effect.name, effect.options)
+            if chosen == LATER:
+                self.offers.append(effect)
+            else:
+                self._choose(effect, chosen)
+        elif isinstance(effect, Save):
+            if self.time <= self.crash_at:
+                self.saved[effect.level] = effect.value
+                self.world.on_save(self, effect.level, effect.value)
+        elif isinstance(effect, Notice):
+            self.world.on_notice(self, effect)
+
+    def _choose(self, offer: Offer, chosen: int) -> None:
+        journal = self.journal
+        if journal is not None:
+            journal.choice(self.process, self.step, self.time, offer.level, offer.name, chosen)
+            self.step += 1
+        self.stack.choose(offer.level, offer.name, chosen)
+
+    def _remember_depth(self, message: MessageId, depth: int) -> None:
+        depths = self.depths
+        if message != NO_MESSAGE and depth > depths.get(message, 0):
+            if len(depths) >= DEPTHS_KEPT:
+                del depths[next(iter(depths))]
+            depths[message] = depth
+
+    def _forget_depth(self, message: MessageId) -> int:
+        depth = self.depths.get(message, 0)
+        if depth:
+            del self.depths[message]
+        return depth
