@@ -17,17 +17,21 @@ import shutil
 import sys
 import sysconfig
 import time
+from contextlib import chdir
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 # Relative, because setuptools and mypyc name what they make after these paths; pip, make and
 # a person in the root of the repository all start here.
+ROOT = Path.cwd()
 SOURCE = Path("src")
 PACKAGE = SOURCE / "flexgroup"
+WRITTEN_OUT = Path("build", "written-out")
 
 # What is compiled: what runs millions of times. Protocols that are studied rather than run are
 # not, since compiling takes minutes as it is. (Nor is core/errors.py: compiled, its classes could
@@ -192,6 +196,40 @@ def give_up(problem: BaseException) -> None:
     )
 
 
+def written_out() -> Path:
+    """A copy of the sources for mypyc, in which what follows from declared fields stands too."""
+    # Importing the package itself would import what an isolated build does not have.
+    package = ModuleType("flexgroup")
+    package.__path__ = [str(PACKAGE)]
+    sys.modules["flexgroup"] = package
+    from flexgroup._written_out import Package
+
+    Package(PACKAGE).write(WRITTEN_OUT / SOURCE)
+    return WRITTEN_OUT
+
+
+def compiled_from(folder: Path) -> list[Extension]:
+    """What mypyc makes of the modules in a copy of the sources."""
+    from mypyc.build import mypycify
+
+    # No configuration file: how strictly types are checked is the business of `make check`,
+    # and an isolated build has no numpy to look at.
+    options = ["--config-file=", "--ignore-missing-imports"]
+    # Tracebacks of the compiled form name files as mypyc is told of them, from where it runs.
+    with chdir(folder):
+        found: list[Extension] = mypycify(
+            [*options, *map(str, modules())],
+            opt_level="3",
+            debug_level="0",
+            target_dir=str(ROOT / "build"),
+            group_name="flexgroup",
+        )
+    for extension in found:
+        extension.sources = [os.path.relpath(source, ROOT) for source in extension.sources]
+        extension.extra_compile_args = [*extension.extra_compile_args, *CALLED_DIRECTLY]
+    return found
+
+
 def extensions() -> list[Extension]:
     # pip also runs this file several times only to ask for metadata, and mypyc takes seconds.
     if CHOICE == "1" or not BUILDING.intersection(sys.argv):
@@ -203,21 +241,9 @@ def extensions() -> list[Extension]:
             return []
         if compiler_missing():
             raise FileNotFoundError("no C compiler was found")
-        from mypyc.build import mypycify
-
-        # No configuration file: how strictly types are checked is the business of `make check`,
-        # and an isolated build has no numpy to look at.
-        options = ["--config-file=", "--ignore-missing-imports"]
-        found = mypycify(
-            [*options, *map(str, modules())],
-            opt_level="3",
-            debug_level="0",
-            group_name="flexgroup",
-        )
-        for extension in found:
-            extension.extra_compile_args = [*extension.extra_compile_args, *CALLED_DIRECTLY]
+        found = compiled_from(written_out())
         MADE_FROM.with_suffix(".next").write_text(made_from)
-        return list(found)
+        return found
     # mypyc says what it cannot compile and then leaves: SystemExit
     except (Exception, SystemExit) as problem:
         give_up(problem)

@@ -6,36 +6,59 @@ handler has returned, in the order it was asked, so no layer is ever entered aga
 half-updated. Equal state and equal events give equal effects: a layer has no clock, no
 randomness and no input or output of its own.
 
-State is attributes holding integers, strings, tuples, messages and packets, or lists,
-dicts and sets of those, or dicts of records: `flexgroup.core.state` copies and fingerprints
-it.
+State is attributes holding integers, strings, tuples, messages and packets, lists, dicts and
+sets of those, and records: parts of the state with a name. `flexgroup.core.state` copies and
+fingerprints it.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import Any, ClassVar, Self, dataclass_transform, final
 
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.errors import PeerError
+from flexgroup.core.fields import derive
 from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 
 Stored = int | str | bytes | tuple["Stored", ...] | None
 
 
+@dataclass_transform(eq_default=False)
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Record:
-    """A few attributes of a layer's state that belong together, as the value in a dict.
+    """A part of a layer's state: a few values that belong together, and what is done with them.
 
-    Only one place of the state may refer to a record: a copy of the state copies it, and a copy of
-    a record copies those that it holds.
+    A subclass declares its fields as annotations, with the types that state may have; constructor
+    and copy follow from them (`flexgroup.core.fields`). A record is an attribute of a layer or of
+    another record, or stands in a list or a dict there. Only one place of the state may refer to
+    it: a copy of the state copies it, with all that it holds.
     """
 
     __slots__ = ()
 
-    def copy(self) -> Record:
+    def __init_subclass__(cls) -> None:
+        derive(cls, copies=copied)
+
+    def copy(self) -> Self:
+        """A record of equal values, which shares only what never changes; derived."""
         raise NotImplementedError
+
+
+def copied(value: Any) -> Any:
+    """A copy of a part of the state, which shares only what never changes."""
+    if isinstance(value, dict):
+        return {
+            key: item.copy() if isinstance(item, Record) else item for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [item.copy() if isinstance(item, Record) else item for item in value]
+    if isinstance(value, set):
+        return value.copy()
+    if isinstance(value, Record):
+        return value.copy()
+    return value
 
 
 @final

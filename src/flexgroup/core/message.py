@@ -15,12 +15,22 @@ Timestamps, pairs of a logical clock and a process, are packed in the same way.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import Annotated, ClassVar, Final, dataclass_transform, final
 
 from mypy_extensions import mypyc_attr
 
-MessageId = int
-Stamp = int
+from flexgroup.core.fields import ID as ID
+from flexgroup.core.fields import INT as INT
+from flexgroup.core.fields import INTS as INTS
+from flexgroup.core.fields import MESSAGE as MESSAGE
+from flexgroup.core.fields import STAMP as STAMP
+from flexgroup.core.fields import TEXT as TEXT
+from flexgroup.core.fields import Fields as Fields
+from flexgroup.core.fields import derive
+
+# Integers, whose names tell the codec and the scripts what they mean.
+MessageId = Annotated[int, "MessageId"]
+Stamp = Annotated[int, "Stamp"]
 
 NO_MESSAGE: Final = -1
 
@@ -61,29 +71,22 @@ def process_of(timestamp: Stamp) -> int:
     return timestamp & PROCESS_MASK
 
 
-# The kinds of packet fields. The wire codec, golden scripts, fingerprints and equality
-# are all derived from these.
-INT: Final = 0
-ID: Final = 1
-STAMP: Final = 2
-INTS: Final = 3
-TEXT: Final = 4
-MESSAGE: Final = 5
-
-Fields = tuple[tuple[str, int], ...]
-
-
+@dataclass_transform(frozen_default=True)
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Packet:
     """What a layer sends to its peers; subclasses carry the paper's message names.
 
-    A subclass declares its fields twice: as attributes, for the code that reads them,
-    and in FIELDS, for the codec. FIELDS follows the order of `__init__`'s parameters.
+    A subclass declares its fields as annotations: `int`, `str`, `tuple[int, ...]`, `Message`,
+    `MessageId` or `Stamp`. Everything else follows from them (`flexgroup.core.fields`).
     """
 
     __slots__ = ()
 
     FIELDS: ClassVar[Fields] = ()
+    """The fields of a subclass and their kinds, for the codec; derived."""
+
+    def __init_subclass__(cls) -> None:
+        derive(cls, kinds=True)
 
     def detail(self) -> str | None:
         """What the trace says of this packet beyond its type: a small JSON object."""

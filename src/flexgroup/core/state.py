@@ -10,7 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TypeVar
 
-from flexgroup.core.layer import Layer, Record
+from flexgroup.core.layer import Layer, Record, copied
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
 
@@ -40,15 +40,7 @@ def fork_layer(layer: AnyLayer) -> AnyLayer:
     twin.level = layer.level
     twin.effects = list(layer.effects)
     for name in state_names(layer):
-        value = getattr(layer, name)
-        if isinstance(value, dict):
-            value = {
-                key: item.copy() if isinstance(item, Record) else item
-                for key, item in value.items()
-            }
-        elif isinstance(value, list | set):
-            value = value.copy()
-        setattr(twin, name, value)
+        setattr(twin, name, copied(getattr(layer, name)))
     return twin
 
 

@@ -23,65 +23,35 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Record
-from flexgroup.core.message import (
-    ID,
-    MESSAGE,
-    STAMP,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    Stamp,
-    clock_of,
-    stamp,
-)
+from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, stamp
 
 
 @final
 class Start(Packet):
     """(START, m)."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class LocalTs(Packet):
     """(LOCAL-TS, m, ts)."""
 
-    __slots__ = ("m", "ts")
-    FIELDS: ClassVar[Fields] = (("m", ID), ("ts", STAMP))
-
-    def __init__(self, m: MessageId, ts: Stamp) -> None:
-        self.m = m
-        self.ts = ts
+    m: MessageId
+    ts: Stamp
 
 
 @final
 class Undecided(Record):
     """What is known of a message that has no final timestamp yet."""
 
-    __slots__ = ("highest", "local", "m", "received")
-
-    def __init__(self) -> None:
-        self.m: Message | None = None
-        """None if a LOCAL-TS overtook START."""
-        self.local: Stamp = 0
-        self.received = 0
-        """How many LOCAL-TS came."""
-        self.highest: Stamp = 0
-        """The highest timestamp in them."""
-
-    def copy(self) -> Undecided:
-        twin = Undecided()
-        twin.m = self.m
-        twin.local = self.local
-        twin.received = self.received
-        twin.highest = self.highest
-        return twin
+    m: Message | None = None
+    """None if a LOCAL-TS overtook START."""
+    local: Stamp = 0
+    received: int = 0
+    """How many LOCAL-TS came."""
+    highest: Stamp = 0
+    """The highest timestamp in them."""
 
 
 class Skeen(Layer):

@@ -1,0 +1,204 @@
+"""Sources in which everything that follows from declared fields is written out, for mypyc.
+
+A class declares its fields once, and Python derives the rest when the class is created
+(`flexgroup.core.fields`). mypyc compiles what stands in a source, so the build gives it a copy of
+the package in which constructors, copies and FIELDS stand there too. No line moves: they go into
+the two blank lines that follow every class, and a traceback of the compiled form tells the line of
+the source that people read.
+
+The build loads this module, and no other of the package but `flexgroup.core.fields`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from flexgroup.core import fields
+from flexgroup.core.fields import Field
+
+MARK = "dataclass_transform"
+"""The decorator of the bases whose subclasses declare fields."""
+
+PACKET = "flexgroup.core.message.Packet"
+RECORD = "flexgroup.core.layer.Record"
+
+FUTURE = "from __future__ import annotations"
+
+
+class Declared(NamedTuple):
+    """A class that declares fields: which of the marked bases it has, and all its fields."""
+
+    base: str
+    fields: tuple[Field, ...]
+
+
+class Module:
+    """One source: its lines, its classes, and what its global names stand for."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.lines = text.split("\n")
+        body = ast.parse(text).body
+        self.classes = [node for node in body if isinstance(node, ast.ClassDef)]
+        self.homes = {node.name: f"{name}.{node.name}" for node in self.classes}
+        self.aliases: dict[str, str] = {}
+        for node in body:
+            if isinstance(node, ast.ImportFrom):
+                for found in node.names:
+                    self.homes[found.asname or found.name] = f"{node.module}.{found.name}"
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                self.homes[node.targets[0].id] = f"{name}.{node.targets[0].id}"
+                self.aliases[node.targets[0].id] = ast.unparse(node.value)
+
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+class Package:
+    """All modules of a package, by their full names."""
+
+    def __init__(self, folder: Path) -> None:
+        self.modules: dict[str, Module] = {}
+        self.paths: dict[str, Path] = {}
+        for path in sorted(folder.rglob("*.py")):
+            relative = path.relative_to(folder.parent)
+            parts = relative.with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            self.modules[name] = Module(name, path.read_text())
+            self.paths[name] = relative
+        self._declared: dict[str, Declared | None] = {}
+
+    def write(self, folder: Path) -> None:
+        """Write everything out into this folder, which has nothing else in it afterwards."""
+        wanted = set()
+        for name, module in self.modules.items():
+            self._write_out(module)
+            path = folder / self.paths[name]
+            wanted.add(path)
+            text = module.text()
+            if not path.is_file() or path.read_text() != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        for path in set(folder.rglob("*.py")) - wanted:
+            path.unlink()
+
+    def _write_out(self, module: Module) -> None:
+        imports: set[str] = set()
+        for node in module.classes:
+            declared = self.declared(module.homes[node.name])
+            if _mark_of(node):
+                _blank(module.lines, _mark_of(node))
+            elif declared is not None and not _has_slots(node):
+                for field in _fields_in(node):
+                    _cut_default(module.lines, field)
+                self._derive(module, node, declared, imports)
+        if imports:
+            place = module.lines.index(FUTURE)
+            module.lines[place] = "; ".join([FUTURE, *sorted(imports)])
+
+    def _derive(
+        self, module: Module, node: ast.ClassDef, declared: Declared, imports: set[str]
+    ) -> None:
+        """Put what follows from the fields behind the class, and ask for the imports it needs."""
+        owner = node.name
+        fields.check(owner, declared.fields)
+        written = [fields.constructor(declared.fields)]
+        resolved = [
+            field._replace(annotation=self._meant(module, field.annotation))
+            for field in declared.fields
+        ]
+        if declared.base == PACKET:
+            kinds = tuple((f.name, fields.kind_of(owner, f.name, f.annotation)) for f in resolved)
+            written.append(f"FIELDS: ClassVar[Fields] = {kinds!r}")
+            imports.add("from typing import ClassVar")
+            imports.add("from flexgroup.core.fields import Fields")
+        elif declared.base == RECORD:
+            written.append(fields.copier(owner, resolved))
+            if "copied(" in written[-1]:
+                imports.add("from flexgroup.core.layer import copied")
+        end = node.end_lineno or 0
+        module.lines += [""] * (end + 3 - len(module.lines))  # where it is the last one
+        for place, line in enumerate(written, end):
+            if module.lines[place].strip():
+                raise ValueError(f"{module.name}.{owner} is not followed by two blank lines")
+            module.lines[place] = f"    {line}"
+
+    def declared(self, home: str) -> Declared | None:
+        """What the class of this full name declares and inherits, if it declares fields."""
+        if home not in self._declared:
+            self._declared[home] = self._look_at(home)
+        return self._declared[home]
+
+    def _look_at(self, home: str) -> Declared | None:
+        module_name, _, name = home.rpartition(".")
+        module = self.modules.get(module_name)
+        for node in module.classes if module is not None else ():
+            if node.name != name or module is None:
+                continue
+            if _mark_of(node):
+                return Declared(home, ())
+            for base in node.bases:
+                above = self.declared(module.homes.get(ast.unparse(base), ""))
+                if above is not None:
+                    own = tuple(map(_field, _fields_in(node)))
+                    return Declared(above.base, above.fields + own)
+        return None
+
+    def _meant(self, module: Module, annotation: str) -> str:
+        """The annotation in plain words, where it is another name for something."""
+        home_module, _, name = module.homes.get(annotation, "").rpartition(".")
+        there = self.modules.get(home_module)
+        if annotation in fields.KINDS or there is None or name not in there.aliases:
+            return annotation
+        return self._meant(there, there.aliases[name])
+
+
+def _mark_of(node: ast.ClassDef) -> ast.expr | None:
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == MARK:
+            return decorator
+    return None
+
+
+def _fields_in(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and fields.is_field(
+            ast.unparse(statement.annotation)
+        ):
+            yield statement
+
+
+def _has_slots(node: ast.ClassDef) -> bool:
+    return any("__slots__" in ast.unparse(statement) for statement in node.body)
+
+
+def _field(node: ast.AnnAssign) -> Field:
+    name, annotation = ast.unparse(node.target), ast.unparse(node.annotation)
+    if node.value is None:
+        return Field(name, annotation)
+    return Field(name, annotation, ast.unparse(node.value), _is_made_anew(node.value))
+
+
+def _is_made_anew(default: ast.expr) -> bool:
+    """It makes something that can change: a list, dict, set or record."""
+    if isinstance(default, ast.Call):
+        return ast.unparse(default.func) != "frozenset"
+    return not isinstance(
+        default, ast.Constant | ast.Name | ast.Attribute | ast.UnaryOp | ast.BinOp | ast.Tuple
+    )
+
+
+def _cut_default(lines: list[str], node: ast.AnnAssign) -> None:
+    """mypyc would give every new instance the default, and the constructor gives it again."""
+    if node.value is not None:
+        first, last = node.annotation.end_lineno or 0, node.value.end_lineno or 0
+        lines[first - 1] = lines[first - 1].encode()[: node.annotation.end_col_offset].decode()
+        lines[first:last] = [""] * (last - first)
+
+
+def _blank(lines: list[str], node: ast.expr | None) -> None:
+    if node is not None:
+        lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)

@@ -1,0 +1,209 @@
+"""Fields, declared once: what follows from the annotations of a packet, a record or an effect.
+
+A class says `m: Message`, one line for each field, and perhaps a default. Its constructor, the way
+to copy it and what the codec must know of it are derived from that, as Python source text. A class
+that Python creates executes the text at once. For those that mypyc compiles, the same text is
+written into a copy of the source before (`flexgroup._written_out`), so both forms run the same.
+
+This module is loaded by the build as well, and imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, Final, NamedTuple
+
+# The kinds of fields that a packet may have, and how they are annotated.
+INT: Final = 0
+ID: Final = 1
+STAMP: Final = 2
+INTS: Final = 3
+TEXT: Final = 4
+MESSAGE: Final = 5
+
+Fields = tuple[tuple[str, int], ...]
+
+KINDS: Final = {
+    "int": INT,
+    "MessageId": ID,
+    "Stamp": STAMP,
+    "tuple[int, ...]": INTS,
+    "str": TEXT,
+    "Message": MESSAGE,
+}
+
+# What a copy of a record shares with the original, because it never changes.
+_SHARED = frozenset("None bool bytes int str Message MessageId Packet Stamp".split())
+_EMPTY: dict[type, str] = {dict: "{}", list: "[]", set: "set()"}
+
+
+class Field(NamedTuple):
+    """One field, as source text: what it is, and what it is if the constructor is not told."""
+
+    name: str
+    annotation: str
+    default: str | None = None
+    is_fresh: bool = False
+    """The default can change, so each instance gets its own."""
+
+
+def constructor(fields: Sequence[Field]) -> str:
+    """The source of `__init__`, in one line."""
+    parameters = ["self"]
+    body = []
+    for name, annotation, default, is_fresh in fields:
+        if is_fresh:
+            parameters.append(f"{name}: {annotation} | None = None")
+            body.append(f"self.{name} = {default} if {name} is None else {name}")
+        else:
+            parameters.append(f"{name}: {annotation}" + (f" = {default}" if default else ""))
+            body.append(f"self.{name} = {name}")
+    return f"def __init__({', '.join(parameters)}) -> None: {'; '.join(body) or 'pass'}"
+
+
+def copier(owner: str, fields: Sequence[Field]) -> str:
+    """The source of a record's `copy`, in one line."""
+    copies = [_copy_of(f"self.{field.name}", field.annotation) for field in fields]
+    return f"def copy(self) -> {owner}: return {owner}({', '.join(copies)})"
+
+
+def kind_of(owner: str, name: str, annotation: str) -> int:
+    kind = KINDS.get(annotation)
+    if kind is None:
+        allowed = ", ".join(KINDS)
+        raise TypeError(
+            f"{owner}.{name} is declared as {annotation}; a field of a packet is one of {allowed}"
+        )
+    return kind
+
+
+def check(owner: str, fields: Sequence[Field]) -> None:
+    """Refuse what no constructor can be derived from."""
+    names = [field.name for field in fields]
+    for place, field in enumerate(fields):
+        if field.name in names[:place]:
+            raise TypeError(f"{owner}.{field.name} is declared twice, in a base class already")
+        if field.default is None and place and fields[place - 1].default is not None:
+            raise TypeError(
+                f"{owner}.{field.name} has no default, but {names[place - 1]} before it has one;"
+                " put the fields without a default first"
+            )
+        if field.is_fresh and "None" in field.annotation:
+            raise TypeError(
+                f"{owner}.{field.name} may be None, and its default is made anew for each instance;"
+                " let None be the default, or no value at all"
+            )
+
+
+def is_field(annotation: str) -> bool:
+    return not annotation.rpartition("typing.")[2].startswith(("ClassVar", "Final"))
+
+
+def derive(cls: Any, kinds: bool = False, copies: Callable[[Any], Any] | None = None) -> None:
+    """Give a class that Python has just created what follows from its annotations.
+
+    With `kinds` it is a packet, and gets FIELDS; with a function that `copies` values it is a
+    record, and gets `copy`. A compiled class has all of that, and its annotations are gone.
+    """
+    if "__mypyc_attrs__" in cls.__dict__ or "__slots__" in cls.__dict__:
+        return
+    owner = cls.__name__
+    scope: dict[str, Any] = {owner: cls, "copied": copies, "deepcopy": deepcopy}
+    fields = list(getattr(cls, "_declared", ()))
+    scope.update(getattr(cls, "_defaults", ()))
+    for name, annotation in inspect.get_annotations(cls).items():
+        text = _text_of(annotation)
+        if is_field(text):
+            fields.append(Field(name, text, *_default_of(cls, name, scope)))
+    check(owner, fields)
+    if "__init__" in cls.__dict__:
+        raise TypeError(
+            f"{owner} has an __init__ of its own; the constructor takes the fields, in order."
+            " For another way to make one, write a class method"
+        )
+    cls._declared = tuple(fields)
+    cls._defaults = {name: scope[name] for name in scope if name.startswith("default_of_")}
+    source = f"from __future__ import annotations\n{constructor(fields)}\n"
+    if copies is not None:
+        source += copier(owner, fields)
+    exec(source, scope)
+    cls.__init__ = scope["__init__"]
+    if copies is not None:
+        cls.copy = scope["copy"]
+    if kinds:
+        cls.FIELDS = tuple((field.name, _kind_in(cls, field)) for field in fields)
+
+
+def _text_of(annotation: object) -> str:
+    """The annotation as it was written, or at least in words that mean the same."""
+    if isinstance(annotation, str):
+        return annotation
+    if typing.get_origin(annotation) is typing.Annotated:
+        return str(typing.get_args(annotation)[1])  # MessageId and Stamp carry their names
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def _kind_in(cls: type, field: Field) -> int:
+    """The kind of a field, whose annotation may be another name for one that is known."""
+    annotation = field.annotation
+    if annotation not in KINDS:
+        try:
+            hints = typing.get_type_hints(cls, include_extras=True)
+        except Exception:
+            hints = {}  # kind_of says what may be used
+        annotation = _text_of(hints.get(field.name, annotation))
+    return kind_of(cls.__name__, field.name, annotation)
+
+
+def _default_of(cls: type, name: str, scope: dict[str, Any]) -> tuple[str | None, bool]:
+    """The source of a default, for code that runs in this scope, and whether it is made anew."""
+    if name not in cls.__dict__:
+        return None, False
+    value = cls.__dict__[name]
+    delattr(cls, name)
+    if type(value) in _EMPTY and not value:
+        return _EMPTY[type(value)], True
+    scope[f"default_of_{name}"] = value
+    if type(value) in _EMPTY:
+        return f"deepcopy(default_of_{name})", True
+    if hasattr(value, "copy") and not isinstance(value, frozenset):
+        return f"default_of_{name}.copy()", True
+    return f"default_of_{name}", False
+
+
+def _copy_of(value: str, annotation: str) -> str:
+    """The source of a copy of this value, which shares no more than what never changes."""
+    type_ = ast.parse(annotation, mode="eval").body
+    if _is_shared(type_):
+        return value
+    if isinstance(type_, ast.Subscript) and all(map(_is_shared, _arguments(type_))):
+        return f"{value}.copy()"  # a list, dict or set
+    return f"copied({value})"
+
+
+def _is_shared(type_: ast.expr) -> bool:
+    if isinstance(type_, ast.BinOp):
+        return _is_shared(type_.left) and _is_shared(type_.right)
+    if isinstance(type_, ast.Subscript):
+        is_immutable = _name_of(type_.value) in ("frozenset", "tuple")
+        return is_immutable and all(map(_is_shared, _arguments(type_)))
+    return _name_of(type_) in _SHARED
+
+
+def _arguments(type_: ast.Subscript) -> list[ast.expr]:
+    inside = type_.slice
+    return inside.elts if isinstance(inside, ast.Tuple) else [inside]
+
+
+def _name_of(type_: ast.expr) -> str:
+    if isinstance(type_, ast.Name):
+        return type_.id
+    if isinstance(type_, ast.Attribute):
+        return type_.attr
+    if isinstance(type_, ast.Constant):
+        return "None" if type_.value in (None, ...) else str(type_.value)
+    return ""
