@@ -92,7 +92,7 @@ def check(owner: str, fields: Sequence[Field]) -> None:
                 f"{owner}.{field.name} has no default, but {names[place - 1]} before it has one;"
                 " put the fields without a default first"
             )
-        if field.is_fresh and "None" in field.annotation:
+        if field.is_fresh and "None" in field.annotation.split(" | "):
             raise TypeError(
                 f"{owner}.{field.name} may be None, and its default is made anew for each instance;"
                 " let None be the default, or no value at all"
