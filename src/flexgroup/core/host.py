@@ -51,7 +51,7 @@ from flexgroup.core.state import fork
 DEPTHS_KEPT: Final = 1 << 16
 """The number of messages whose depth a process remembers; beyond, it forgets the oldest."""
 
-NEVER: Final = 1 << 61
+NEVER: Final = (1 << 62) - 1
 """A time that no clock of a world reaches."""
 
 LATER: Final = -1

@@ -54,7 +54,9 @@ def inspection(server: GroupServer) -> dict[str, object]:
                 "layers": [
                     {"layer": type(layer).__name__, "sent": sent}
                     for layer, sent in zip(
-                        hosted.domain.stack.layers, hosted.domain.stack.sent_counts(), strict=True
+                        hosted.domain.host.stack.layers,
+                        hosted.domain.host.stack.sent_counts(),
+                        strict=True,
                     )
                 ],
             }

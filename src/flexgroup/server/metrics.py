@@ -54,8 +54,8 @@ class Totals:
         self.counts["deliveries", (stack,)] += hosted.messages_delivered
         self.counts["packets_sent", (stack,)] += hosted.domain.packets_sent
         self.counts["packets_received", (stack,)] += hosted.domain.packets_received
-        layers = hosted.domain.stack.layers
-        for layer, sent in zip(layers, hosted.domain.stack.sent_counts(), strict=True):
+        layers = hosted.domain.host.stack.layers
+        for layer, sent in zip(layers, hosted.domain.host.stack.sent_counts(), strict=True):
             self.counts["layer_packets_sent", (stack, type(layer).__name__)] += sent
 
 
