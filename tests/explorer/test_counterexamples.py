@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from flexgroup.cli.counterexamples import diagram_of
 from flexgroup.core.codec import Codec
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome as Verdict
@@ -15,7 +16,6 @@ from flexgroup.testing.script import Script, parse, rewrite
 from flexgroup.testing.script import check as check_script
 from flexgroup.trace.reader import load_history, read_run
 from flexgroup.trace.replay import replay
-from flexgroup.worlds.explorer.diagram import diagram
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.minimise import minimise, smaller_scopes
 from flexgroup.worlds.explorer.outcome import Violation
@@ -75,15 +75,21 @@ def test_its_trace_is_condemned_for_the_same_reason(
 
 
 @pytest.mark.parametrize(("stack", "scope", "name"), CASES)
-def test_its_diagram_shows_every_delivery(stack: str, scope: Scope, name: str) -> None:
+def test_its_diagram_shows_every_delivery_packet_and_choice(
+    stack: str, scope: Scope, name: str
+) -> None:
     plan = parse_stack(stack)
-    run = counterexample(stack, scope, name).run
-    svg = ElementTree.fromstring(diagram(plan, scope, run, f"{name} <violated>"))
-    inside = "{http://www.w3.org/2000/svg}"
-    delivered = stage(plan, scope, run).delivered
-    assert len(svg.findall(f"{inside}circle")) == sum(map(len, delivered))
-    received = sum(1 for happening in run if happening.kind == "receive")
-    assert len(svg.findall(f"{inside}g")) == received
+    found = counterexample(stack, scope, name)
+    svg = ElementTree.fromstring(diagram_of(plan, scope, found).standalone)
+    groups = [group.get("class", "").split() for group in svg.iterfind(".//{*}g[{*}title]")]
+    delivered = stage(plan, scope, found.run).delivered
+    assert sum("deliver" in classes for classes in groups) == sum(map(len, delivered))
+    received = sum(happening.kind == "receive" for happening in found.run)
+    arrived = [c for c in groups if "packet" in c and not {"lost", "unfinished"} & set(c)]
+    assert len(arrived) == received
+    chosen = sum(happening.kind == "choice" for happening in found.run)
+    assert sum("choice" in classes for classes in groups) == chosen
+    assert any("witness" in classes for classes in groups)
 
 
 def test_the_full_search_finds_a_shortest_one_and_says_so() -> None:

@@ -32,6 +32,7 @@ ARCHITECTURE = {
     "trace": ("core", f"{NATIVE} numpy pyarrow"),
     "properties": ("core trace", "numpy scipy"),
     "metrics": ("core trace", "numpy"),
+    "diagram": ("trace", ""),
     #
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
     "worlds.bench": ("core protocols", ""),
@@ -56,11 +57,12 @@ ARCHITECTURE = {
         "numpy pyarrow pyspark matplotlib",
     ),
     "report": (
-        "core protocols trace properties metrics pipeline experiments _pure",
+        "core protocols trace properties metrics diagram pipeline experiments _pure",
         "pyarrow pyspark",
     ),
     "cli": (
-        "core protocols workloads trace properties metrics worlds wire server client load"
+        "diagram"
+        " core protocols workloads trace properties metrics worlds wire server client load"
         " membership testing pipeline experiments report flexgroup _pure",
         "rich numpy pyarrow pyspark",
     ),

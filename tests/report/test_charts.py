@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flexgroup.report.axes import axis, figure, interval, short, spans_wide
 from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend, marker
 
-from .elements import Element, parsed
+from ..diagram.elements import Element, parsed
 
 SKEEN = Series("Skeen", 0, (Point(1000, 0.2), Point(5000, 0.5, x_half=300, y_half=0.1)))
 DCC = Series("DCC", 1, (Point(2000, 0.4), Point(9000, 0.6)))

@@ -17,6 +17,7 @@ from flexgroup.report.violations import MOST_SHOWN, violations
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
 
+from ..diagram.elements import Element, parsed
 from .directories import (
     CIRCLE,
     CLAIMS,
@@ -30,7 +31,6 @@ from .directories import (
     write_table,
     write_tables,
 )
-from .elements import Element, parsed
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_dcc_as_published_is_caught_with_the_circle_it_delivers(page: Element) -
         if CIRCLE.run in article.text
     ]
     assert "d < a, because process 0 delivered d" in circle.find("pre", "explanation")[0].text
-    picture = circle.find("svg", "across")[0]
+    picture = circle.find("svg", "across")[0].find("g", "events")[0]
     letters = {letter.text for letter in picture.find("text", "letter")}
     assert letters == {"a", "b", "c", "d"}
     assert len(picture.find("g", "witness")) == 8, "two deliveries at each of four processes"

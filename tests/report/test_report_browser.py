@@ -102,7 +102,7 @@ def test_a_diagram_has_as_many_arrows_as_there_were_packets(
     ]  # fmt: skip
     browser.open(write_report(tmp_path))
     arrows = browser.run(
-        "return [...document.querySelectorAll('.space-time.across .packet')]"
+        "return [...document.querySelectorAll('.space-time.across .events .packet')]"
         ".filter(each => each.getBoundingClientRect().width > 0).length"
     )
     assert arrows == len(sends) > 0

@@ -15,8 +15,8 @@ from flexgroup.report import write_report
 from flexgroup.report.contents import has_tables
 from flexgroup.worlds.simulator.scenario import record_scenario
 
+from ..diagram.elements import parsed
 from .directories import CIRCLE, GOOD, STUCK, experiment, record, write_tables
-from .elements import parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from flexgroup.cli import arguments
 from flexgroup.cli.arguments import declare, from_one, print_json, seconds
+from flexgroup.cli.counterexamples import script_of, write_counterexample
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -236,8 +237,8 @@ def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
         if violation.run not in [other.run for other in outcome.violations[:place]]
     ]
     unseen = [text for text, pair in wanted.items() if pair not in outcome.seen_orders]
-    for violation, smallest in counterexamples:
-        _write_out(options, plan, violation, smallest)
+    for _, smallest in counterexamples if options.out is not None else ():
+        write_counterexample(options.out, plan, smallest.scope, smallest.violation)
     if options.json:
         print_json(_document(options, plan, outcome, counterexamples, unseen))
     else:
@@ -272,43 +273,6 @@ def _smaller(
     return minimise(plan, scope, first, manner)
 
 
-def _script(plan: StackPlan, smallest: Smallest) -> str:
-    """The commands with their answers, where replaying understands all of them."""
-    from flexgroup.testing.script import rewrite
-    from flexgroup.worlds.explorer.scripts import script
-
-    found = smallest.violation
-    title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
-    text = script(plan.name, smallest.scope, found.run, title)
-    if any(happening.kind == "suspect" for happening in found.run):
-        return text.replace("----\n", "")
-    return rewrite(text)
-
-
-def _write_out(
-    options: argparse.Namespace, plan: StackPlan, found: Violation, smallest: Smallest
-) -> None:
-    if options.out is None:
-        return
-    from flexgroup.worlds.explorer.diagram import diagram
-    from flexgroup.worlds.explorer.recording import write_trace
-
-    name = "-".join([*re.split(r"\W+", plan.name), *smallest.violation.name.split()])
-    directory: Path = options.out
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{name}.txt").write_text(_script(plan, smallest), encoding="utf-8")
-        title = f"{plan.name}: {smallest.violation.name} violated"
-        svg = diagram(plan, smallest.scope, smallest.violation.run, title)
-        (directory / f"{name}.svg").write_text(svg, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write into '{directory}': {error.strerror or error}; choose another --out"
-        ) from None
-    run = smallest.violation.run
-    write_trace(plan, smallest.scope, run, directory / "trace", name, force=True)
-
-
 def _show(
     options: argparse.Namespace,
     plan: StackPlan,
@@ -337,7 +301,7 @@ def _show(
             print(f"  smaller: {smallest.scope.described()}")
         proved = " and no fewer" if smallest.violation.shortest else ""
         print(f"  in {smallest.violation.steps} steps{proved}; `flexgroup replay` runs this:\n")
-        print(_script(plan, smallest))
+        print(script_of(plan, smallest.scope, smallest.violation))
     if options.out is not None and counterexamples:
         print(f"script, diagram and trace written to {options.out}")
     if outcome.stopped_at and (options.save or options.resume):
@@ -392,7 +356,7 @@ def _document(
                     "steps": smallest.violation.steps,
                     "shortest": smallest.violation.shortest,
                 },
-                "script": _script(plan, smallest),
+                "script": script_of(plan, smallest.scope, smallest.violation),
             }
             for found, smallest in counterexamples
         ],

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
 
+from flexgroup.diagram.markup import Markup, element, join, number
 from flexgroup.report.axes import Axis, axis, figure, short
-from flexgroup.report.markup import Markup, element, join, number
 
 COLOURS = 8
 WIDTH = 400

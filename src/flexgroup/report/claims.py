@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flexgroup.diagram.markup import Markup
 from flexgroup.report.contents import Row
-from flexgroup.report.markup import Markup
 from flexgroup.report.tables import Cell, Column, table
 from flexgroup.report.verdicts import HOLDS, VIOLATED
 

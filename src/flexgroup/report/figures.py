@@ -8,10 +8,10 @@ from itertools import groupby
 from typing import Any
 
 from flexgroup.core.errors import UsageError
+from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.experiments.findings import lost_processes
 from flexgroup.report.axes import spans_wide
 from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend
-from flexgroup.report.markup import Markup, element, join
 from flexgroup.report.metrics import Metric, metric
 from flexgroup.report.tables import Column, table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.contents import Contents, Row
-from flexgroup.report.markup import Markup, element, join
 from flexgroup.report.metrics import SHOWN
 from flexgroup.report.tables import Cell, Column, table
 

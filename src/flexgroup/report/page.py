@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.claims import claims_markup, claims_that_appear
 from flexgroup.report.contents import Contents
 from flexgroup.report.figures import (
@@ -12,7 +13,6 @@ from flexgroup.report.figures import (
     styles,
     usual_figures,
 )
-from flexgroup.report.markup import Markup, element, join
 from flexgroup.report.measures import measures_markup
 from flexgroup.report.production import production_markup
 from flexgroup.report.theme import policy, script, style

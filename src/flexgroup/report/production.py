@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pyarrow.compute as pc
 
 from flexgroup import __version__
+from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.contents import Contents
-from flexgroup.report.markup import Markup, element, join
 from flexgroup.report.reproduce import command_markup, commands
 
 MOST_LISTED = 12

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flexgroup.report.markup import Markup, element
+from flexgroup.diagram.markup import Markup, element
 
 SIMULATOR = "simulator"
 FAULTS = {

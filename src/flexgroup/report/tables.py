@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flexgroup.report.markup import Markup, element
+from flexgroup.diagram.markup import Markup, element
 
 
 @dataclass(frozen=True)

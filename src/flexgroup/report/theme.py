@@ -7,12 +7,14 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
-from flexgroup.report.markup import Markup
+from flexgroup.diagram.drawing import style as diagram_style
+from flexgroup.diagram.markup import Markup
 
 
 @cache
 def style() -> Markup:
-    return Markup(_resource("style.css"))
+    """The themes, the style of diagrams and that of the page."""
+    return Markup(f"{diagram_style()}\n{_resource('style.css')}")
 
 
 @cache

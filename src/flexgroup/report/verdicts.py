@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.report.contents import Contents
-from flexgroup.report.markup import Markup, element, join
 from flexgroup.report.tables import Cell, Column, table
 
 HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"

@@ -7,24 +7,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import pyarrow.compute as pc
 
+from flexgroup.diagram.drawing import diagram
+from flexgroup.diagram.events import Place, event_of
+from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.contents import Contents, Row
-from flexgroup.report.diagram import diagram
-from flexgroup.report.markup import Markup, element, join
-from flexgroup.report.moments import Event
 from flexgroup.report.reproduce import command_markup, commands
 from flexgroup.report.verdicts import VIOLATED
+from flexgroup.trace.schema import CUT
 
 MOST_SHOWN = 20
 MOST_READ = 5_000
 """Violated verdicts among which the ones to show are chosen."""
 
 LETTER = re.compile(r"\b([a-z]\d*) = message (\d+\.\d+)")
-
-Step = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Violation:
     """The one of them whose events were kept."""
     told: tuple[str, ...]
     """What is said of each, as on the command line."""
-    witness: frozenset[Step]
+    witness: frozenset[Place]
     letters: Mapping[str, str]
     """By message."""
 
@@ -87,7 +85,7 @@ def _told(rows: Sequence[Row]) -> Iterator[str]:
         yield "\n  ".join([f"{_listed(names)}: violated", *explanation.splitlines()])
 
 
-def _witness(text: str | None) -> frozenset[Step]:
+def _witness(text: str | None) -> frozenset[Place]:
     try:
         steps = json.loads(text or "[]")
         return frozenset((int(step["process"]), int(step["step"])) for step in steps)
@@ -98,21 +96,6 @@ def _witness(text: str | None) -> frozenset[Step]:
 def _letters(explanation: str | None) -> dict[str, str]:
     """By message, as the explanation introduces them: let a = message 0.2 to {0,2}, ..."""
     return {message: letter for letter, message in LETTER.findall(explanation or "")}
-
-
-def event_of(row: Mapping[str, Any]) -> Event:
-    """A row of the table of evidence."""
-    return Event(
-        row["event"],
-        row["process"],
-        row["step"],
-        row["time"],
-        f"{row['origin']}.{row['seq']}",
-        tuple(row.get("destinations") or ()),
-        row.get("peer"),
-        row.get("packet"),
-        row.get("sent"),
-    )
 
 
 def violations_markup(contents: Contents, shown: Sequence[Violation], total: int) -> Markup:
@@ -163,10 +146,15 @@ def _picture(contents: Contents, violation: Violation, run: Row) -> list[Markup]
     if violation.drawable is None:
         return [element("p", "Its events were not kept, so it is not drawn.", class_="quiet small")]
     rows = contents.evidence(violation.run, violation.drawable)
-    events = [event_of(row) for row in rows if row["origin"] is not None]
-    drawn = diagram(events, violation.letters, violation.witness, run.get("processes"))
-    key = "A square is a multicast, a circle a delivery; filled and with their steps: those above."
-    words = " ".join([key, *drawn.notes])
+    drawn = diagram(
+        [event_of(row) for row in rows],
+        violation.letters,
+        violation.witness,
+        run.get("processes"),
+        complete=run.get("outcome") != CUT,
+        timed=run.get("world") != "explorer",
+    )
+    words = " ".join(drawn.notes)
     return [
         element(
             "figure",

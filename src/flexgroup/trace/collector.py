@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import pyarrow as pa
 
 from flexgroup.trace import schema
 from flexgroup.trace.blocks import Block, blocks_by_kind
@@ -20,6 +23,7 @@ from flexgroup.trace.history import (
 from flexgroup.trace.recorder import Sink
 from flexgroup.trace.rows import COLUMNS
 from flexgroup.trace.views import parse_view
+from flexgroup.trace.writer import event_table
 
 
 class Collector(Sink):
@@ -70,6 +74,12 @@ class Collector(Sink):
             self._faults(schema.RECOVER),
             self._views(),
         )
+
+    def tables(self, run: str = "") -> Iterator[tuple[str, pa.Table]]:
+        """The rows of each kind, as a table with the columns of a trace."""
+        for kind, blocks in self._blocks.items():
+            for block in blocks:
+                yield kind, event_table(run, kind, block, self._labels, self._sets)
 
     def _columns(self, kind: str) -> dict[str, Ints]:
         """The rows of one kind by (process, step)."""

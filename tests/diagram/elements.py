@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from flexgroup.report.markup import VOID
+from flexgroup.diagram.markup import VOID
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexgroup.report.markup import Markup, element, join, text
+from flexgroup.diagram.markup import Markup, element, join, text
 
 from .elements import parsed
 

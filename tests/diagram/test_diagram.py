@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexgroup.report.diagram import diagram
-from flexgroup.report.moments import Event, Packet, Spacing, arrange, moments_of, packets_of
-from flexgroup.report.scene import MOST_LANES, MOST_PACKETS
+from flexgroup.diagram.drawing import Diagram, diagram
+from flexgroup.diagram.events import Event, events_in_memory, events_of_run
+from flexgroup.diagram.layout import arrange
+from flexgroup.diagram.selection import (
+    MOST_LANES,
+    MOST_OTHERS,
+    MOST_PACKETS,
+    Moment,
+    Packet,
+    moments_of,
+    packets_of,
+)
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.trace.collector import Collector
+from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.explorer.outcome import Happening
+from flexgroup.worlds.explorer.recording import write_trace
+from flexgroup.worlds.explorer.scope import from_clients
+from flexgroup.worlds.explorer.staged import stage
 
 from .elements import Element, parsed
 
@@ -45,14 +63,43 @@ ONE_MESSAGE = [
 ]
 
 
+def other(kind: str, by: int, at: int, step: int, detail: str = "", peer: int = 0) -> Event:
+    return Event(kind, by, step, at, peer=peer, detail=detail or None)
+
+
+EVERYTHING_ELSE = [
+    other("timer", 0, 12, 2, '{"level":0,"name":"silence"}'),
+    other("choice", 0, 13, 3, '{"level":0,"name":"order","chosen":1}'),
+    other("suspect", 0, 14, 4, '{"suspected":true}', peer=3),
+    other("suspect", 0, 15, 5, '{"suspected":false}', peer=3),
+    other("view", 0, 16, 6, '{"members":[0,2],"number":4}'),
+    other("crash", 3, 12, 0),
+    other("recover", 3, 15, 1),
+]
+
+
 def drawn(events: list[Event], **options: object) -> Element:
     letters = {"5.0": "a", "6.0": "b"}
     found = diagram(events, letters, processes=CLIENT, **options)  # type: ignore[arg-type]
     return parsed(found.across).children[0]
 
 
+def shown(found: Diagram) -> Element:
+    """What is drawn of the events, without the legend."""
+    return parsed(found.across).find("g", "events")[0]
+
+
+def legend(found: Diagram) -> list[str]:
+    return [words.text for words in parsed(found.across).find("text", "key")]
+
+
 def titles(picture: Element, *classes: str) -> list[str]:
-    return [group.find("title")[0].text for group in picture.find("g", *classes)]
+    events = picture.find("g", "events")[0]
+    return [group.find("title")[0].text for group in events.find("g", *classes)]
+
+
+def room(moment: Moment) -> float:
+    return 15.0
 
 
 def lanes(picture: Element) -> list[str]:
@@ -72,7 +119,8 @@ def test_there_is_an_arrow_for_each_packet_from_its_send_to_its_receive() -> Non
 
 def test_multicasts_and_deliveries_carry_the_letter_of_the_message() -> None:
     picture = drawn(ONE_MESSAGE)
-    assert [letter.text for letter in picture.find("text", "letter")] == ["a", "a", "a"]
+    events = picture.find("g", "events")[0]
+    assert [letter.text for letter in events.find("text", "letter")] == ["a", "a", "a"]
     assert titles(picture, "multicast") == [
         "client 5 multicast a (message 5.0), step 0, time 0.000000000 s"
     ]
@@ -80,7 +128,7 @@ def test_multicasts_and_deliveries_carry_the_letter_of_the_message() -> None:
 
 def test_the_witness_is_emphasised_with_its_steps() -> None:
     picture = drawn(ONE_MESSAGE, witness={(2, 1)})
-    (emphasised,) = picture.find("g", "witness")
+    (emphasised,) = picture.find("g", "events")[0].find("g", "witness")
     assert emphasised.find("title")[0].text.startswith("process 2 delivered a")
     assert [step.text for step in picture.find("text", "step")] == ["step 1"]
 
@@ -95,8 +143,8 @@ def test_a_packet_can_be_the_witness_as_where_an_outsider_takes_part() -> None:
 def test_a_packet_that_nobody_received_ends_in_a_cross() -> None:
     picture = drawn(ONE_MESSAGE[:3])
     assert titles(picture, "lost") == [
-        "Start about a from client 5, not received",
-        "Start about a from client 5, not received",
+        "Start about a from client 5 to process 0, not received",
+        "Start about a from client 5 to process 2, not received",
     ]
 
 
@@ -124,24 +172,25 @@ def test_a_packet_to_oneself_is_drawn_too() -> None:
 def test_without_packets_lines_join_multicasts_and_deliveries() -> None:
     events = [event for event in ONE_MESSAGE if event.kind in ("multicast", "deliver")]
     found = diagram(events, {"5.0": "a"}, processes=CLIENT)
-    assert len(parsed(found.across).find("line", "link")) == 2
-    assert any("No packets" in note for note in found.notes)
+    assert len(shown(found).find("line", "link")) == 2
+    assert any("no packets recorded" in words for words in legend(found))
 
 
 def test_messages_without_a_letter_get_the_next_one() -> None:
     picture = drawn([multicast("9.9", 0, by=9), multicast("6.0", 0, by=6, at=1)])
-    assert {letter.text for letter in picture.find("text", "letter")} == {"b", "c"}
+    events = picture.find("g", "events")[0]
+    assert {letter.text for letter in events.find("text", "letter")} == {"b", "c"}
 
 
 def test_both_ways_of_drawing_show_the_same() -> None:
     found = diagram(ONE_MESSAGE, {"5.0": "a"}, {(2, 1)}, CLIENT)
-    across, down = parsed(found.across), parsed(found.down)
+    across, down = (parsed(each).find("g", "events")[0] for each in (found.across, found.down))
     for kind in ("packet", "mark", "witness"):
         assert len(across.find("g", kind)) == len(down.find("g", kind))
 
 
 def test_a_picture_says_what_it_is_to_those_who_cannot_see_it() -> None:
-    picture = drawn(ONE_MESSAGE, subject="The violation")
+    picture = drawn(ONE_MESSAGE, title="The violation")
     assert picture.attributes["role"] == "img"
     assert picture.attributes["aria-label"] == (
         "The violation: messages a, b; client 5, process 0, process 2; 2 packets"
@@ -164,7 +213,7 @@ def crowd(packets: int) -> list[Event]:
 
 def test_many_packets_are_thinned_and_the_picture_says_so() -> None:
     found = diagram(crowd(400), {"5.0": "a"}, {(0, 800)}, CLIENT)
-    assert len(parsed(found.across).find("g", "packet")) == found.packets == MOST_PACKETS
+    assert len(shown(found).find("g", "packet")) == found.packets == MOST_PACKETS
     assert f"{MOST_PACKETS} of 400 packets are drawn" in " ".join(found.notes)
 
 
@@ -186,6 +235,144 @@ def test_of_very_many_processes_some_are_drawn_and_the_picture_says_so() -> None
 
 def test_nothing_can_be_drawn_too() -> None:
     assert diagram([], {}).packets == 0
+
+
+@pytest.mark.parametrize(
+    ("classes", "title", "inside"),
+    [
+        (("timer",), "process 0 saw its timer 'silence' run out, step 2", ""),
+        (("choice",), "process 0 chose option 1 of 'order', step 3", "1"),
+        (("suspect",), "process 0 suspected process 3, step 4", "3"),
+        (("trust",), "process 0 trusted process 3 again, step 5", "3"),
+        (("view",), "process 0 installed view 4 of {0,2}, step 6", "4"),
+        (("crash",), "process 3 crashed, step 0", ""),
+        (("recover",), "process 3 recovered, step 1", ""),
+    ],
+)
+def test_every_kind_of_event_has_a_mark_of_its_own(
+    classes: tuple[str, ...], title: str, inside: str
+) -> None:
+    found = diagram([*ONE_MESSAGE, *EVERYTHING_ELSE], {"5.0": "a"}, processes=CLIENT, timed=False)
+    mark = shown(found).find("g", "mark", *classes)[0]
+    assert mark.find("title")[0].text == title
+    assert "".join(letter.text for letter in mark.find("text", "letter")) == inside
+
+
+def test_the_legend_says_what_occurs_and_nothing_else() -> None:
+    everything = diagram([*ONE_MESSAGE, *EVERYTHING_ELSE], {"5.0": "a"}, processes=CLIENT)
+    assert legend(everything) == [
+        "message 5.0 to {0,2}",
+        "multicast",
+        "delivery",
+        "crash, and not running",
+        "recovery",
+        "view installed, with its number",
+        "timer ran out",
+        "choice, with the option taken",
+        "suspicion, with the suspect's number",
+        "trusted again",
+        "packet",
+    ]
+    assert legend(diagram([deliver("5.0", 0, 1, step=0)])) == ["message 5.0", "delivery"]
+
+
+def test_a_line_shows_where_a_process_was_down() -> None:
+    picture = drawn([*ONE_MESSAGE, *EVERYTHING_ELSE])
+    assert [line.attributes["class"] for line in picture.find("line", "down")] == ["lane down"]
+    assert len(drawn([*ONE_MESSAGE, EVERYTHING_ELSE[-2]]).find("line", "down")) == 1
+
+
+def test_what_happened_between_and_is_not_drawn_is_said_to_be_missing() -> None:
+    """Steps have no gaps, so a gap is a number of events that somebody left out."""
+    found = diagram([multicast("5.0", 0), deliver("5.0", 0, 5, step=3), deliver("5.0", 0, 9, 9)])
+    segments = [group for group in shown(found).find("g") if group.find("line", "elided")]
+    assert [group.find("title")[0].text for group in segments] == [
+        "3 events are not shown",
+        "5 events are not shown",
+    ]
+    assert "other events, not shown" in legend(found)
+
+
+def test_in_a_run_that_was_cut_what_is_missing_may_have_been_under_way() -> None:
+    found = diagram(ONE_MESSAGE[:5], {"5.0": "a"}, processes=CLIENT, complete=False)
+    assert not shown(found).find("g", "missing")
+    assert not shown(found).find("g", "lost")
+    assert len(shown(found).find("g", "unfinished")) == 1
+
+
+def test_who_crashed_for_good_misses_no_delivery() -> None:
+    crashed = [*ONE_MESSAGE[:5], other("crash", 2, 40, 0)]
+    assert titles(drawn(crashed), "missing") == []
+    assert len(titles(drawn([*crashed, other("recover", 2, 50, 1)]), "missing")) == 1
+
+
+def test_a_copy_has_two_tips_and_says_what_it_is() -> None:
+    found = diagram([*ONE_MESSAGE, receive("5.0", 0, CLIENT, 1, 50, step=2)], {"5.0": "a"})
+    (copy,) = shown(found).find("g", "copy")
+    assert copy.find("title")[0].text.endswith(", a copy")
+    assert (copy.find("path")[1].attributes["d"] or "").count("M") == 2
+    assert "its copy" in legend(found)
+
+
+def test_other_messages_than_those_of_the_witness_are_left_out() -> None:
+    both = [*ONE_MESSAGE, multicast("6.0", 1, by=6), deliver("6.0", 1, 40, step=0)]
+    assert lanes(parsed(diagram(both, witness={(2, 1)}).across)) == [
+        "process 0",
+        "process 2",
+        "process 5",
+    ]
+    assert len(lanes(parsed(diagram(both).across))) == 5
+
+
+def test_timers_meanwhile_are_drawn_and_others_are_not() -> None:
+    long_ago = [other("timer", 0, -5, 0, '{"name":"early"}')]
+    picture = drawn([*long_ago, deliver("5.0", 0, 3, step=1), deliver("5.0", 2, 9, step=0)])
+    assert titles(picture, "timer") == []
+    many = [other("timer", 0, 3, 2 + i) for i in range(MOST_OTHERS + 1)]
+    found = diagram([deliver("5.0", 0, 3, step=1), *many, other("view", 0, 900, 900)])
+    assert len(shown(found).find("g", "timer")) == MOST_OTHERS - 1
+    assert len(shown(found).find("g", "view")) == 1
+    assert f"{MOST_OTHERS} of {MOST_OTHERS + 2} suspicions" in " ".join(found.notes)
+
+
+def test_an_arrow_makes_way_for_the_marks_between_its_ends() -> None:
+    through = [
+        multicast("5.0", 2, by=0),
+        send("5.0", 0, 2, 0, step=1),
+        deliver("6.0", 1, 1, step=0),
+        receive("5.0", 2, 0, 1, 2, step=0),
+    ]
+    (shaft, _) = shown(diagram(through)).find("g", "packet")[0].find("path")
+    assert "Q" in (shaft.attributes["d"] or "")
+
+
+def test_a_picture_of_its_own_carries_both_themes_and_leaves_the_page_around_it_alone() -> None:
+    document = diagram(ONE_MESSAGE, {"5.0": "a"}, title="Fig. <1>").standalone
+    root = ElementTree.fromstring(document)
+    inside = "{http://www.w3.org/2000/svg}"
+    assert root.findtext(f"{inside}title") == "Fig. <1>"
+    style = root.findtext(f"{inside}style") or ""
+    assert "prefers-color-scheme: dark" in style
+    assert "--paper" in style
+    assert ":root" not in style
+    rules = re.sub(r"@media[^{]*\{|/\*.*?\*/", "", style)
+    for selectors in re.findall(r"([^{}]+)\{", rules):
+        for selector in selectors.split(","):
+            assert "space-time" in selector
+
+
+def test_a_run_in_memory_and_the_same_in_files_give_the_same_events(tmp_path: Path) -> None:
+    scope = from_clients(2, (0, 1), (0, 1), fifo=False)
+    plan = parse_stack("skeen")
+    run = tuple(Happening("cast", 2 + number, number=number) for number in range(2))
+    collector = Collector()
+    recorder = Recorder(collector)
+    stage(plan, scope, run, recorder)
+    recorder.flush()
+    write_trace(plan, scope, run, tmp_path, "same")
+    events = events_in_memory(collector)
+    assert {event.kind for event in events} == {"multicast", "send"}
+    assert set(events) == set(events_of_run(tmp_path, "same"))
 
 
 PLACES = st.tuples(st.integers(0, 3), st.integers(0, 6))
@@ -213,7 +400,7 @@ def test_steps_never_run_backwards_whatever_the_clocks_say(
     unique = list({event.place: event for event in events}.values())
     packets = packets_of(unique)
     moments = moments_of(unique)
-    places = arrange(moments, packets, set(), Spacing())
+    places = arrange(moments, packets, room)
     for (one, at), (other, later) in pairwise(zip(moments, places, strict=True)):
         if one.process == other.process:
             assert at < later
@@ -223,7 +410,7 @@ def test_steps_never_run_backwards_whatever_the_clocks_say(
 def test_a_send_is_left_of_its_receive_although_a_clock_is_wrong() -> None:
     early = [send("5.0", 0, 1, at=1000, step=0), receive("5.0", 1, 0, 0, at=10, step=0)]
     moments = moments_of(early)
-    sent, received = arrange(moments, packets_of(early), set(), Spacing())
+    sent, received = arrange(moments, packets_of(early), room)
     assert sent < received
 
 
@@ -265,9 +452,9 @@ def test_times_are_those_of_the_run_or_from_the_first_event_if_that_is_long_ago(
 
 
 def test_no_arrow_leaves_the_picture() -> None:
-    picture = drawn(ONE_MESSAGE)
+    picture = drawn([*ONE_MESSAGE, *EVERYTHING_ELSE])
     width, height = (float(picture.attributes[name] or 0) for name in ("width", "height"))
-    for path in picture.find("path"):
+    for path in [path for packet in picture.find("g", "packet") for path in packet.find("path")]:
         for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path.attributes["d"] or ""):
             assert 0 <= float(x) <= width
             assert 0 <= float(y) <= height

@@ -1,0 +1,81 @@
+"""A counterexample of the explorer as files: a script, a diagram and a trace set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from flexgroup.diagram.drawing import Diagram
+    from flexgroup.protocols.catalogue import StackPlan
+    from flexgroup.worlds.explorer.outcome import Violation
+    from flexgroup.worlds.explorer.scope import Scope
+
+
+def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
+    """The commands with their answers, where replaying understands all of them."""
+    from flexgroup.testing.script import rewrite
+    from flexgroup.worlds.explorer.scripts import script
+
+    title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
+    text = script(plan.name, scope, found.run, title)
+    if any(happening.kind == "suspect" for happening in found.run):
+        return text.replace("----\n", "")
+    return rewrite(text)
+
+
+def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
+    """The whole run, with the events emphasised that a check of its trace names."""
+    from flexgroup.core.message import message_id, name_of
+    from flexgroup.diagram.drawing import diagram
+    from flexgroup.diagram.events import events_in_memory
+    from flexgroup.properties.catalogue import PROPERTIES, check
+    from flexgroup.trace.collector import Collector
+    from flexgroup.trace.recorder import Recorder
+    from flexgroup.worlds.explorer.scope import LETTERS
+    from flexgroup.worlds.explorer.staged import stage
+
+    collector = Collector()
+    recorder = Recorder(collector)
+    bench = stage(plan, scope, found.run, recorder)
+    recorder.flush()
+    is_over = all(target in bench.crashed for _, target in bench.channels)
+    names = [found.name] if found.name in PROPERTIES else []
+    verdicts = check(collector.history(plan.name, scope.processes, is_over), names)
+    witness = [step for verdict in verdicts for step in verdict.witness or ()]
+    letters: dict[str, str] = {}
+    for happening in found.run:
+        if happening.kind == "cast":
+            origin = f"{happening.process}."
+            before = sum(1 for message in letters if message.startswith(origin))
+            message = name_of(message_id(happening.process, before))
+            letters[message] = LETTERS[happening.number]
+    return diagram(
+        events_in_memory(collector),
+        dict(sorted(letters.items(), key=lambda item: item[1])),
+        {(step.process, step.step) for step in witness},
+        scope.processes,
+        f"{plan.name}: {found.name} violated",
+        complete=is_over,
+        timed=False,
+    )
+
+
+def write_counterexample(directory: Path, plan: StackPlan, scope: Scope, found: Violation) -> None:
+    """Write script, diagram and trace into a directory, under a name made from what they show."""
+    from flexgroup.worlds.explorer.recording import write_trace
+
+    name = "-".join([*re.split(r"\W+", plan.name), *found.name.split()])
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{name}.txt").write_text(script_of(plan, scope, found), encoding="utf-8")
+        picture = diagram_of(plan, scope, found).standalone
+        (directory / f"{name}.svg").write_text(f"{picture}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write into '{directory}': {error.strerror or error}; choose another --out"
+        ) from None
+    write_trace(plan, scope, found.run, directory / "trace", name, force=True)

@@ -1,0 +1,386 @@
+"""Space-time diagrams: a line for each process, an arrow for each packet, a mark for each event.
+
+A diagram is drawn from rows of a trace alone, so it serves a violation in a report, a
+counterexample of the explorer and a small run in a notebook alike. Lines run across for a wide
+screen, or down for a narrow one. The colours are those of `theme.css`, light and dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from flexgroup.diagram import marks
+from flexgroup.diagram.events import Event, Place
+from flexgroup.diagram.layout import ACROSS, DOWN, Layout, arrange
+from flexgroup.diagram.legend import legend
+from flexgroup.diagram.marks import MARK, RING, Point, Stroke, circle, label
+from flexgroup.diagram.markup import Markup, element, join, number
+from flexgroup.diagram.selection import Moment, Packet, Selection
+from flexgroup.diagram.wording import Wording
+from flexgroup.trace.schema import (
+    CRASH,
+    DELIVER,
+    RECOVER,
+)
+
+COLOURS = 8
+
+LEAD = 20.0
+"""From the beginning of a time line to the first event."""
+
+BETWEEN_MISSING = 34.0
+MOST_STRETCH = 2.2
+BENDS = (0.0, 24.0, -24.0, 48.0, -48.0)
+"""How far from a straight line the middle of an arrow may be, so as to pass marks by."""
+
+CHARACTER = 6.4
+"""The width of a character of a label, roughly."""
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A picture for wide screens, the same for narrow ones, and what a reader should know."""
+
+    across: Markup
+    down: Markup
+    notes: tuple[str, ...]
+    packets: int
+    standalone: Markup
+    """The wide picture as a file of its own, with a title and both themes."""
+
+    def _repr_svg_(self) -> str:
+        """The picture that a notebook shows."""
+        return self.standalone
+
+
+def diagram(
+    events: Collection[Event],
+    letters: Mapping[str, str] | None = None,
+    witness: Collection[Place] = (),
+    processes: int | None = None,
+    title: str = "Space-time diagram",
+    *,
+    complete: bool = True,
+    timed: bool = True,
+) -> Diagram:
+    """The diagram of a run, or of the part of it that a few messages take.
+
+    `letters` says under which letter a message is known. `witness` holds the process and step of
+    events to be emphasised; if there are any, only their messages and those with letters are drawn.
+    Numbers from `processes` on are clients. In a run that is not `complete`, what has not happened
+    may have been about to. Without `timed`, the times of events mean nothing but their order.
+    """
+    selection = Selection(events, letters or {}, frozenset(witness), processes, complete)
+    across = _Drawing(selection, ACROSS, timed)
+    notes = ["Time runs along the lines in the order of events; distances are not to scale."]
+    return Diagram(
+        across.svg(title),
+        _Drawing(selection, DOWN, timed).svg(title),
+        (*notes, *selection.notes),
+        len(selection.packets),
+        across.standalone(title),
+    )
+
+
+@cache
+def style() -> str:
+    """The themes, and the style of diagrams."""
+    return "\n".join(
+        files("flexgroup.diagram").joinpath(name).read_text(encoding="utf-8")
+        for name in ("theme.css", "diagram.css")
+    )
+
+
+class _Drawing:
+    """A selection of events laid out one way."""
+
+    def __init__(self, selection: Selection, layout: Layout, timed: bool) -> None:
+        self.selection = selection
+        self.layout = layout
+        self.timed = timed
+        self.words = Wording(selection, timed)
+        self.lane = {process: index for index, process in enumerate(selection.lanes)}
+        narrowest, widest = layout.lane
+        wanted = (layout.breadth - layout.side - layout.labels) / max(1, len(self.lane) - 1)
+        self.lane_width = max(narrowest, min(widest, wanted))
+        places = self._stretched(arrange(selection.moments, selection.packets, self._room))
+        self.placed = list(zip(selection.moments, places, strict=True))
+        self.moment = {event.place: m for m in selection.moments for event in m.events}
+        self.at = {event.place: at for m, at in self.placed for event in m.events}
+        self.marks_on: list[list[float]] = [[] for _ in self.lane]
+        for moment, at in self.placed:
+            if moment.mark is not None:
+                self.marks_on[self.lane[moment.process]].append(at)
+        self.missing = _behind(max(places, default=0.0), selection.missing)
+        self.end = max([*places, *(at for _, _, at in self.missing)], default=0.0)
+        self.colour = {message: index for index, message in enumerate(selection.letters)}
+
+    def _point(self, at: float, lane: float) -> Point:
+        along, aside = self.layout.start + at, self.layout.side + lane * self.lane_width
+        return (aside, along) if self.layout.down else (along, aside)
+
+    def _stretched(self, places: list[float]) -> list[float]:
+        """A few events look cramped on a line of their own length."""
+        needed = max(places, default=0.0) or 1.0
+        factor = max(1.0, min(MOST_STRETCH, self.layout.length / needed))
+        return [LEAD + place * factor for place in places]
+
+    def _room(self, moment: Moment) -> float:
+        """How far along the time line the mark of a moment and its label reach."""
+        below = "" if self.layout.down else self.words.below(moment)
+        return max(MARK + 5, (len(below) + 1) * CHARACTER / 2)
+
+    def svg(self, title: str) -> Markup:
+        drawn, width, height = self._content()
+        return element(
+            "svg",
+            *drawn,
+            class_=f"space-time {'down' if self.layout.down else 'across'}",
+            role="img",
+            aria_label=f"{title}: {self.words.summary()}",
+            width=width,
+            height=height,
+            viewBox=f"0 0 {number(width)} {number(height)}",
+        )
+
+    def standalone(self, title: str) -> Markup:
+        """A file that needs nothing else to be looked at."""
+        drawn, width, height = self._content()
+        top = 40.0
+        notes = [
+            label(note, 16, top + height + 16 * line, "start", "time")
+            for line, note in enumerate(self.selection.notes)
+        ]
+        height += top + 16 * len(notes)
+        return element(
+            "svg",
+            element("title", title),
+            element("desc", self.words.summary()),
+            element("style", Markup(style().replace(":root", "svg.space-time"))),
+            element("rect", width="100%", height="100%", class_="background"),
+            label(title, 16, 26, "start", "heading"),
+            element("g", *drawn, transform=f"translate(0 {number(top)})"),
+            *notes,
+            xmlns="http://www.w3.org/2000/svg",
+            class_="space-time across",
+            role="img",
+            width=width,
+            height=height,
+            viewBox=f"0 0 {number(width)} {number(height)}",
+        )
+
+    def _content(self) -> tuple[list[Markup], float, float]:
+        """What is drawn, and its width and height."""
+        length = self.end + 26
+        along = self.layout.start + length + 12
+        aside = self.layout.side + (len(self.lane) - 1) * self.lane_width + self.layout.labels
+        width, height = (aside, along) if self.layout.down else (along, aside)
+        drawn = [
+            *(self._line(process, length) for process in self.lane),
+            *(self._link(*link) for link in self.selection.links),
+            *(self._packet(packet) for packet in self.selection.packets),
+            *(self._moment(m, at) for m, at in self.placed),
+            *(self._missing(*each) for each in self.missing),
+            *(self._times(height) if self.timed else ()),
+        ]
+        if not self.timed and not self.layout.down:
+            height -= 22
+        width = max(width, self.layout.narrowest)
+        key = legend(self.selection, self._elided(), self._class, width, height + 14)
+        return [element("g", *drawn, class_="events"), key.markup], width, height + 14 + key.height
+
+    def _line(self, process: int, length: float) -> Markup:
+        parts = [self._name(process)]
+        for start, end, kind, words in self._segments(process, length):
+            (x1, y1), (x2, y2) = (self._point(at, self.lane[process]) for at in (start, end))
+            line = element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=f"lane {kind}".strip())
+            parts.append(element("g", element("title", words), line) if words else line)
+        return join(parts)
+
+    def _name(self, process: int) -> Markup:
+        x, y = self._point(0, self.lane[process])
+        if not self.layout.down:
+            return label(self.selection.name(process), x - 14, y + 4, "end", "lane")
+        number_of = label(str(process), x, y - 9, "middle", "lane")
+        is_client = self.selection.is_client
+        kinds = [p for p in self.lane if is_client(p) == is_client(process)]
+        if process != kinds[0]:
+            return number_of
+        kind = self.selection.name(process).partition(" ")[0]
+        if len(kinds) > 1:
+            kind = "clients" if kind == "client" else "processes"
+        return join([number_of, label(kind, x - 6, y - 26, "start", "kind")])
+
+    def _segments(self, process: int, length: float) -> Iterator[tuple[float, float, str, str]]:
+        """A time line in pieces: from, to, how it is drawn, and what happened there unseen."""
+        at, step, down = 0.0, -1, False
+        for moment, place in self.placed:
+            if moment.process != process:
+                continue
+            hidden = moment.first_step - step - 1
+            yield at, place, *_kind_of_segment(down, hidden)
+            at, step = place, moment.last_step
+            if moment.mark is not None and moment.mark.kind in (CRASH, RECOVER):
+                down = moment.mark.kind == CRASH
+        hidden = self.selection.last_step.get(process, step) - step
+        yield at, length, *_kind_of_segment(down, hidden)
+
+    def _elided(self) -> bool:
+        """Whether some time line hides events."""
+        return any(
+            kind == "elided"
+            for process in self.lane
+            for _, _, kind, _ in self._segments(process, self.end)
+        )
+
+    def _place(self, event: Event) -> Point:
+        return self._point(self.at[event.place], self.lane[event.process])
+
+    def _class(self, kind: str, message: str | None) -> str:
+        return f"{kind} {'no-message' if message is None else f'm{self.colour[message] % COLOURS}'}"
+
+    def _moment(self, moment: Moment, at: float) -> Markup:
+        x, y = self._point(at, self.lane[moment.process])
+        event = moment.mark
+        if event is None:
+            return self._dot(moment, x, y)
+        parts = [element("title", self.words.event(event))]
+        emphasised = event.place in self.selection.witness
+        if emphasised:
+            parts.append(marks.outline(event.kind, x, y, RING, "ring"))
+        parts += [marks.mark(event.kind, x, y, self.words.inside(event)), self._label(moment, x, y)]
+        trust = " trust" if event.is_trust else ""
+        kind = f"mark {event.kind}{trust}{' witness' if emphasised else ''}"
+        if event.message is None:
+            return element("g", *parts, class_=kind)
+        return element("g", *parts, class_=self._class(kind, event.message))
+
+    def _dot(self, moment: Moment, x: float, y: float) -> Markup:
+        """Packets that came or went without anything else."""
+        event = self.selection.emphasised(moment)
+        if event is not None:
+            return element(
+                "g",
+                element("title", self.words.event(event)),
+                circle(x, y, MARK / 2, "ring"),
+                circle(x, y, 2.5),
+                self._label(moment, x, y),
+                class_=self._class("mark witness", event.message),
+            )
+        return circle(x, y, 2.5, self._class("pass", moment.events[0].message))
+
+    def _label(self, moment: Moment, x: float, y: float) -> Markup:
+        text = self.words.below(moment)
+        kind = "step" if "step " in text else "name"
+        if not text:
+            return Markup("")
+        if not self.layout.down:
+            return label(text, x, y + 28, "middle", kind)
+        return label(text, x + RING + 4, y + 4, "start", kind) if kind == "step" else Markup("")
+
+    def _missing(self, process: int, message: str, at: float) -> Markup:
+        x, y = self._point(at, self.lane[process])
+        return element(
+            "g",
+            element("title", self.words.missing(process, message)),
+            marks.mark(DELIVER, x, y, self.selection.letters[message]),
+            class_=self._class("mark missing", message),
+        )
+
+    def _link(self, multicast: Event, delivery: Event) -> Markup:
+        (x1, y1), (x2, y2) = self._place(multicast), self._place(delivery)
+        return element(
+            "line", x1=x1, y1=y1, x2=x2, y2=y2, class_=self._class("link", multicast.message)
+        )
+
+    def _packet(self, packet: Packet) -> Markup:
+        event = packet.ends[0]
+        kind = "packet copy" if packet.is_copy else "packet"
+        if packet.send is None:
+            clear = self._clearance(event)
+            stroke = marks.arrow(self._stub(event, -1), self._place(event), 0, clear)
+        elif packet.receive is None:
+            ending = marks.lost if self.selection.complete else marks.unfinished
+            stroke = ending(self._place(event), self._stub(event, +1), self._clearance(event))
+            kind = "packet lost" if self.selection.complete else "packet unfinished"
+        else:
+            stroke = self._journey(packet.send, packet.receive, 2 if packet.is_copy else 1)
+        return element(
+            "g",
+            element("title", self.words.packet(packet)),
+            element("path", d=stroke.shaft, class_="shaft"),
+            element("path", d=stroke.tip),
+            class_=self._class(kind, event.message),
+        )
+
+    def _journey(self, send: Event, receive: Event, tips: int) -> Stroke:
+        start, end = self._place(send), self._place(receive)
+        if send.process == receive.process:
+            return marks.arc(start, end, RING, self.layout.down)
+        bend = min(BENDS, key=lambda bend: self._hits(send, receive, bend))
+        clear = self._clearance(send), self._clearance(receive)
+        return marks.arrow(start, end, *clear, tips, bend)
+
+    def _hits(self, send: Event, receive: Event, bend: float) -> int:
+        """How many marks an arrow that is bent so would run through."""
+        start, end = self._place(send), self._place(receive)
+        first, last = self.lane[send.process], self.lane[receive.process]
+        step = 1 if last > first else -1
+        hits = 0
+        for lane in range(first + step, last, step):
+            share = (lane - first) / (last - first)
+            x, y = marks.bent(start, end, bend, share)
+            at = (y if self.layout.down else x) - self.layout.start
+            hits += sum(abs(mark - at) < MARK + 4 for mark in self.marks_on[lane])
+        return hits
+
+    def _clearance(self, event: Event) -> float:
+        """How far from the point an arrow ends, so as not to run into the mark that is there."""
+        mark = self.moment[event.place].mark
+        if mark is None:
+            return 0.0
+        return RING + 1 if mark.place in self.selection.witness else MARK + 1
+
+    def _stub(self, event: Event, direction: int) -> Point:
+        """Where an arrow ends whose other end was not recorded: on the way there."""
+        lane = self.lane[event.process]
+        peer = None if event.peer is None else self.lane.get(event.peer)
+        aside = 0.5 if peer is None or peer == lane else 0.7 * (peer - lane)
+        return self._point(self.at[event.place] + direction * 30, lane + aside)
+
+    def _times(self, height: float) -> list[Markup]:
+        labels = []
+        free = 0.0
+        latest: int | None = None
+        for moment, at in sorted(self.placed, key=lambda placed: placed[1]):
+            if at >= free and (latest is None or moment.time > latest):
+                x, y = self._point(at, 0)
+                text = self.words.clock.short(moment.time)
+                labels.append(
+                    label(text, 62, y + 4, "end", "time")
+                    if self.layout.down
+                    else label(text, x, height - 8, "middle", "time")
+                )
+                free, latest = at + self.layout.time_labels, moment.time
+        return labels
+
+
+def _kind_of_segment(down: bool, hidden: int) -> tuple[str, str]:
+    if down:
+        return "down", "not running"
+    if hidden > 0:
+        return "elided", f"{hidden} {'event is' if hidden == 1 else 'events are'} not shown"
+    return "", ""
+
+
+def _behind(end: float, missing: list[tuple[int, str]]) -> list[tuple[int, str, float]]:
+    """Deliveries that did not happen, one after the other behind all that did."""
+    last: dict[int, float] = {}
+    placed = []
+    for process, message in missing:
+        last[process] = last.get(process, end) + BETWEEN_MISSING
+        placed.append((process, message, last[process]))
+    return placed

@@ -1,0 +1,303 @@
+"""What of a run a space-time diagram shows, before it is laid out.
+
+Shown are the messages that the diagram is about with all their packets, every crash, recovery,
+suspicion and view, and the timers and choices meanwhile. What does not fit is left out from the
+farthest inwards, and nothing is left out silently: steps of a process have no gaps, so a gap
+between two drawn events is a number of events that are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from flexgroup.diagram.events import Event, Place
+from flexgroup.trace.schema import (
+    CHOICE,
+    CRASH,
+    DELIVER,
+    MULTICAST,
+    RECEIVE,
+    RECOVER,
+    SEND,
+    SUSPECT,
+    TIMER,
+    VIEW,
+)
+
+MOST_PACKETS = 250
+MOST_LANES = 24
+MOST_OTHERS = 150
+"""The most suspicions, views, choices and timers together."""
+
+FAULTS = (CRASH, RECOVER)
+OTHERS = (SUSPECT, VIEW, CHOICE, TIMER)
+"""Events that concern no message, those that matter most first."""
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet from its send to its receive; one of them is missing if it was not recorded."""
+
+    send: Event | None
+    receive: Event | None
+    is_copy: bool = False
+    """Whether the same send was received before."""
+
+    @property
+    def ends(self) -> list[Event]:
+        return [event for event in (self.send, self.receive) if event is not None]
+
+
+@dataclass
+class Moment:
+    """Events of one process that are drawn at one point: what one handler did."""
+
+    process: int
+    events: list[Event]
+    mark: Event | None = None
+    """The event that is drawn as more than a dot."""
+
+    @property
+    def time(self) -> int:
+        return self.events[0].time
+
+    @property
+    def first_step(self) -> int:
+        return self.events[0].step
+
+    @property
+    def last_step(self) -> int:
+        return self.events[-1].step
+
+
+class Selection:
+    """What is drawn, whichever way the lines run."""
+
+    def __init__(
+        self,
+        events: Collection[Event],
+        letters: Mapping[str, str],
+        witness: frozenset[Place],
+        processes: int | None,
+        complete: bool,
+    ) -> None:
+        self.witness = witness
+        self.processes = processes
+        self.complete = complete
+        self.notes: list[str] = []
+        about = _messages_shown(events, letters, witness)
+        events = [event for event in events if event.message is None or event.message in about]
+        self.letters = _all_letters(events, letters)
+        self.multicasts = {event.message: event for event in events if event.kind == MULTICAST}
+        lanes = self._lanes(events)
+        events = [event for event in events if event.process in lanes]
+        self.packets = self._packets(events)
+        drawn = [event for event in events if event.kind in (MULTICAST, DELIVER, *FAULTS)]
+        drawn += [end for packet in self.packets for end in packet.ends]
+        drawn += self._others(events)
+        self.moments = moments_of(drawn)
+        self.missing = _not_delivered(events, lanes) if complete else []
+        busy = {event.process for event in drawn} | {process for process, _ in self.missing}
+        self.lanes = [process for process in lanes if process in busy]
+        self.links = self._links(drawn)
+        self.last_step = {event.process: event.step for event in sorted(events, key=_by_place)}
+
+    def is_client(self, process: int) -> bool:
+        return self.processes is not None and process >= self.processes
+
+    def name(self, process: int) -> str:
+        return f"{'client' if self.is_client(process) else 'process'} {process}"
+
+    def emphasised(self, moment: Moment) -> Event | None:
+        """The event of a moment that belongs to the witness: its mark, if that does."""
+        if moment.mark is not None:
+            return moment.mark if moment.mark.place in self.witness else None
+        return next((event for event in moment.events if event.place in self.witness), None)
+
+    def _lanes(self, events: Collection[Event]) -> list[int]:
+        """The processes drawn, clients first: what they multicast flows down to the others."""
+        origins = {event.process for event in events if event.kind == MULTICAST}
+        faulty = {event.process for event in events if event.kind in FAULTS}
+        involved = {event.process for event in events if event.message is not None} | faulty
+        for event in events:
+            involved.update(event.destinations)
+        if not involved:
+            involved = {event.process for event in events}
+        chosen = {process for process, _ in self.witness}
+        kept = sorted(
+            involved | (chosen & {event.process for event in events}),
+            key=lambda p: (p not in chosen, p not in origins, p not in faulty, p),
+        )[:MOST_LANES]
+        if len(kept) < len(involved):
+            self.notes.append(f"{len(kept)} of {len(involved)} processes are drawn.")
+        return sorted(kept, key=lambda p: (not self.is_client(p), p))
+
+    def _packets(self, events: Collection[Event]) -> list[Packet]:
+        """The packets about the messages, and those about none while there were messages."""
+        first, last = _span(events)
+        packets = [
+            packet
+            for packet in packets_of(events)
+            if any(e.message is not None or first <= e.time <= last for e in packet.ends)
+        ]
+        kept = nearest_packets(packets, self.witness, MOST_PACKETS)
+        if len(kept) < len(packets):
+            self.notes.append(
+                f"{len(kept)} of {len(packets)} packets are drawn, "
+                "those next to the violation first."
+            )
+        return kept
+
+    def _others(self, events: Collection[Event]) -> list[Event]:
+        """Suspicions and views always, choices and timers while there were messages."""
+        first, last = _span(events)
+        found = [
+            event
+            for event in events
+            if event.kind in OTHERS
+            and (event.kind in (SUSPECT, VIEW) or first <= event.time <= last)
+        ]
+        if len(found) <= MOST_OTHERS:
+            return found
+        times = [event.time for event in events if event.place in self.witness] or [last]
+
+        def rank(event: Event) -> tuple[bool, int, int, Place]:
+            far = min(abs(event.time - time) for time in times)
+            return event.place not in self.witness, OTHERS.index(event.kind), far, event.place
+
+        self.notes.append(
+            f"{MOST_OTHERS} of {len(found)} suspicions, views, choices and timers are drawn."
+        )
+        return sorted(found, key=rank)[:MOST_OTHERS]
+
+    def _links(self, drawn: Collection[Event]) -> list[tuple[Event, Event]]:
+        """From multicasts to deliveries of messages about which no packet was recorded."""
+        about = {end.message for packet in self.packets for end in packet.ends}
+        origin = {e.message: e for e in drawn if e.kind == MULTICAST and e.message not in about}
+        return [(origin[e.message], e) for e in drawn if e.kind == DELIVER and e.message in origin]
+
+
+def packets_of(events: Iterable[Event]) -> list[Packet]:
+    """One packet for each receive, and one for each send that nobody received."""
+    events = sorted(events, key=lambda event: (event.time, event.place))
+    sends: dict[tuple[int | None, int | None], Event] = {
+        event.place: event for event in events if event.kind == SEND
+    }
+    packets = []
+    received = set()
+    for event in events:
+        if event.kind == RECEIVE:
+            sent = sends.get((event.peer, event.sent))
+            packets.append(Packet(sent, event, sent is not None and sent.place in received))
+            if sent is not None:
+                received.add(sent.place)
+    packets += [Packet(send, None) for place, send in sends.items() if place not in received]
+    return sorted(packets, key=lambda packet: (packet.ends[0].time, *packet.ends[0].place))
+
+
+def nearest_packets(
+    packets: Sequence[Packet], witness: Collection[Place], most: int
+) -> list[Packet]:
+    """At most so many packets: those about a message first, and of these the ones that came
+    shortly before the witness at its processes."""
+    if len(packets) <= most:
+        return list(packets)
+    processes = {process for process, _ in witness}
+    last = {process: max(s for p, s in witness if p == process) for process in processes}
+
+    def distance(packet: Packet) -> tuple[bool, int, int]:
+        outside = sum(end.process not in processes for end in packet.ends)
+        late = sum(end.step > last.get(end.process, end.step) for end in packet.ends)
+        before = [
+            step - end.step
+            for end in packet.ends
+            for process, step in witness
+            if process == end.process and step >= end.step
+        ]
+        return packet.ends[0].message is None, outside + late, min(before, default=0)
+
+    kept = set(sorted(range(len(packets)), key=lambda i: distance(packets[i]))[:most])
+    return [packet for i, packet in enumerate(packets) if i in kept]
+
+
+def moments_of(events: Iterable[Event]) -> list[Moment]:
+    """Events in steps that follow each other without a gap are one moment, up to its mark: what a
+    handler does when a packet arrives is a delivery and sends in the steps behind."""
+    found: list[Moment] = []
+    by_place = {event.place: event for event in events}
+    for place in sorted(by_place):
+        event = by_place[place]
+        is_mark = event.kind not in (SEND, RECEIVE)
+        current = found[-1] if found else None
+        if (
+            current is not None
+            and current.process == event.process
+            and current.last_step + 1 == event.step
+            and event.kind in (SEND, DELIVER)
+            and not (is_mark and current.mark is not None)
+        ):
+            current.events.append(event)
+        else:
+            current = Moment(event.process, [event])
+            found.append(current)
+        if is_mark:
+            current.mark = event
+    return found
+
+
+def _by_place(event: Event) -> Place:
+    return event.place
+
+
+def _span(events: Iterable[Event]) -> tuple[int, int]:
+    """The times of the first and of the last event about a message, or of any if there is none."""
+    events = list(events)
+    times = [event.time for event in events if event.message is not None]
+    times = times or [event.time for event in events]
+    return min(times, default=0), max(times, default=0)
+
+
+def _messages_shown(
+    events: Collection[Event], letters: Mapping[str, str], witness: Collection[Place]
+) -> set[str]:
+    """The messages of the witness and those with letters; all, if there is no witness."""
+    all_messages = {event.message for event in events if event.message is not None}
+    if not witness:
+        return all_messages
+    named = {event.message for event in events if event.place in witness and event.message}
+    return (named | set(letters)) or all_messages
+
+
+def _all_letters(events: Collection[Event], letters: Mapping[str, str]) -> dict[str, str]:
+    known = dict(letters)
+    taken = set(known.values())
+    free = (name for name in _alphabet() if name not in taken)
+    for event in sorted(events, key=lambda event: (event.time, event.place)):
+        if event.message is not None and event.message not in known:
+            known[event.message] = next(free)
+    return known
+
+
+def _alphabet() -> Iterator[str]:
+    for round_ in count():
+        for letter in "abcdefghijklmnopqrstuvwxyz":
+            yield f"{letter}{round_ or ''}"
+
+
+def _not_delivered(events: Collection[Event], lanes: Collection[int]) -> list[tuple[int, str]]:
+    """The destinations that did not crash for good, and what they should have delivered."""
+    delivered = {(event.process, event.message) for event in events if event.kind == DELIVER}
+    down = {}
+    for event in sorted(events, key=_by_place):
+        if event.kind in FAULTS:
+            down[event.process] = event.kind == CRASH
+    wanted = {
+        (process, event.message)
+        for event in events
+        if event.kind == MULTICAST and event.message is not None
+        for process in event.destinations
+        if process in lanes and not down.get(process)
+    }
+    return sorted(wanted - delivered)
