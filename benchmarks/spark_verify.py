@@ -24,11 +24,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from flexgroup.core.guarantees import Guarantee
 from flexgroup.pipeline.read import open_trace_set
 from flexgroup.pipeline.session import start
 from flexgroup.pipeline.verify import verify
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints
+from flexgroup.trace.run import Run
 from flexgroup.trace.writer import write_run
 
 RUN = "correct"
@@ -114,9 +117,17 @@ def write_correct_run(directory: Path, deliveries: int, in_flight: int) -> None:
     multicasts.close()
     delivered.close()
     (directory / "runs").mkdir()
-    about_run = {"world": "made up", "stack": "skeen", "options": "{}", "software": "benchmark"}
-    sizes = {"processes": PROCESSES, "clients": CLIENTS, "outcome": schema.COMPLETE}
-    write_run(directory, RUN, {**about_run, **sizes})
+    promises = parse_stack("skeen").promises(frozenset({Guarantee.RELIABLE, Guarantee.FIFO}))
+    described = Run(
+        run=RUN,
+        world="made up",
+        stack="skeen",
+        processes=PROCESSES,
+        clients=CLIENTS,
+        outcome=schema.COMPLETE,
+        promises=promises,
+    )
+    write_run(directory, described)
 
 
 def counted(key: Ints, seen: Ints) -> Ints:

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
 from flexgroup.trace import schema
+from flexgroup.trace.run import Run
 from flexgroup.trace.writer import prepare_trace_set, run_file, write_run
 
 NUMBER = r"^[0-9]{1,15}$"
@@ -182,16 +183,16 @@ def convert(options: argparse.Namespace) -> str:
     # Written last: a run that is listed is whole.
     write_run(
         options.out,
-        run,
-        {
-            "world": "foreign",
-            "stack": options.stack,
-            "options": "{}",
-            "processes": options.processes,
-            "clients": clients,
-            "outcome": schema.CUT if options.cut else schema.COMPLETE,
-            "software": Path(__file__).name,
-        },
+        Run(
+            run=run,
+            world="foreign",
+            stack=options.stack,
+            processes=options.processes,
+            clients=clients,
+            outcome=schema.CUT if options.cut else schema.COMPLETE,
+            software=Path(__file__).name,
+            promises=tuple(options.promises.split(",")) if options.promises else None,
+        ),
     )
     events = int(steps.counts.sum())
     return f"{events} events of {options.processes} processes and {clients} clients: run '{run}'"
@@ -204,6 +205,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, required=True, help="how many; others are clients")
     parser.add_argument("--run", help="the name of the run (that of the log)")
     parser.add_argument("--stack", default="unknown", help="what ordered the messages (unknown)")
+    parser.add_argument("--promises", help="what it promises, as in 'integrity,fifo order' (all)")
     parser.add_argument("--cut", action="store_true", help="deliveries may be missing at the end")
     parser.add_argument("--force", action="store_true", help="overwrite the same run")
     options = parser.parse_args()

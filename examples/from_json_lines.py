@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
 from flexgroup.trace import schema
+from flexgroup.trace.run import Run
 from flexgroup.trace.writer import prepare_trace_set, run_file, write_run
 
 BATCH = 50_000
@@ -166,16 +167,16 @@ def convert(options: argparse.Namespace) -> str:
     # Written last: a run that is listed is whole.
     write_run(
         options.out,
-        run,
-        {
-            "world": "foreign",
-            "stack": options.stack,
-            "options": "{}",
-            "processes": numbers.members,
-            "clients": numbers.clients,
-            "outcome": schema.CUT if options.cut else schema.COMPLETE,
-            "software": Path(__file__).name,
-        },
+        Run(
+            run=run,
+            world="foreign",
+            stack=options.stack,
+            processes=numbers.members,
+            clients=numbers.clients,
+            outcome=schema.CUT if options.cut else schema.COMPLETE,
+            software=Path(__file__).name,
+            promises=tuple(options.promises.split(",")) if options.promises else None,
+        ),
     )
     return f"{line} events of {numbers.members} members and {numbers.clients} clients: run '{run}'"
 
@@ -187,6 +188,7 @@ def main() -> int:
     parser.add_argument("--nodes", required=True, help="the members, as in alpha,beta,gamma")
     parser.add_argument("--run", help="the name of the run (that of the log)")
     parser.add_argument("--stack", default="unknown", help="what ordered the messages (unknown)")
+    parser.add_argument("--promises", help="what it promises, as in 'integrity,fifo order' (all)")
     parser.add_argument("--cut", action="store_true", help="deliveries may be missing at the end")
     parser.add_argument("--force", action="store_true", help="overwrite the same run")
     options = parser.parse_args()

@@ -331,14 +331,13 @@ def test_protocols_of_a_module(
 
 def test_a_counterexample_is_checked_for_what_its_stack_promises(tmp_path: Path) -> None:
     """Not for everything: DCC never promised that only destinations take part."""
-    from flexgroup.pipeline.verify.promises import promised_by
     from flexgroup.trace.reader import read_runs
 
     messages = "--message 0,2 --message 0,2 --message 0,3 --message 2,3".split()
     found = ["explore", "--protocol", "dcc-published", "--processes", "4", *messages]
     assert main([*found, "--out", str(tmp_path)]) == 1
     (run,) = read_runs(tmp_path / "trace")
-    promised = promised_by(run.stack, run.network, run.faults)
+    promised = run.promised
     assert "acyclic order" in promised
     assert "minimality" not in promised
 

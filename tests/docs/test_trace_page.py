@@ -21,6 +21,7 @@ TYPES = {
     "int32": pa.int32(),
     "int64": pa.int64(),
     "list of int32": pa.list_(pa.int32()),
+    "list of string": pa.list_(pa.string()),
 }
 
 

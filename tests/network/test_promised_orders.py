@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from flexgroup.pipeline.verify.promises import promised_by
 from flexgroup.properties.catalogue import check
 from flexgroup.trace.reader import load_history, read_runs
 
@@ -31,7 +30,7 @@ def judge(traces: Path, stack: str) -> int:
     deliveries = 0
     for run in read_runs(traces):
         history = load_history(traces, run)
-        promised = [*promised_by(run.stack, run.network, run.faults), "virtual synchrony"]
+        promised = [*run.promised, "virtual synchrony"]
         for verdict in check(history, promised):
             assert verdict.outcome.value == "holds", f"{run.run}: {verdict}"
         deliveries += len(history.deliveries.process)

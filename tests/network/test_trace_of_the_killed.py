@@ -11,9 +11,9 @@ import pytest
 
 from flexgroup import connect
 from flexgroup.core.errors import FlexGroupError
-from flexgroup.pipeline.verify.promises import promised_by
 from flexgroup.properties.catalogue import check
-from flexgroup.trace.reader import Run, load_history, read_runs
+from flexgroup.trace.reader import load_history, read_runs
+from flexgroup.trace.run import Run
 
 from .servers import LAST_RESORT, Cluster
 
@@ -69,7 +69,7 @@ def test_all_servers_are_killed_and_what_they_had_written_is_judged(
     run = the_last_run(traces)
     history = load_history(traces, run)
     assert len(history.deliveries.process) > 0
-    promised = promised_by(run.stack, run.network, run.faults)
+    promised = run.promised
     outcome_of = {verdict.property: verdict.outcome.value for verdict in check(history, promised)}
     assert set(outcome_of.values()) <= {"holds", "unknown"}
     assert outcome_of[order] == "holds"

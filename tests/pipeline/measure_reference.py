@@ -10,7 +10,8 @@ from pathlib import Path
 
 from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.history import History
-from flexgroup.trace.reader import Run, load_history, read_events
+from flexgroup.trace.reader import load_history, read_events
+from flexgroup.trace.run import Run
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.workloads.partitioned import Partitioned
 from flexgroup.worlds.simulator.networks import parse_network

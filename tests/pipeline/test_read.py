@@ -213,8 +213,8 @@ def test_a_run_described_twice(spark: SparkSession, traces: Path, opened: Open) 
 @both_ways
 def test_a_newer_version(spark: SparkSession, traces: Path, opened: Open) -> None:
     path = run_file(traces, first_run(traces))
-    tamper(path, lambda rows: rows[0].update(schema_version=2))
-    assert "newer version (schema 2, this one reads 1)" in refused(spark, opened, traces)
+    tamper(path, lambda rows: rows[0].update(schema_version=3))
+    assert "newer version (schema 3, this one reads 2)" in refused(spark, opened, traces)
 
 
 @both_ways

@@ -21,7 +21,8 @@ from flexgroup.pipeline.verify.verify import verify
 from flexgroup.pipeline.watch.stream import Watch
 from flexgroup.pipeline.watch.watched import Notes
 from flexgroup.properties.catalogue import check
-from flexgroup.trace.reader import Run, load_history, read_runs
+from flexgroup.trace.reader import load_history, read_runs
+from flexgroup.trace.run import Run
 
 from ..network.agreement import agree, servers_are
 from ..network.servers import LAST_RESORT, Cluster

@@ -31,7 +31,9 @@ OPPOSITE = rows_of(
 
 def told(stack: str, outcome: str) -> dict[str, object]:
     return {
+        "run": stack,
         "stack": stack,
+        "processes": 4,
         "network": "lan",
         "faults": None,
         "outcome": outcome,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from flexgroup.core import promises
 from flexgroup.core.errors import UsageError
 from flexgroup.properties.catalogue import PROPERTIES, check
 
@@ -60,3 +61,7 @@ def test_verdicts_are_json_documents() -> None:
 def test_importing_the_package_does_not_import_numpy() -> None:
     code = "import sys, flexgroup.properties; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_there_is_a_check_for_each_name_that_a_trace_may_promise() -> None:
+    assert tuple(PROPERTIES) == promises.PROPERTIES

@@ -15,6 +15,7 @@ from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.trace.reader import load_history, read_run
 from flexgroup.trace.recorder import Recorder, Sink
+from flexgroup.trace.run import Run
 from flexgroup.trace.views import View, parse_view
 from flexgroup.trace.writer import TraceWriter
 
@@ -159,8 +160,7 @@ def test_views_are_collected_and_read_back_alike(tmp_path: Path) -> None:
     tell(collector, detail)
     with TraceWriter(tmp_path, "run") as writer:
         tell(writer, detail)
-        names = "world stack options software outcome".split()
-        writer.close({**dict.fromkeys(names, "x"), "processes": 2, "clients": 0})
+        writer.close(Run(run="run", world="made up", stack="none", processes=2))
     read = load_history(tmp_path, read_run(tmp_path, "run")).views
     for views in (read, collector.history("run", 2, True).views):
         assert views.distinct == (View(3, (0, 1)),)

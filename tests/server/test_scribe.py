@@ -9,16 +9,14 @@ import pytest
 from flexgroup.core.message import Message
 from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed, taken_from
 from flexgroup.server.scribe import ENDED, LATE_SECONDS, LEAST_SECONDS, SHARE_OF_AGE, Scribe
-from flexgroup.trace.reader import Run, load_history, read_runs
+from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.recorder import Recorder, Sink
+from flexgroup.trace.run import Run
 from flexgroup.trace.writer import STARTED
 
 RUN = "cafe-000007-fifo"
 EVERYBODY = ("s1", "s2", "s3")
-DESCRIPTION: dict[str, str | int | None] = {
-    "world": "network", "stack": "fifo", "options": "{}", "processes": 3, "clients": 0,
-    "software": "flexgroup",
-}  # fmt: skip
+DESCRIPTION = Run(run=RUN, world="network", stack="fifo", processes=3, promises=("integrity",))
 
 
 class Orders(Sink):
@@ -57,7 +55,7 @@ def traces(tmp_path: Path) -> Path:
 
 def scribe_of(traces: Path, server: str) -> Scribe:
     scribe = Scribe(traces, server)
-    scribe.take(Began(RUN, EVERYBODY, DESCRIPTION), now=0)
+    scribe.take(Began(DESCRIPTION, EVERYBODY), now=0)
     scribe.take(happened(0, EVERYBODY.index(server)), now=0)
     return scribe
 
@@ -72,7 +70,7 @@ def names(traces: Path, kind: str) -> list[str]:
 
 def test_orders_survive_the_pipe_in_any_pieces() -> None:
     orders: list[Order] = [
-        Began(RUN, EVERYBODY, DESCRIPTION), happened(0), Ended(RUN, (2,)), Closed(True),
+        Began(DESCRIPTION, EVERYBODY), happened(0), Ended(RUN, (2,)), Closed(True),
     ]  # fmt: skip
     received, found = bytearray(), []
     for byte in b"".join(framed(order) for order in orders):
@@ -205,7 +203,7 @@ def test_some_are_killed_in_the_run_and_some_after_it(traces: Path, order: tuple
 def idle_scribe_of(traces: Path, server: str) -> Scribe:
     """Of a server at which nothing is sent or received in the run."""
     scribe = Scribe(traces, server)
-    scribe.take(Began(RUN, EVERYBODY, DESCRIPTION), now=0)
+    scribe.take(Began(DESCRIPTION, EVERYBODY), now=0)
     return scribe
 
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from flexgroup.core.codec import Codec
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.trace.reader import Run
 from flexgroup.trace.replay import Replay, replay
+from flexgroup.trace.run import Run
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 SCENARIO = Scenario("skeen", 4, 3, "random:2", "lan", duration=0.002)

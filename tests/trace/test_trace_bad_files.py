@@ -165,9 +165,9 @@ def test_the_same_run_twice(tmp_path: Path) -> None:
 def test_a_run_of_a_newer_version(tmp_path: Path) -> None:
     run = record(tmp_path)
     path = run_file(tmp_path, run)
-    tamper(path, lambda rows: rows[0].update(schema_version=2))
+    tamper(path, lambda rows: rows[0].update(schema_version=3))
     with pytest.raises(
-        UsageError, match=r"written by a newer version \(schema 2, this one reads 1"
+        UsageError, match=r"written by a newer version \(schema 3, this one reads 2"
     ):
         read_runs(tmp_path)
 

@@ -10,11 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace import schema
 from flexgroup.trace.collector import Collector
+from flexgroup.trace.cost_models import CostModel, parse_cost_model
 from flexgroup.trace.history import History, Packets
 from flexgroup.trace.reader import load_history, read_run, read_runs
 from flexgroup.trace.writer import TraceWriter
+from flexgroup.worlds.explorer.outcome import Happening
+from flexgroup.worlds.explorer.recording import write_trace
+from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario, run_scenario
 
@@ -231,3 +237,55 @@ def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
         f"cannot write a trace into '{tmp_path / 'file' / 'below'}': Not a directory; "
         "choose a directory that you may write to"
     )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "channels", "missing"),
+    [
+        (SCENARIO, ("reliable", "fifo"), ()),
+        (replace(SCENARIO, network="lan:fifo=no"), ("reliable",), ()),
+        (FAULTY, (), ("validity", "agreement", "fifo order")),
+        (replace(FAULTY, network="lan", faults=Faults(partitions=("0|1@1ms-2ms!drop",))),
+         ("fifo",), ("validity", "agreement")),
+    ],
+)  # fmt: skip
+def test_the_row_of_a_run_says_what_was_below_and_what_was_promised(
+    tmp_path: Path, scenario: Scenario, channels: tuple[str, ...], missing: tuple[str, ...]
+) -> None:
+    run = read_run(tmp_path, record(tmp_path, scenario))
+    assert run.channels == channels
+    assert run.promises == parse_stack(scenario.stack).promises(
+        frozenset(Guarantee(name) for name in channels)
+    )
+    assert not set(missing) & set(run.promises)
+    assert run.cost_model == "lan:send_ns=15000,receive_ns=15000,byte_ps=100000,answers=all"
+    assert run.faulty == ()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fifo", "channels"),
+    [
+        (Bounds(), True, ("reliable", "fifo")),
+        (Bounds(losses=1), True, ("fifo",)),
+        (Bounds(duplicates=1), False, ()),
+    ],
+)
+def test_the_explorer_says_it_in_the_same_words(
+    tmp_path: Path, bounds: Bounds, fifo: bool, channels: tuple[str, ...]
+) -> None:
+    """So what is not promised over channels that lose is not asked for."""
+    plan = parse_stack("best-effort")
+    scope = Scope(2, (Cast(2, (0, 1)),), fifo, bounds=bounds)
+    write_trace(plan, scope, (Happening("cast", 2),), tmp_path, "explored")
+    run = read_run(tmp_path, "explored")
+    assert run.channels == channels
+    assert run.promises == plan.promises(scope.channels)
+    assert ("validity" in run.promised) == ("reliable" in channels)
+    assert run.cost_model is None
+
+
+def test_a_cost_model_is_read_back() -> None:
+    model = CostModel("rack", 1, 2, 3, last_answers=True)
+    assert parse_cost_model(model.text) == model
+    assert parse_cost_model("rack") is None
+    assert parse_cost_model(None) is None

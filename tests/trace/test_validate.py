@@ -16,6 +16,7 @@ import pytest
 
 from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
+from flexgroup.core.promises import PROPERTIES
 from flexgroup.trace import schema
 from flexgroup.trace.reader import read_runs
 from flexgroup.trace.validate.problems import LISTED
@@ -214,7 +215,23 @@ def test_kinds_that_do_not_exist_and_files_nobody_reads(traces: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("schema_version", 2, "was written by a newer version (schema 2, this one reads 1)"),
+        (
+            "schema_version",
+            3,
+            "run '{run}': it was written by a newer version (schema 3, this one reads 2); "
+            "upgrade flexgroup",
+        ),
+        (
+            "channels",
+            ["reliable", "quick"],
+            "run '{run}': 'quick' in column 'channels' is none of: reliable, fifo, causal, total",
+        ),
+        (
+            "promises",
+            ["no order"],
+            "run '{run}': 'no order' in column 'promises' is none of: " + ", ".join(PROPERTIES),
+        ),
+        ("faulty", [1, 9], "run '{run}': there is no process 9, which column 'faulty' names"),
         ("outcome", "done", "the outcome of run '{run}' is 'done', not complete or cut"),
         ("processes", 0, "run '{run}' has 0 processes and 3 clients"),
     ],

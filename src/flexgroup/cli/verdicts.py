@@ -21,16 +21,10 @@ def read_back(directory: Path, run: str) -> History:
 
 def check_run(scenario: Scenario, history: History, everything: bool = False) -> list[Verdict]:
     """The verdicts on what the scenario's stack promises, or on every property."""
-    from flexgroup.core.stack import guarantees_above
     from flexgroup.properties.catalogue import check
-    from flexgroup.properties.promises import promised_properties
-    from flexgroup.protocols.catalogue import parse_stack
-    from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
+    from flexgroup.worlds.simulator.scenario import description
 
-    plan = parse_stack(scenario.stack)
-    given = channel_guarantees(parse_network(scenario.network), scenario.faults.drops)
-    promised = promised_properties(guarantees_above(plan.layers, given), plan.genuine)
-    return check(history, None if everything else promised)
+    return check(history, None if everything else description(scenario).promised)
 
 
 def any_violated(verdicts: list[Verdict]) -> bool:

@@ -91,12 +91,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> Sequence[str] | None:
-    from flexgroup.pipeline.verify.promises import EVERYTHING, known
+    from flexgroup.core.promises import PROPERTIES
+    from flexgroup.pipeline.verify.promises import known
 
     if options.properties and options.check == "all":
         raise UsageError("--property and --check all contradict each other; give one of them")
     if options.check == "all":
-        return EVERYTHING
+        return PROPERTIES
     return known(options.properties) if options.properties else None
 
 

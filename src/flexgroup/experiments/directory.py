@@ -13,7 +13,7 @@ from typing import IO, Any
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments.experiment import Experiment
 from flexgroup.experiments.tables import write_json
-from flexgroup.worlds.simulator.scenario import software
+from flexgroup.trace.run import SOFTWARE
 
 LOCK = "_lock"
 
@@ -103,7 +103,7 @@ def describe(experiment: Experiment, scale: str) -> dict[str, Any]:
         "name": experiment.name,
         "title": experiment.title,
         "scale": scale,
-        "software": software(),
+        "software": SOFTWARE,
         "source": experiment.source,
         "runs": len(experiment.scenarios(scale)),
         "figures": [
@@ -134,11 +134,11 @@ def _refuse_others(directory: Directory, experiment: Experiment, scale: str) -> 
         raise UsageError(
             f"'{directory.description}' does not describe an experiment; {ANOTHER}"
         ) from None
-    if there != (experiment.name, scale, software()):
+    if there != (experiment.name, scale, SOFTWARE):
         name, at, by = there
         raise UsageError(
             f"'{directory.path}' holds experiment {name} at scale {at} by {by}, "
-            f"not {experiment.name} at {scale} by {software()}; {ANOTHER}"
+            f"not {experiment.name} at {scale} by {SOFTWARE}; {ANOTHER}"
         )
     runs = {scenario.run for scenario in experiment.scenarios(scale)}
     for file in (directory.traces / "runs").glob("*.parquet"):

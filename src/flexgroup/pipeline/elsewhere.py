@@ -19,7 +19,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.read import FINISHED, TraceSet, spark_schema
 from flexgroup.pipeline.spark_errors import condition_of, explained, readable
 from flexgroup.trace import schema
-from flexgroup.trace.reader import Run
+from flexgroup.trace.run import Run, run_of
 from flexgroup.trace.validate.footers import unknown_kind
 
 if TYPE_CHECKING:
@@ -161,5 +161,4 @@ def _runs(spark: SparkSession, folder: str) -> list[Run]:
             )
         again = unquote(row["other"])
         raise UsageError(f"'{again}' describes run '{row['run']}' again; keep one of them")
-    told = files.fillna({**schema.RUN_DEFAULTS}).collect()
-    return sorted((Run(**row.asDict()) for row in told), key=lambda run: run.run)
+    return sorted((run_of(row.asDict()) for row in files.collect()), key=lambda run: run.run)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from flexgroup.pipeline.session import executors_are_here
 from flexgroup.pipeline.trace_files import TraceFiles, look_here
 from flexgroup.trace import schema
-from flexgroup.trace.reader import Run
+from flexgroup.trace.run import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

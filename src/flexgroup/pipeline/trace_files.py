@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.session import SMALL_JOB, is_on_this_machine
-from flexgroup.trace.reader import Run, read_runs
+from flexgroup.trace.reader import read_runs
+from flexgroup.trace.run import Run
 from flexgroup.trace.validate.footers import checked_kinds, event_files
 
 MOST_EVENTS = 2_000_000

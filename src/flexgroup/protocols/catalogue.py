@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.stack import Stack
+from flexgroup.core.promises import promised_properties
+from flexgroup.core.stack import Stack, guarantees_above
 from flexgroup.protocols.table import PROTOCOLS, Answers, Fault, Genuine, Protocol
 
 __all__ = [
@@ -68,6 +70,13 @@ class StackPlan:
     def genuine(self) -> bool:
         """Only the origin and the destinations of a message take part in its delivery."""
         return self.top.genuine == Genuine.YES
+
+    def promises(self, channels: Guarantees) -> tuple[str, ...]:
+        """The properties that the stack promises over channels that give these guarantees.
+
+        Raises UsageError, naming the missing guarantee, when a layer's needs are not met.
+        """
+        return promised_properties(guarantees_above(self.layers, channels), self.genuine)
 
     def build(self, process: int, size: int, groups: tuple[tuple[int, ...], ...] = ()) -> Stack:
         return Stack(

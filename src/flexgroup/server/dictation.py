@@ -5,17 +5,18 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from flexgroup.trace.run import Run
+
 LENGTH_BYTES = 4
 
 
 class Began(Struct, frozen=True, array_like=True, tag=True):
     """A run has begun."""
 
-    run: str
+    run: Run
+    """Its row in `runs`, as far as it is known."""
     servers: tuple[str, ...]
     """Who records it, as file names have it, by process."""
-    description: dict[str, str | int | None]
-    """Its row in `runs`, as far as it is known."""
 
 
 class Happened(Struct, frozen=True, array_like=True, tag=True):

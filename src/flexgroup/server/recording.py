@@ -17,12 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexgroup import __version__
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import Configuration, GroupEntry, name_in_files
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed
 from flexgroup.server.scribe import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
+from flexgroup.trace.run import Run, channel_names
 from flexgroup.trace.writer import STARTED, as_json
 from flexgroup.worlds.network.faults import Faults
 
@@ -36,14 +37,6 @@ HAND_OVER_SECONDS = 0.2
 
 PIPE_BYTES = 1 << 20
 """So much the pipe takes at a time: in a second, three hundred thousand events."""
-
-
-def network_text(faults: Faults) -> str | None:
-    """What lies below the stacks, in the words of simulated networks; None: reliable and FIFO."""
-    if not faults.any:
-        return None
-    fifo = "no" if faults.reordering else "yes"
-    return f"lan:loss={faults.loss:g},duplication={faults.duplication:g},fifo={fifo}"
 
 
 class Dictation:
@@ -129,7 +122,7 @@ class LiveTrace:
     """What one server records, configuration after configuration."""
 
     def __init__(self, directory: Path, server: str, faults: Faults, most_untold: int) -> None:
-        self._network = network_text(faults)
+        self._faults = faults
         self._most_untold = most_untold
         self._runs: list[RecordedRun] = []
         self._handed_over = time.monotonic()
@@ -150,20 +143,22 @@ class LiveTrace:
         numbers = [server.number for server in servers]
         readable = "".join(c if c.isalnum() else "-" for c in stack.lower())
         run = f"{cluster}-{configuration.number:06}-{readable}"
-        description: dict[str, str | int | None] = {
-            "world": "network",
-            "stack": stack.lower(),
-            "options": "{}",
-            "processes": len(servers),
-            "clients": 0,
-            "groups": as_json(
+        plan = parse_stack(stack)
+        channels = self._faults.channels()
+        described = Run(
+            run=run,
+            world="network",
+            stack=plan.name,
+            processes=len(servers),
+            groups=as_json(
                 {group.name: [numbers.index(s) for s in group.servers()] for group in groups}
             ),
-            "network": self._network,
-            "software": f"flexgroup {__version__}",
-            "started": time.time_ns(),
-        }
-        began = Began(run, tuple(name_in_files(server.name) for server in servers), description)
+            faults=as_json(self._faults.shares()) if self._faults.any else None,
+            started=time.time_ns(),
+            channels=channel_names(channels),
+            promises=plan.promises(channels),
+        )
+        began = Began(described, tuple(name_in_files(server.name) for server in servers))
         recorder = Recorder(RunSink(run, self.dictation), ROWS_AT_ONCE)
         self._runs.append(RecordedRun(began, recorder, numbers))
         self.dictation.tell(began)
@@ -190,7 +185,7 @@ class LiveTrace:
             self._tell(run)
             places = enumerate(run.numbers)
             missed = tuple(p for p, number in places if number not in (present or ()))
-            self.dictation.tell(Ended(run.began.run, missed))
+            self.dictation.tell(Ended(run.began.run.run, missed))
         self._runs = []
         self.dictation.push()
 

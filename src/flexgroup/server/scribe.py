@@ -16,12 +16,13 @@ import os
 import select
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, taken_from
 from flexgroup.trace import schema
 from flexgroup.trace.blocks import blocks_by_kind
+from flexgroup.trace.run import Run
 from flexgroup.trace.writer import (
     RUNNING,
     STARTED,
@@ -52,15 +53,13 @@ ENDED = "ended"
 KILLED = "killed"
 """How it ended for a server that did not live to say anything: its last events are lost."""
 
-Description = dict[str, str | int | None]
-
 
 @dataclass
 class OpenRun:
     """A run that goes on."""
 
     servers: tuple[str, ...]
-    description: Description
+    description: Run
     began: float
     written: float
     labels: Labels = field(default_factory=list)
@@ -81,7 +80,7 @@ class EndedRun:
     servers: tuple[str, ...]
     missed: tuple[int, ...]
     """Processes that are not in the next configuration: they left, or were killed."""
-    description: Description
+    description: Run
     until: float
     """When it will be listed even if some have not said that they have written everything."""
     marks: dict[str, str] = field(default_factory=dict)
@@ -104,14 +103,14 @@ class EndedRun:
         names = enumerate(self.servers)
         return sorted([*silent, *(p for p, name in names if self.marks.get(name) == KILLED)])
 
-    def row(self) -> Description:
+    def row(self) -> Run:
         lost = self.lost
         is_complete = schema.COMPLETE in self.marks.values() and not lost
-        return {
-            **self.description,
-            "outcome": schema.COMPLETE if is_complete else schema.CUT,
-            "lost": as_json(lost) if lost else None,
-        }
+        return replace(
+            self.description,
+            outcome=schema.COMPLETE if is_complete else schema.CUT,
+            lost=as_json(lost) if lost else None,
+        )
 
 
 class Scribe:
@@ -126,10 +125,10 @@ class Scribe:
 
     def take(self, order: Order, now: float) -> None:
         if isinstance(order, Began):
-            self._open[order.run] = OpenRun(order.servers, order.description, now, now)
+            self._open[order.run.run] = OpenRun(order.servers, order.run, now, now)
         elif isinstance(order, Happened):
             run = self._open[order.run]
-            self._describe(STARTED, order.run, {**run.description, "outcome": RUNNING})
+            self._describe(STARTED, replace(run.description, outcome=RUNNING))
             run.labels += order.labels
             run.destination_sets += order.destination_sets
             run.unwritten.append(order.columns)
@@ -195,13 +194,13 @@ class Scribe:
             return False
         # If nothing was sent at any server, it is not worth a run.
         if (self._directory / STARTED / run_file(run.name)).exists():
-            self._describe("runs", run.name, run.row())
+            self._describe("runs", run.row())
         return True
 
-    def _describe(self, folder: str, run: str, description: Description) -> None:
-        """Unless another server was faster."""
-        if not (self._directory / folder / run_file(run)).exists():
-            write_run(self._directory, run, {**description}, folder, writer=f"{self._server}-")
+    def _describe(self, folder: str, run: Run) -> None:
+        """Write the row of a run, unless another server was faster."""
+        if not (self._directory / folder / run_file(run.run)).exists():
+            write_run(self._directory, run, folder, writer=f"{self._server}-")
 
 
 def main(directory: Path, server: str, source: int) -> None:

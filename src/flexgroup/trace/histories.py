@@ -12,13 +12,19 @@ import pyarrow.parquet as pq
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
 from flexgroup.trace.history import History, Ints, Packets, Views
+from flexgroup.trace.run import Run
 from flexgroup.trace.writer import as_json, prepare_trace_set, run_file, write_run
 
 
 def write_history(
-    directory: Path, history: History, stack: str, clients: int = 0, force: bool = False
+    directory: Path,
+    history: History,
+    stack: str,
+    clients: int = 0,
+    force: bool = False,
+    promises: tuple[str, ...] | None = None,
 ) -> None:
-    """Write what a history holds as a run of its own."""
+    """Write what a history holds as a run of its own; without promises, everything is checked."""
     prepare_trace_set(directory, history.run, force)
     multicasts, deliveries = history.multicasts, history.deliveries
     lists = pa.ListArray.from_arrays(
@@ -38,17 +44,17 @@ def write_history(
         _write(directory, history.run, kind, present)
     write_run(
         directory,
-        history.run,
-        {
-            "world": "made up",
-            "stack": stack,
-            "options": "{}",
-            "processes": history.processes,
-            "clients": clients,
-            "outcome": schema.COMPLETE if history.complete else schema.CUT,
-            "software": "flexgroup",
-            "lost": as_json([process for process, _ in history.lost]) if history.lost else None,
-        },
+        Run(
+            run=history.run,
+            world="made up",
+            stack=stack,
+            processes=history.processes,
+            clients=clients,
+            outcome=schema.COMPLETE if history.complete else schema.CUT,
+            lost=as_json([process for process, _ in history.lost]) if history.lost else None,
+            promises=promises,
+            faulty=history.faulty,
+        ),
     )
 
 

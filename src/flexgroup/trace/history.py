@@ -128,3 +128,6 @@ class History:
     recoveries: Faults = field(default_factory=Faults)
     views: Views = field(default_factory=Views)
     lost: Lost = ()
+    faulty: tuple[int, ...] = ()
+    """Processes that are faulty by design: nothing is expected of them, and nothing that they did
+    counts."""

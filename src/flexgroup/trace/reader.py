@@ -5,12 +5,9 @@ Bad input is the caller's to fix: every error names the file and what is wrong w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,47 +30,13 @@ from flexgroup.trace.history import (
     no_ints,
     views_of,
 )
+from flexgroup.trace.run import Run, lost_processes, run_of
 from flexgroup.trace.validate.columns import column_problems
 from flexgroup.trace.views import parse_view
 
 TEXTS = ["run", "packet", "detail"]
-"""Read as dictionaries: a handful of texts, each repeated millions of times."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A row of `runs`."""
-
-    run: str
-    world: str
-    stack: str
-    options: str
-    processes: int
-    clients: int
-    groups: str | None
-    workload: str | None
-    network: str | None
-    faults: str | None
-    seed: int | None
-    outcome: str
-    schema_version: int
-    software: str
-    started: int | None
-    lost: str | None = None
-
-
-def lost_processes(text: str | None) -> tuple[int, ...]:
-    """The processes whose last events are missing, from the column `lost`."""
-    try:
-        lost = json.loads(text or "[]")
-    except json.JSONDecodeError:
-        lost = None
-    if not isinstance(lost, list) or not all(type(process) is int for process in lost):
-        raise UsageError(
-            f"the column 'lost' of runs is {text!r}, and must be a list of processes in JSON, as"
-            " [0,2]; see docs/trace.md for the columns"
-        )
-    return tuple(sorted(set(lost)))
+"""The columns that are read as dictionaries: they hold a handful of texts, each repeated millions
+of times."""
 
 
 def read_table(
@@ -170,21 +133,10 @@ def _runs_of(path: Path) -> list[Run]:
     rows = read_table(path, schema.RUN_COLUMNS, required=schema.REQUIRED_OF_RUNS).to_pylist()
     if not rows:
         raise UsageError(f"'{path}' has no row; it must have one for each run it describes")
-    runs = []
-    for row in rows:
-        told = {name: value for name, value in row.items() if value is not None}
-        run = Run(**{**_SILENT, **told})
-        if run.schema_version > schema.VERSION:
-            raise UsageError(
-                f"'{path}' was written by a newer version (schema {run.schema_version}, "
-                f"this one reads {schema.VERSION}); upgrade flexgroup"
-            )
-        runs.append(run)
-    return runs
-
-
-_SILENT: dict[str, Any] = {**dict.fromkeys(schema.RUN_COLUMNS.names), **schema.RUN_DEFAULTS}
-"""A run of which nothing is told."""
+    try:
+        return [run_of(row) for row in rows]
+    except UsageError as error:
+        raise UsageError(f"'{path}': {error}") from None
 
 
 def read_events(directory: Path, run: str, kind: str) -> pa.Table:
@@ -363,7 +315,7 @@ def load_history(
     return History(
         name,
         run.processes,
-        run.outcome == schema.COMPLETE,
+        run.complete,
         multicasts,
         _deliveries(directory, name) if schema.DELIVER in read else Deliveries(),
         _packets(directory, name, schema.SEND) if schema.SEND in read else nothing,
@@ -372,4 +324,5 @@ def load_history(
         _faults(directory, name, schema.RECOVER) if schema.RECOVER in read else Faults(),
         _views(directory, name) if schema.VIEW in read else Views(),
         lost_since(lost_processes(run.lost), multicasts.message),
+        run.faulty,
     )

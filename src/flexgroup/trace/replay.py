@@ -30,7 +30,8 @@ from flexgroup.core.layer import (
 from flexgroup.core.message import Message, Packet, message_id, name_of
 from flexgroup.core.stack import Stack
 from flexgroup.trace import schema
-from flexgroup.trace.reader import Run, ints, read_events
+from flexgroup.trace.reader import ints, read_events
+from flexgroup.trace.run import Run
 
 BuildStack = Callable[[int], Stack]
 

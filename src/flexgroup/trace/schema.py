@@ -1,4 +1,4 @@
-"""The trace schema, version 1: the only place that names its columns.
+"""The trace schema, version 2: the only place that names its columns.
 
 A trace set is a directory. `runs/<run>.parquet` holds one row per run;
 `events/event=<kind>/<run>.parquet` holds the events of one kind. The order of events
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 1
+VERSION = 2
 
 MULTICAST = "multicast"
 SEND = "send"
@@ -72,6 +72,10 @@ RUN_COLUMNS = pa.schema(
         pa.field("software", pa.string(), nullable=False),
         pa.field("started", pa.int64()),
         pa.field("lost", pa.string()),
+        pa.field("channels", pa.list_(pa.string())),
+        pa.field("promises", pa.list_(pa.string())),
+        pa.field("cost_model", pa.string()),
+        pa.field("faulty", pa.list_(pa.int32())),
     ]
 )
 

@@ -12,6 +12,7 @@ becomes a file of its own at once, numbered in order for each kind of event, and
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -24,6 +25,7 @@ from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
 from flexgroup.trace.blocks import Block, Column, blocks_by_kind
 from flexgroup.trace.recorder import Sink
+from flexgroup.trace.run import Run
 
 _ABOUT_PACKETS = frozenset({schema.SEND, schema.RECEIVE})
 _ABOUT_MESSAGES = frozenset({schema.MULTICAST, schema.DELIVER}) | _ABOUT_PACKETS
@@ -134,12 +136,12 @@ class TraceWriter(Sink):
             if self.in_parts:
                 self._publish(kind)
 
-    def announce(self, description: dict[str, object]) -> None:
+    def announce(self, run: Run) -> None:
         """Tell what is being run, before it is over."""
         (self.directory / STARTED).mkdir(exist_ok=True)
-        write_run(self.directory, self.run, {**description, "outcome": RUNNING}, STARTED)
+        write_run(self.directory, replace(run, outcome=RUNNING), STARTED)
 
-    def close(self, description: dict[str, object]) -> None:
+    def close(self, run: Run) -> None:
         """Give the files their final names and write the row that describes the run."""
         for kind, writer in self._writers.items():
             writer.close()
@@ -149,7 +151,7 @@ class TraceWriter(Sink):
                 self._final(kind).unlink(missing_ok=True)
             if not self.in_parts:
                 self._remove_parts(kind)
-        write_run(self.directory, self.run, description)
+        write_run(self.directory, run)
 
     def abandon(self) -> None:
         """Remove what was written of a run that will not be finished."""
@@ -200,21 +202,12 @@ class TraceWriter(Sink):
         return writer
 
 
-def write_run(
-    directory: Path,
-    run: str,
-    description: dict[str, object],
-    folder: str = "runs",
-    writer: str = "",
-) -> None:
+def write_run(directory: Path, run: Run, folder: str = "runs", writer: str = "") -> None:
     """Write the row of a run; several writers of the same one must have different names."""
-    row = {name: [description.get(name)] for name in schema.RUN_COLUMNS.names}
-    row["run"] = [run]
-    row["schema_version"] = [schema.VERSION]
-    table = pa.table(row, schema=schema.RUN_COLUMNS)
-    path = directory / folder / f"_{writer}{run_file(run)}"
+    table = pa.Table.from_pylist([vars(run)], schema=schema.RUN_COLUMNS)
+    path = directory / folder / f"_{writer}{run_file(run.run)}"
     pq.write_table(table, path, compression="none", store_schema=False)
-    path.replace(directory / folder / run_file(run))
+    path.replace(directory / folder / run_file(run.run))
 
 
 def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:

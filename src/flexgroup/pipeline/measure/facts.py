@@ -1,10 +1,10 @@
 """What is to be known of each run before its events are counted: one row a run.
 
-The measured period ends when the clients stop, and the first fifth before that is warm-up. The
-simulator records how long its clients multicast, from time 0; in other worlds the first and the
-last multicast tell. A run without clients, whose members multicast as planned, is measured whole:
-from the first multicast to the last delivery. What a packet costs, only the simulator's networks
-say.
+The measured period ends when the clients stop, and the first fifth before that is warm-up. Where
+the options of a run do not tell the `duration` for which its clients multicast, from time 0 on, the
+first and the last multicast tell. A run with a duration and without clients, whose members
+multicast as planned, is measured whole: from the first multicast to the last delivery. What a
+packet costs, the cost model of a run says, if it has one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from flexgroup.core.errors import UsageError
-from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace import schema
-from flexgroup.worlds.simulator.networks import parse_network
+from flexgroup.trace.cost_models import parse_cost_model
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from flexgroup.pipeline.read import TraceSet
-    from flexgroup.trace.reader import Run
+    from flexgroup.trace.run import Run
 
 SECOND = 1_000_000_000
 WARM_UP = 5
@@ -115,12 +113,11 @@ def period(run: Run, span: Span | None) -> Period:
 
 
 def _is_planned(run: Run) -> bool:
-    return run.world == "simulator" and run.clients == 0
+    return run.clients == 0 and _told(run) is not None
 
 
 def _told(run: Run) -> Period | None:
-    if run.world != "simulator":
-        return None
+    """The period that a run's options tell, if they tell for how long clients multicast."""
     try:
         duration = float(json.loads(run.options)["duration"])
         begin, end = duration / WARM_UP * SECOND, duration * SECOND
@@ -149,12 +146,7 @@ def group_size(run: Run) -> int:
 
 
 def costs(run: Run) -> Costs | None:
-    if run.world != "simulator":
+    model = parse_cost_model(run.cost_model)
+    if model is None:
         return None
-    try:
-        network = parse_network(run.network or "")
-        last_answers = parse_stack(run.stack).top.answers == Answers.LAST
-    except UsageError:
-        return None
-    send, receive = network.send_cost * 1000, network.receive_cost * 1000
-    return Costs(send, receive, network.byte_cost_ps, last_answers)
+    return Costs(model.send * 1000, model.receive * 1000, model.byte, model.last_answers)

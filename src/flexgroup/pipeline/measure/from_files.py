@@ -28,7 +28,8 @@ from flexgroup.pipeline.measure.run_packets import (
 from flexgroup.pipeline.measure.sums import PACKETS, SUMS, of_durations
 from flexgroup.trace import schema
 from flexgroup.trace.history import History
-from flexgroup.trace.reader import Run, ints, load_history, messages, read_columns
+from flexgroup.trace.reader import ints, load_history, messages, read_columns
+from flexgroup.trace.run import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

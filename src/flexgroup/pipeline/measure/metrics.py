@@ -12,7 +12,7 @@ from flexgroup.pipeline.measure.durations import STATISTICS
 from flexgroup.pipeline.measure.facts import SECOND
 from flexgroup.pipeline.measure.sums import LATENCIES
 from flexgroup.trace import schema
-from flexgroup.trace.reader import Run
+from flexgroup.trace.run import Run
 
 Number = float | int | None
 

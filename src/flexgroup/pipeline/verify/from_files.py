@@ -16,7 +16,8 @@ from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row, verdict_tabl
 from flexgroup.properties.catalogue import check
 from flexgroup.trace import schema
 from flexgroup.trace.history import History, Ints
-from flexgroup.trace.reader import Run, ints, load_history, read_events
+from flexgroup.trace.reader import ints, load_history, read_events
+from flexgroup.trace.run import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

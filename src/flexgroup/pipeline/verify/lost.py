@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexgroup.pipeline.verify.promises import Plan
-from flexgroup.trace.reader import lost_processes
+from flexgroup.trace.run import lost_processes
 from flexgroup.trace.schema import MULTICAST
 
 if TYPE_CHECKING:

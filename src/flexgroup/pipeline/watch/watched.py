@@ -15,14 +15,13 @@ from dataclasses import asdict, dataclass, field
 import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.verify.promises import promised_by
 from flexgroup.pipeline.verify.tables import verdict_row
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.refusal import RefusedError
 from flexgroup.pipeline.watch.tally import WATCHED
 from flexgroup.properties.verdict import Verdict
-from flexgroup.trace.reader import lost_processes
-from flexgroup.trace.schema import COMPLETE, VERSION
+from flexgroup.trace.run import lost_processes, run_of
+from flexgroup.trace.schema import COMPLETE
 
 Row = dict[str, object]
 Description = Mapping[str, object]
@@ -101,15 +100,14 @@ class Watched:
         return life.ended_in is not None and life.ended_in < batch and not life.over
 
     def _learn(self, told: Description | None) -> None:
-        if told is not None and int(str(told["schema_version"])) > VERSION:
-            raise RefusedError("it is being written by a newer version; upgrade flexgroup")
-        if told is not None and self.life.wanted is None:
-            stack, network, faults = (told[name] for name in ("stack", "network", "faults"))
-            self.life.wanted = promised_by(
-                str(stack),
-                None if network is None else str(network),
-                None if faults is None else str(faults),
-            )
+        if told is None:
+            return
+        try:
+            run = run_of(told)
+        except UsageError as error:
+            raise RefusedError(str(error)) from None
+        if self.life.wanted is None:
+            self.life.wanted = list(run.promised)
 
     def _found(self, verdicts: list[Verdict]) -> None:
         run = self.follower.run

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from flexgroup.trace import schema
 from flexgroup.trace.reader import parquet_files
+from flexgroup.trace.run import unknown_words
 from flexgroup.trace.validate.columns import column_problems
 from flexgroup.trace.validate.problems import Findings, Place
 
@@ -70,11 +71,8 @@ def _check_row(place: Place, row: dict[str, Any], runs: dict[str, Described]) ->
     run = told["run"]
     if run in runs:
         place.error(f"describes run '{run}' again")
-    if told["schema_version"] > schema.VERSION:
-        place.error(
-            f"was written by a newer version (schema {told['schema_version']}, "
-            f"this one reads {schema.VERSION})"
-        )
+    for problem in unknown_words(told):
+        place.error(f"run '{run}': {problem}")
     if told["processes"] < 1 or told["clients"] < 0:
         place.error(f"run '{run}' has {told['processes']} processes and {told['clients']} clients")
     if told["outcome"] not in (schema.COMPLETE, schema.CUT):

@@ -32,6 +32,8 @@ SAFETY: Final = (ACYCLIC, PREFIX, FIFO, CAUSAL)
 COMPLETION: Final = (VALIDITY, AGREEMENT, UNIFORM)
 ALWAYS: Final = (INTEGRITY, CONDUCT)
 """Conduct: no process refuses what another sent, and no handler fails."""
+JUDGED: Final = (VALIDITY, AGREEMENT, UNIFORM, FIFO, CAUSAL, ACYCLIC, PREFIX)
+"""What is judged where a stack promises it, in the order in which it is judged."""
 
 Histories = list[tuple[int, ...]]
 Destinations = tuple[int, ...]

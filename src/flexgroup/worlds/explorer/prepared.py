@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantee
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import MessageId, message_id
-from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import judge as properties
 from flexgroup.worlds.explorer.inboxes import EMPTY, Inboxes
@@ -22,22 +20,11 @@ from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
 from flexgroup.worlds.explorer.symmetry import Symmetry
 
-PROMISED_BY = {
-    Guarantee.RELIABLE: (properties.VALIDITY, properties.AGREEMENT),
-    Guarantee.FIFO: (properties.FIFO,),
-    Guarantee.CAUSAL: (properties.CAUSAL,),
-    Guarantee.TOTAL: (properties.ACYCLIC, properties.PREFIX),
-}
-
 
 def promised(plan: StackPlan, scope: Scope) -> list[str]:
-    """The properties that the stack promises over the channels of the scope."""
-    given = guarantees_above(plan.layers, scope.channels)
-    names = list(properties.ALWAYS)
-    for guarantee, promises in PROMISED_BY.items():
-        if guarantee in given:
-            names += promises
-    return names
+    """What the stack promises over the channels of the scope, as far as the explorer judges it."""
+    promises = plan.promises(scope.channels)
+    return [*properties.ALWAYS, *(name for name in properties.JUDGED if name in promises)]
 
 
 @dataclass(frozen=True)
@@ -61,9 +48,8 @@ def prepare(plan: StackPlan, scope: Scope, manner: Manner, workers: int = 1, me:
             f"only members multicast with '{plan.name}': "
             "say who, as in --message 0:1,2, with an origin below the number of processes"
         )
-    names = list(manner.properties or promised(plan, scope))
-    if manner.properties is not None:
-        guarantees_above(plan.layers, scope.channels)
+    promises = promised(plan, scope)  # refuses a stack that cannot stand on these channels
+    names = list(manner.properties or promises)
     follow = manner.follow_clients or _some_client_has_more_to_do(scope)
     actors = scope.processes + (scope.clients if follow else 0)
     machine = Machine(

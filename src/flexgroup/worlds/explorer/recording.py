@@ -21,8 +21,8 @@ def write_trace(
 ) -> None:
     """Write a run into a trace set, under this name."""
     # Imported here because Arrow takes longer to load than most scopes to explore.
-    from flexgroup import __version__
     from flexgroup.trace import schema
+    from flexgroup.trace.run import Run, channel_names
     from flexgroup.trace.writer import TraceWriter, as_json
 
     with TraceWriter(directory, name, force) as writer:
@@ -32,21 +32,15 @@ def write_trace(
         # What is in flight to processes that crashed does not arrive any more.
         is_over = all(target in bench.crashed for _, target in bench.channels)
         writer.close(
-            {
-                "world": "explorer",
-                "stack": plan.name,
-                "options": as_json({"casts": [cast.destinations for cast in scope.casts]}),
-                "processes": scope.processes,
-                "clients": scope.clients,
-                "network": _network(scope),
-                "outcome": schema.COMPLETE if is_over else schema.CUT,
-                "software": f"flexgroup {__version__}",
-            }
+            Run(
+                run=name,
+                world="explorer",
+                stack=plan.name,
+                options=as_json({"casts": [cast.destinations for cast in scope.casts]}),
+                processes=scope.processes,
+                clients=scope.clients,
+                outcome=schema.COMPLETE if is_over else schema.CUT,
+                channels=channel_names(scope.channels),
+                promises=plan.promises(scope.channels),
+            )
         )
-
-
-def _network(scope: Scope) -> str:
-    """In the words of the simulator, by which others know what the channels promise."""
-    channels = "unit" if scope.fifo else "unit:fifo=no"
-    lossy = scope.bounds.losses or scope.bounds.duplicates
-    return f"{channels}, with losses and duplicates" if lossy else channels

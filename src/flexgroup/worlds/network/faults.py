@@ -35,6 +35,12 @@ class Faults:
     def any(self) -> bool:
         return self.loss > 0 or self.duplication > 0 or self.reordering > 0
 
+    def shares(self) -> dict[str, float]:
+        """The faults as the trace tells them."""
+        return {
+            "loss": self.loss, "duplication": self.duplication, "reordering": self.reordering,
+        }  # fmt: skip
+
     def channels(self) -> Guarantees:
         """What the lowest layer can rely on."""
         given = set()

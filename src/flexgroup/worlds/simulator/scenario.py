@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.core.stack import Stack, guarantees_above
+from flexgroup.core.stack import Stack
 from flexgroup.protocols.catalogue import Answers, StackPlan, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
@@ -22,6 +23,9 @@ from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
 from flexgroup.worlds.simulator.hosts import StackFactory
 from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
+
+if TYPE_CHECKING:
+    from flexgroup.trace.run import Run
 
 EVENTS_AT_ONCE = 20_000
 ROWS_AT_ONCE = 1 << 18
@@ -101,7 +105,7 @@ def run_scenario(
     workload = parse_workload(scenario.workload, scenario.processes)
     total = scenario.processes + scenario.clients
     faults = parse_faults(scenario.faults, scenario.processes, total)
-    guarantees_above(plan.layers, channel_guarantees(network, scenario.faults.drops))
+    plan.promises(channel_guarantees(network, scenario.faults.drops))
 
     random = Random(scenario.seed)
     stop_at = round(scenario.duration * SECOND)
@@ -174,43 +178,51 @@ def record_scenario(
     """
     # Imported here because Arrow takes longer to load than a small simulation takes to run.
     from flexgroup.trace import schema
-    from flexgroup.trace.writer import TraceWriter, as_json
+    from flexgroup.trace.writer import TraceWriter
 
-    _check(scenario)
-    planned = {"casts": scenario.casts} if scenario.casts else {}
-    description: dict[str, object] = {
-        "world": "simulator",
-        "stack": scenario.stack,
-        "options": as_json(
-            {
-                "duration": scenario.duration,
-                "drain": scenario.drain,
-                "rate": scenario.rate,
-                **planned,
-            }
-        ),
-        "processes": scenario.processes,
-        "clients": scenario.clients,
-        "workload": scenario.workload,
-        "network": scenario.network,
-        "faults": scenario.faults.text,
-        "seed": scenario.seed,
-        "software": software(),
-    }
+    described = description(scenario)
     in_parts = part_rows is not None
     with TraceWriter(directory, scenario.run, force, in_parts) as writer:
         if in_parts:
-            writer.announce(description)
+            writer.announce(described)
         outcome = run_scenario(scenario, writer, progress, part_rows or ROWS_AT_ONCE)
         ended = schema.COMPLETE if outcome.complete else schema.CUT
-        writer.close({**description, "outcome": ended})
+        writer.close(replace(described, outcome=ended))
     return outcome
 
 
-def software() -> str:
-    from flexgroup import __version__
+def description(scenario: Scenario) -> Run:
+    """The row of the scenario's run, before it has ended."""
+    from flexgroup.trace.cost_models import CostModel
+    from flexgroup.trace.run import Run, channel_names
+    from flexgroup.trace.writer import as_json
 
-    return f"flexgroup {__version__}"
+    _check(scenario)
+    plan = parse_stack(scenario.stack)
+    network = parse_network(scenario.network)
+    channels = channel_guarantees(network, scenario.faults.drops)
+    options = {"duration": scenario.duration, "drain": scenario.drain, "rate": scenario.rate}
+    return Run(
+        run=scenario.run,
+        world="simulator",
+        stack=scenario.stack,
+        options=as_json(options | ({"casts": scenario.casts} if scenario.casts else {})),
+        processes=scenario.processes,
+        clients=scenario.clients,
+        workload=scenario.workload,
+        network=scenario.network,
+        faults=scenario.faults.text,
+        seed=scenario.seed,
+        channels=channel_names(channels),
+        promises=plan.promises(channels),
+        cost_model=CostModel(
+            scenario.network.partition(":")[0],
+            network.send_cost,
+            network.receive_cost,
+            network.byte_cost_ps,
+            plan.top.answers == Answers.LAST,
+        ).text,
+    )
 
 
 def _check(scenario: Scenario) -> None:

@@ -1,0 +1,113 @@
+"""The row of a run: what was run, over what, what was promised, and how it ended.
+
+Worlds build it, the writer writes it, and readers get the same object back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flexgroup import __version__
+from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.promises import PROPERTIES
+from flexgroup.trace import schema
+from flexgroup.trace.version1 import described
+
+SOFTWARE = f"flexgroup {__version__}"
+"""Who writes, in the rows that this software writes."""
+
+GUARANTEES = tuple(guarantee.value for guarantee in Guarantee)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A row of `runs`; docs/trace.md tells what each column means."""
+
+    run: str
+    world: str
+    stack: str
+    options: str = "{}"
+    processes: int
+    clients: int = 0
+    groups: str | None = None
+    workload: str | None = None
+    network: str | None = None
+    faults: str | None = None
+    seed: int | None = None
+    outcome: str = schema.CUT
+    schema_version: int = schema.VERSION
+    software: str = SOFTWARE
+    started: int | None = None
+    lost: str | None = None
+    channels: tuple[str, ...] | None = None
+    promises: tuple[str, ...] | None = None
+    cost_model: str | None = None
+    faulty: tuple[int, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Nothing was under way any more when the run ended."""
+        return self.outcome == schema.COMPLETE
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """What to check of the run: all properties, if nobody has told what was promised."""
+        return PROPERTIES if self.promises is None else self.promises
+
+
+def channel_names(channels: Guarantees) -> tuple[str, ...]:
+    """The guarantees of channels in the words of the trace."""
+    return tuple(guarantee.value for guarantee in Guarantee if guarantee in channels)
+
+
+def run_of(row: Mapping[str, Any]) -> Run:
+    """The run that a row of `runs` or `started` tells of, whichever version wrote it.
+
+    Raises UsageError if the row says something that cannot be.
+    """
+    told: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in row.items()
+        if value is not None
+    }
+    for problem in unknown_words(told):
+        raise UsageError(f"run '{told['run']}': {problem}")
+    run = Run(**{**schema.RUN_DEFAULTS, **told})
+    if run.schema_version > 1:
+        return run
+    return replace(run, **described(run.world, run.stack, run.network, run.faults)._asdict())
+
+
+def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
+    """What a row says that is in none of the vocabularies of the schema."""
+    version = told["schema_version"]
+    if version > schema.VERSION:
+        yield (
+            f"it was written by a newer version (schema {version}, this one reads "
+            f"{schema.VERSION}); upgrade flexgroup"
+        )
+    for column, words in (("channels", GUARANTEES), ("promises", PROPERTIES)):
+        for word in told.get(column, ()):
+            if word not in words:
+                yield f"'{word}' in column '{column}' is none of: {', '.join(words)}"
+    for process in told.get("faulty", ()):
+        if not 0 <= process < told["processes"]:
+            yield f"there is no process {process}, which column 'faulty' names"
+
+
+def lost_processes(text: str | None) -> tuple[int, ...]:
+    """The processes whose last events are missing, from the column `lost`."""
+    try:
+        lost = json.loads(text or "[]")
+    except json.JSONDecodeError:
+        lost = None
+    if not isinstance(lost, list) or not all(type(process) is int for process in lost):
+        raise UsageError(
+            f"the column 'lost' of runs is {text!r}, and must be a list of processes in JSON, as"
+            " [0,2]; see docs/trace.md for the columns"
+        )
+    return tuple(sorted(set(lost)))
