@@ -68,6 +68,8 @@ class _Past:
     def unread_before(self, then: Step, multicast_row: int) -> Iterator[tuple[int, Step]]:
         """The messages multicast or delivered at the process before this step, and where."""
         run, process = self._run, then.process
+        if process in run.history.faulty:
+            return
         multicasts, deliveries = run.history.multicasts, run.history.deliveries
         start = int(np.searchsorted(multicasts.process, process))
         start = self._multicasts_read.get(process, start)

@@ -66,7 +66,7 @@ def _precedence(run: IndexedHistory) -> tuple[Edges, Edges]:
     rows = np.sort(run.multicast_row[run.multicast_row != NONE])
     message = np.searchsorted(run.identities, multicasts.message[rows])
     process = multicasts.process[rows]
-    together = process[1:] == process[:-1]
+    together = (process[1:] == process[:-1]) & ~run.faulty_by_design(process[1:])
     by_sender = message[:-1][together], message[1:][together]
     steps = 1 + max(int(multicasts.step.max(initial=0)), int(deliveries.step.max(initial=0)))
     after = np.searchsorted(

@@ -24,7 +24,10 @@ def earliest(run: IndexedHistory, copies: Ints) -> int:
 
 
 def latest_of_same_sender(run: IndexedHistory) -> Ints:
-    """Per copy, the largest position of what its sender multicast before to its destination."""
+    """Per copy, the largest position of what its sender multicast before to its destination.
+
+    A sender that is faulty by design may have told everyone another order, so it has none.
+    """
     copies = run.copies
     multicast = run.multicast_row[copies.message]
     turn = np.lexsort((multicast, copies.process))
@@ -32,6 +35,7 @@ def latest_of_same_sender(run: IndexedHistory) -> Ints:
     destination = copies.process[turn]
     group = np.zeros(len(turn), dtype=np.int64)
     changes = (destination[1:] != destination[:-1]) | (sender[1:] != sender[:-1])
+    changes |= run.faulty_by_design(sender[1:])
     np.cumsum(changes, out=group[1:])
     latest = np.empty(len(turn), dtype=np.int64)
     latest[turn] = largest_before(group, positions(run)[turn])

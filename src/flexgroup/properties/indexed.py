@@ -6,17 +6,19 @@ of its destinations, whether delivered there or not. Deliveries are named by the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flexgroup.core.message import ORIGIN_MASK
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.kernels.rows import distinct, runs
 from flexgroup.properties.verdict import Step
-from flexgroup.trace.history import History, Ints, may_be_lost
+from flexgroup.trace.history import Deliveries, History, Ints, Packets, Views, may_be_lost
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 Flags = NDArray[np.bool_]
@@ -54,7 +56,7 @@ class IndexedHistory:
     """
 
     def __init__(self, history: History) -> None:
-        self.history = history
+        self.history = without_the_faulty(history)
 
     @cached_property
     def _numbering(self) -> tuple[Ints, Ints]:
@@ -177,8 +179,19 @@ class IndexedHistory:
 
     @cached_property
     def faulty(self) -> Ints:
-        """The processes that crashed, whether they recovered or not."""
-        return np.unique(self.history.crashes.process)
+        """The processes that are not correct: faulty by design, or crashed, whether they recovered
+        or not."""
+        crashed = self.history.crashes.process
+        return np.unique(np.concatenate([crashed, np.array(self.history.faulty, dtype=np.int64)]))
+
+    def faulty_by_design(self, processes: Ints) -> Flags:
+        """For each of these processes, whether it is."""
+        return np.isin(processes, self.history.faulty)
+
+    @cached_property
+    def of_faulty(self) -> Flags:
+        """Per message, whether its origin is faulty by design: nobody knows what it multicast."""
+        return self.faulty_by_design(self.identities & ORIGIN_MASK)
 
     @cached_property
     def _width(self) -> int:
@@ -210,6 +223,37 @@ class IndexedHistory:
     def multicast(self, message: int) -> Step:
         rows, row = self.history.multicasts, self.multicast_row[message]
         return Step(int(rows.process[row]), int(rows.step[row]), MULTICAST, int(rows.message[row]))
+
+
+def without_the_faulty(history: History) -> History:
+    """The history without what processes that are faulty by design did, or got from others.
+
+    Their multicasts stay: whoever delivers the message needs to know where else it was to go.
+    """
+    if not history.faulty:
+        return history
+    return replace(
+        history,
+        deliveries=_of_correct(history.deliveries, history.faulty),
+        sends=_of_correct(history.sends, history.faulty),
+        receives=_of_correct(history.receives, history.faulty),
+        views=_of_correct(history.views, history.faulty),
+    )
+
+
+Rows = TypeVar("Rows", Deliveries, Packets, Views)
+
+
+def _of_correct(rows: Rows, faulty: tuple[int, ...]) -> Rows:
+    kept = ~np.isin(rows.process, faulty)
+    if isinstance(rows, Packets):
+        kept &= ~np.isin(rows.peer, faulty)
+    columns: dict[str, Any] = {
+        name: column[kept]
+        for name, column in vars(rows).items()
+        if isinstance(column, np.ndarray) and len(column) == len(kept)
+    }
+    return replace(rows, **columns)
 
 
 def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:

@@ -6,6 +6,9 @@ and the message was multicast.
 "Was multicast" means anywhere in the run: a trace has no order between the steps of different
 processes. Violations are counted in deliveries.
 
+Nobody knows what a process that is faulty by design multicast, and to whom: it may have told each
+destination something else. Of its messages only repeated deliveries are wrong.
+
 The last events of a process may be lost: it was killed before they were written. Then nobody can
 tell whether it multicast a message that it had not multicast before. If such a message was
 delivered, and nothing is wrong besides, the verdict is unknown.
@@ -35,9 +38,10 @@ UNRECORDED = "perhaps never multicast"
 
 def wrong_deliveries(run: IndexedHistory) -> dict[str, Flags]:
     """Per kind of error, which delivery rows are wrong in that way, and which may be."""
-    is_unrecorded = run.unrecorded[run.delivered]
-    unknown = run.multicast_row[run.delivered] == NONE
-    never_multicast = unknown & ~is_unrecorded
+    of_faulty = run.of_faulty[run.delivered]
+    is_unrecorded = run.unrecorded[run.delivered] & ~of_faulty
+    unknown = (run.multicast_row[run.delivered] == NONE) | of_faulty
+    never_multicast = unknown & ~is_unrecorded & ~of_faulty
     return {
         DUPLICATE: run.repeated & ~never_multicast,
         NEVER_MULTICAST: never_multicast,

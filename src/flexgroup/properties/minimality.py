@@ -4,9 +4,10 @@ Every process that sends or receives a packet about a message is its origin or o
 destinations.
 
 Violations are counted in pairs (process, message) of an outsider and what it took part in. A
-message that was never multicast has no destinations. Unknown if the trace has no packets about
-messages, or if nothing is wrong but with messages whose multicast, and with it their destinations,
-may be among events that are lost.
+message that was never multicast has no destinations. Messages from processes that are faulty by
+design are left out: nobody knows where else these sent them. Unknown if the trace has no packets
+about messages, or if nothing is wrong but with messages whose multicast, and with it their
+destinations, may be among events that are lost.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ def undecided(lost: Lost, messages: int) -> str:
 def _outsiders(run: IndexedHistory, packets: Packets) -> tuple[Ints, Ints]:
     """The rows at processes that are neither origin nor destination of the message; and the
     messages of rows at processes that may be destinations, because their multicast may be lost."""
+    origin = packets.message & ORIGIN_MASK
     rows = np.flatnonzero(
-        (packets.message >= 0) & (packets.message & ORIGIN_MASK != packets.process)
+        (packets.message >= 0) & (origin != packets.process) & ~run.faulty_by_design(origin)
     )
     message, known = lookup(run.identities, packets.message[rows])
     _, is_destination = lookup(run.copy_keys, run.keys(message, packets.process[rows]))
