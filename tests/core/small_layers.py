@@ -21,19 +21,15 @@ from flexgroup.core.layer import (
     Trust,
     View,
 )
-from flexgroup.core.message import INT, MESSAGE, Fields, Message, Packet, message_id, name_of
+from flexgroup.core.message import Message, Packet, message_id, name_of
 from flexgroup.core.stack import Stack
 
 
 class Note(Packet):
     """A message and a number."""
 
-    __slots__ = ("m", "number")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("number", INT))
-
-    def __init__(self, m: Message, number: int) -> None:
-        self.m = m
-        self.number = number
+    m: Message
+    number: int
 
 
 class Plain(Layer):

@@ -11,22 +11,7 @@ from hypothesis import strategies as st
 from flexgroup.core.codec import MAX_LIST, Codec, varint_size, varints
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer
-from flexgroup.core.message import (
-    ID,
-    INT,
-    INTS,
-    MESSAGE,
-    NO_MESSAGE,
-    STAMP,
-    TEXT,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    Stamp,
-    message_id,
-    stamp,
-)
+from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet, Stamp, message_id, stamp
 
 from .small_layers import Note, Plain, message
 
@@ -36,47 +21,22 @@ unhurried = settings(deadline=None)
 class Everything(Packet):
     """One field of every kind."""
 
-    __slots__ = ("clock", "m", "number", "other", "text", "ts")
-    FIELDS: ClassVar[Fields] = (
-        ("number", INT),
-        ("other", ID),
-        ("ts", STAMP),
-        ("clock", INTS),
-        ("text", TEXT),
-        ("m", MESSAGE),
-    )
-
-    def __init__(
-        self,
-        number: int,
-        other: MessageId,
-        ts: Stamp,
-        clock: tuple[int, ...],
-        text: str,
-        m: Message,
-    ) -> None:
-        self.number = number
-        self.other = other
-        self.ts = ts
-        self.clock = clock
-        self.text = text
-        self.m = m
+    number: int
+    other: MessageId
+    ts: Stamp
+    clock: tuple[int, ...]
+    text: str
+    m: Message
 
 
 class Nothing(Packet):
     """No field at all."""
 
-    __slots__ = ()
-
 
 class About(Packet):
     """Only an identity: it is about a message that it does not carry."""
 
-    __slots__ = ("other",)
-    FIELDS: ClassVar[Fields] = (("other", ID),)
-
-    def __init__(self, other: MessageId) -> None:
-        self.other = other
+    other: MessageId
 
 
 class Talkative(Layer):

@@ -213,7 +213,7 @@ def test_start_and_restart_reach_every_layer_from_below() -> None:
 
 
 class Foreign(Packet):
-    __slots__ = ()
+    """A packet that no layer here sends."""
 
 
 def test_an_unknown_packet_is_the_fault_of_the_peer() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
-from flexgroup.core.message import INT, Message, Packet
+from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
@@ -85,11 +85,7 @@ def test_a_script_goes_on_after_a_crash() -> None:
 
 
 class Call(Packet):
-    __slots__ = ("number",)
-    FIELDS = (("number", INT),)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+    number: int
 
 
 class Persistent(Layer):

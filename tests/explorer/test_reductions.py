@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INT, Message, Packet
+from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import NO_SYMMETRY, explore
@@ -137,11 +137,7 @@ def test_a_protocol_that_tells_clients_apart_is_explored_without_symmetry() -> N
 class Token(Packet):
     """Goes round; counts nothing, so states come back."""
 
-    __slots__ = ("lap",)
-    FIELDS = (("lap", INT),)
-
-    def __init__(self, lap: int) -> None:
-        self.lap = lap
+    lap: int
 
 
 class Ring(Layer):

@@ -11,18 +11,14 @@ from hypothesis import strategies as st
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import MESSAGE, Fields, Message, Packet, message_id
+from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.stack import Stack
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.faults import Faults
 
 
 class Carried(Packet):
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 class Obedient(Layer):

@@ -97,13 +97,13 @@ def test_derived_members_stand_in_the_blank_lines_behind_a_class(package: Path) 
 
 def test_records_are_copied_field_by_field_and_defaults_made_anew(package: Path) -> None:
     lines = (written(package) / "protocols" / "parts.py").read_text().split("\n")
-    assert lines[18:21] == ["    other: Entry | None", "", ""]
-    assert lines[24] == (
+    assert lines[17:20] == ["    other: Entry | None", "", ""]
+    assert lines[23] == (
         "    def __init__(self, m: Message | None, seen: set[int] | None = None,"
         " other: Entry | None = None) -> None:"
         " self.m = m; self.seen = set() if seen is None else seen; self.other = other"
     )
-    assert lines[25] == (
+    assert lines[24] == (
         "    def copy(self) -> Entry: return Entry(self.m, self.seen.copy(), copied(self.other))"
     )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored
-from flexgroup.core.message import MESSAGE, Fields, Message, Packet, message_id
+from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.precedence import find_cycle
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
@@ -28,11 +28,7 @@ unhurried = settings(deadline=None)
 class Offered(Packet):
     """A message, and nothing else."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 class Hesitant(Layer):

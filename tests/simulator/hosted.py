@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.layer import Context, Layer, Notice, Stored, Suspect, Trust
-from flexgroup.core.message import MESSAGE, Fields, Message, Packet, message_id
+from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.stack import Stack
 from flexgroup.protocols.best_effort import BestEffort
 from flexgroup.trace.collector import Collector
@@ -96,11 +96,7 @@ class World:
 
 
 class Word(Packet):
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 class Telling(Layer):

@@ -14,17 +14,12 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from flexgroup.core.errors import PeerError
+from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
-    ID,
-    INT,
-    INTS,
-    MESSAGE,
     NO_MESSAGE,
     ORIGIN_MASK,
     PROCESS_MASK,
-    STAMP,
-    TEXT,
     Message,
     MessageId,
     Packet,

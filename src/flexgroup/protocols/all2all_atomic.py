@@ -22,7 +22,7 @@ from mypy_extensions import mypyc_attr
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context
-from flexgroup.core.message import ID, INT, MESSAGE, Fields, Message, MessageId, Packet
+from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.protocols.parts.destination_agreement import (
     ALL,
     FAR,
@@ -38,12 +38,8 @@ from flexgroup.protocols.parts.destination_agreement import (
 class Tree(Packet):
     """TREE(m, ts(m)), with the sender's timestamp; the tree is a star."""
 
-    __slots__ = ("m", "ts")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("ts", INT))
-
-    def __init__(self, m: Message, ts: int) -> None:
-        self.m = m
-        self.ts = ts
+    m: Message
+    ts: int
 
 
 @final
@@ -51,12 +47,8 @@ class Tree(Packet):
 class Ack(Packet):
     """ACK(m): your timestamp is here, and I have delivered so many messages."""
 
-    __slots__ = ("count", "m")
-    FIELDS: ClassVar[Fields] = (("m", ID), ("count", INT))
-
-    def __init__(self, m: MessageId, count: int) -> None:
-        self.m = m
-        self.count = count
+    m: MessageId
+    count: int
 
 
 class All2AllAtomic(DestinationAgreement):

@@ -13,18 +13,14 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Layer
-from flexgroup.core.message import MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 
 
 @final
 class Data(Packet):
     """(DATA, m)."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 class BestEffort(Layer):

@@ -26,19 +26,15 @@ from typing import ClassVar, Final, final
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INTS, MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 
 
 @final
 class Timestamped(Packet):
     """A message m with VT(m)."""
 
-    __slots__ = ("m", "vt")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("vt", INTS))
-
-    def __init__(self, m: Message, vt: tuple[int, ...]) -> None:
-        self.m = m
-        self.vt = vt
+    m: Message
+    vt: tuple[int, ...]
 
 
 Waiting = tuple[int, Timestamped]

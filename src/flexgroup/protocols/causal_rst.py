@@ -23,7 +23,7 @@ from typing import ClassVar, Final, final
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INTS, MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 
 Matrix = tuple[int, ...]
 """SENT[k, l] is at place k * n + l."""
@@ -33,12 +33,8 @@ Matrix = tuple[int, ...]
 class Informed(Packet):
     """(M, ST): a message with the matrix SENT of its sender, shortened."""
 
-    __slots__ = ("m", "st")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("st", INTS))
-
-    def __init__(self, m: Message, st: tuple[int, ...]) -> None:
-        self.m = m
-        self.st = st
+    m: Message
+    st: tuple[int, ...]
 
 
 Waiting = tuple[int, Message, Matrix]

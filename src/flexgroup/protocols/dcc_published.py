@@ -25,7 +25,7 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INT, INTS, MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.parts.edge_clock import (
     apply_changes,
     changes,
@@ -43,30 +43,17 @@ FAST: Final = 1
 class Enter(Packet):
     """m with mode = bottom: an external message, from the client."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class Hop(Packet):
     """m with m.src, m.mode and m.EVC, from another node."""
 
-    __slots__ = ("evc", "m", "mode", "src")
-    FIELDS: ClassVar[Fields] = (
-        ("m", MESSAGE),
-        ("src", INT),
-        ("mode", INT),
-        ("evc", INTS),
-    )
-
-    def __init__(self, m: Message, src: int, mode: int, evc: tuple[int, ...]) -> None:
-        self.m = m
-        self.src = src
-        self.mode = mode
-        self.evc = evc
+    m: Message
+    src: int
+    mode: int
+    evc: tuple[int, ...]
 
     def detail(self) -> str | None:
         return '{"mode":"fast"}' if self.mode == FAST else '{"mode":"slow"}'
@@ -76,19 +63,10 @@ class Hop(Packet):
 class ReducedHop(Packet):
     """The same with the reduced clock."""
 
-    __slots__ = ("changed", "m", "mode", "src")
-    FIELDS: ClassVar[Fields] = (
-        ("m", MESSAGE),
-        ("src", INT),
-        ("mode", INT),
-        ("changed", INTS),
-    )
-
-    def __init__(self, m: Message, src: int, mode: int, changed: tuple[int, ...]) -> None:
-        self.m = m
-        self.src = src
-        self.mode = mode
-        self.changed = changed
+    m: Message
+    src: int
+    mode: int
+    changed: tuple[int, ...]
 
     def detail(self) -> str | None:
         return '{"mode":"fast"}' if self.mode == FAST else '{"mode":"slow"}'

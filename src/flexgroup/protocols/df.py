@@ -19,29 +19,21 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import ID, MESSAGE, NO_MESSAGE, Fields, Message, MessageId, Packet
+from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet
 
 
 @final
 class Forward(Packet):
     """(m), from the origin or from the previous destination."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class End(Packet):
     """(m.END), from the last destination."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", ID),)
-
-    def __init__(self, m: MessageId) -> None:
-        self.m = m
+    m: MessageId
 
 
 class DelporteFauconnier(Layer):

@@ -14,19 +14,15 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import INTS, MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 
 
 @final
 class Numbered(Packet):
     """(DATA, m, numbers): which message of the sender to each of its destinations it is."""
 
-    __slots__ = ("m", "numbers")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
-
-    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
-        self.m = m
-        self.numbers = numbers
+    m: Message
+    numbers: tuple[int, ...]
 
 
 class Fifo(Layer):

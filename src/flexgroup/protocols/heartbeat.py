@@ -16,7 +16,7 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored, Suspect, Trust
-from flexgroup.core.message import MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 
 INTERVAL: Final = 30
 """Ticks from one ALIVE to the next."""
@@ -33,19 +33,12 @@ PATIENT_TIMEOUT: Final = 2000
 class Data(Packet):
     """What the layer above sends."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class Alive(Packet):
     """I am here."""
-
-    __slots__ = ()
-    FIELDS: ClassVar[Fields] = ()
 
 
 class Heartbeat(Layer):

@@ -25,17 +25,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
-from flexgroup.core.message import (
-    ID,
-    INTS,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    origin_of,
-    seq_of,
-)
+from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
 from flexgroup.protocols.parts.destination_agreement import FAR, Request
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
@@ -53,48 +43,29 @@ Timestamps = tuple[int, ...]
 class Tree(Packet):
     """TREE(m, T)."""
 
-    __slots__ = ("T", "m")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("T", INTS))
-
-    def __init__(self, m: Message, T: Timestamps) -> None:
-        self.m = m
-        self.T = T
+    m: Message
+    T: Timestamps
 
 
 @final
 class Ack(Packet):
     """ACK(m, T)."""
 
-    __slots__ = ("T", "m")
-    FIELDS: ClassVar[Fields] = (("m", ID), ("T", INTS))
-
-    def __init__(self, m: MessageId, T: Timestamps) -> None:
-        self.m = m
-        self.T = T
+    m: MessageId
+    T: Timestamps
 
 
 @final
 class TimestampsOf(Record):
     """The entries of received(i) for one message."""
 
-    __slots__ = ("highest", "lowest", "m", "pending", "senders")
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
-        self.senders = 0
-        """Whose timestamps are there, as a bit mask."""
-        self.highest = 0
-        self.lowest = FAR
-        self.pending = 0
-        """How many entries of pending_ack(i) are about m."""
-
-    def copy(self) -> TimestampsOf:
-        twin = TimestampsOf(self.m)
-        twin.senders = self.senders
-        twin.highest = self.highest
-        twin.lowest = self.lowest
-        twin.pending = self.pending
-        return twin
+    m: Message
+    senders: int = 0
+    """Whose timestamps are there, as a bit mask."""
+    highest: int = 0
+    lowest: int = FAR
+    pending: int = 0
+    """How many entries of pending_ack(i) are about m."""
 
     def add(self, k: int, ts: int) -> None:
         self.senders |= 1 << k

@@ -18,15 +18,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
-from flexgroup.core.message import (
-    ID,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    origin_of,
-)
+from flexgroup.core.message import Message, MessageId, Packet, origin_of
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
@@ -41,33 +33,21 @@ from flexgroup.protocols.parts.known_messages import is_known, make_known
 class Enter(Packet):
     """A client, which is not in the cube, asks a destination to broadcast m."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class Tree(Packet):
     """TREE(m)."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class Ack(Packet):
     """ACK(m): everybody in the sender's part of the tree has it."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", ID),)
-
-    def __init__(self, m: MessageId) -> None:
-        self.m = m
+    m: MessageId
 
 
 class VCubeBestEffort(Layer):

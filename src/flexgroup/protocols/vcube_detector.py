@@ -22,7 +22,7 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored, Suspect, Trust
-from flexgroup.core.message import INTS, MESSAGE, Fields, Message, Packet
+from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.parts.hypercube import dimension, ff_neighbor, members
 
 INTERVAL: Final = 30
@@ -43,30 +43,19 @@ FAR: Final = 1 << 60
 class Data(Packet):
     """What the layer above sends."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class Test(Packet):
     """Are you there?"""
 
-    __slots__ = ()
-    FIELDS: ClassVar[Fields] = ()
-
 
 @final
 class Answer(Packet):
     """Yes, and this I know: a process, how often it changed its state, another process, ..."""
 
-    __slots__ = ("news",)
-    FIELDS: ClassVar[Fields] = (("news", INTS),)
-
-    def __init__(self, news: tuple[int, ...]) -> None:
-        self.news = news
+    news: tuple[int, ...]
 
 
 class VCubeDetector(Layer):

@@ -22,16 +22,7 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
-from flexgroup.core.message import (
-    ID,
-    INT,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    origin_of,
-)
+from flexgroup.core.message import Message, MessageId, Packet, origin_of
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
@@ -49,42 +40,25 @@ FAR: Final = 1 << 60
 class Enter(Packet):
     """A client, which is not in the cube, asks a destination to broadcast m."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+    m: Message
 
 
 @final
 class Tree(Packet):
     """TREE(m), the carrier's message of this number; those before `done` have reached all."""
 
-    __slots__ = ("carrier", "done", "m", "number")
-    FIELDS: ClassVar[Fields] = (
-        ("m", MESSAGE),
-        ("carrier", INT),
-        ("number", INT),
-        ("done", INT),
-    )
-
-    def __init__(self, m: Message, carrier: int, number: int, done: int) -> None:
-        self.m = m
-        self.carrier = carrier
-        self.number = number
-        self.done = done
+    m: Message
+    carrier: int
+    number: int
+    done: int
 
 
 @final
 class Ack(Packet):
     """ACK(m), in the tree of this carrier: everybody in the sender's part of it has m."""
 
-    __slots__ = ("carrier", "m")
-    FIELDS: ClassVar[Fields] = (("m", ID), ("carrier", INT))
-
-    def __init__(self, m: MessageId, carrier: int) -> None:
-        self.m = m
-        self.carrier = carrier
+    m: MessageId
+    carrier: int
 
 
 class VCubeReliable(Layer):

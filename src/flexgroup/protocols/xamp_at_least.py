@@ -24,12 +24,7 @@ from typing import ClassVar
 
 from flexgroup.core.guarantees import NOTHING, Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
-from flexgroup.core.message import (
-    Message,
-    MessageId,
-    Packet,
-    origin_of,
-)
+from flexgroup.core.message import Message, MessageId, Packet, origin_of
 from flexgroup.protocols.parts.tr_w_resp import (
     RESPONSE_TICKS,
     Data,

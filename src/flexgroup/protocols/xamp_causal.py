@@ -26,18 +26,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
-from flexgroup.core.message import (
-    ID,
-    INTS,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    message_id,
-    origin_of,
-    seq_of,
-)
+from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
 from flexgroup.protocols.parts.tr_w_resp import (
     RESPONSE_TICKS,
     Received,
@@ -57,24 +46,16 @@ Numbered = tuple[tuple[int, int], ...]
 class Data(Packet):
     """m, its number at each destination, and the history of its sender, flat."""
 
-    __slots__ = ("history", "m", "numbers")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS), ("history", INTS))
-
-    def __init__(self, m: Message, numbers: tuple[int, ...], history: tuple[int, ...]) -> None:
-        self.m = m
-        self.numbers = numbers
-        self.history = history
+    m: Message
+    numbers: tuple[int, ...]
+    history: tuple[int, ...]
 
 
 @final
 class Response(Packet):
     """m is delivered."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", ID),)
-
-    def __init__(self, m: MessageId) -> None:
-        self.m = m
+    m: MessageId
 
 
 def flat(history: dict[MessageId, Numbered]) -> tuple[int, ...]:

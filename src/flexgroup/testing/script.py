@@ -45,19 +45,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.fields import ID, INTS, MESSAGE, STAMP
 from flexgroup.core.guarantees import Guarantee
-from flexgroup.core.message import (
-    ID,
-    INTS,
-    MESSAGE,
-    STAMP,
-    MessageId,
-    Packet,
-    clock_of,
-    name_of,
-    origin_of,
-    process_of,
-)
+from flexgroup.core.message import MessageId, Packet, clock_of, name_of, origin_of, process_of
 from flexgroup.core.precedence import find_cycle, is_acyclic
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import parse_stack

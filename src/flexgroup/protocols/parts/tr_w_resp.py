@@ -9,20 +9,10 @@ Packets and bookkeeping: layers keep these records, send what is to be sent and 
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import Final, final
 
 from flexgroup.core.layer import Record
-from flexgroup.core.message import (
-    ID,
-    INTS,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    message_id,
-    name_of,
-)
+from flexgroup.core.message import Message, MessageId, Packet, message_id, name_of
 
 RESPONSE_TICKS: Final = 50
 """How long to wait for responses before the next try."""
@@ -32,57 +22,33 @@ RESPONSE_TICKS: Final = 50
 class Data(Packet):
     """m, and its number at each destination."""
 
-    __slots__ = ("m", "numbers")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("numbers", INTS))
-
-    def __init__(self, m: Message, numbers: tuple[int, ...]) -> None:
-        self.m = m
-        self.numbers = numbers
+    m: Message
+    numbers: tuple[int, ...]
 
 
 @final
 class Response(Packet):
     """m has come."""
 
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", ID),)
-
-    def __init__(self, m: MessageId) -> None:
-        self.m = m
+    m: MessageId
 
 
 @final
 class Transmission(Record):
     """One call of tr-w-resp that has not ended."""
 
-    __slots__ = ("Mr", "Pr", "attempt", "m", "nr", "numbers", "ord")
-
-    def __init__(
-        self,
-        m: Message,
-        numbers: tuple[int, ...],
-        Pr: tuple[int, ...],
-        nr: int,
-        ord: bool = False,
-    ) -> None:
-        self.m = m
-        self.numbers = numbers
-        """Of m among the messages of its origin to each destination."""
-        self.Pr = Pr
-        """The processes of which responses are expected."""
-        self.nr = nr
-        """How many responses are enough."""
-        self.ord = ord
-        """All must respond to the same try."""
-        self.Mr: tuple[int, ...] = ()
-        """The bag of responses: who responded."""
-        self.attempt = 1
-
-    def copy(self) -> Transmission:
-        twin = Transmission(self.m, self.numbers, self.Pr, self.nr, self.ord)
-        twin.Mr = self.Mr
-        twin.attempt = self.attempt
-        return twin
+    m: Message
+    numbers: tuple[int, ...]
+    """Of m among the messages of its origin to each destination."""
+    Pr: tuple[int, ...]
+    """The processes of which responses are expected."""
+    nr: int
+    """How many responses are enough."""
+    ord: bool = False
+    """All must respond to the same try."""
+    Mr: tuple[int, ...] = ()
+    """The bag of responses: who responded."""
+    attempt: int = 1
 
     def respond(self, process: int) -> None:
         if process in self.Pr and process not in self.Mr:
@@ -108,19 +74,10 @@ class Transmission(Record):
 class Received(Record):
     """Which messages of an origin came, by number: repetitions are known by that."""
 
-    __slots__ = ("early", "next")
-
-    def __init__(self) -> None:
-        self.next = 0
-        """All below this one."""
-        self.early: frozenset[int] = frozenset()
-        """And these above it."""
-
-    def copy(self) -> Received:
-        twin = Received()
-        twin.next = self.next
-        twin.early = self.early
-        return twin
+    next: int = 0
+    """All below this one."""
+    early: frozenset[int] = frozenset()
+    """And these above it."""
 
     def has(self, number: int) -> bool:
         return number < self.next or number in self.early

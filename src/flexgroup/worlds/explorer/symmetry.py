@@ -19,16 +19,8 @@ from typing import Final, final
 from librt.vecs import vec
 from mypy_extensions import i32
 
-from flexgroup.core.message import (
-    ID,
-    MESSAGE,
-    Message,
-    MessageId,
-    Packet,
-    message_id,
-    origin_of,
-    seq_of,
-)
+from flexgroup.core.fields import ID, MESSAGE
+from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
 from flexgroup.worlds.explorer.inboxes import EMPTY, Inboxes
 from flexgroup.worlds.explorer.machine import Event, Machine, delivery_entry, is_cast, message_in
 
