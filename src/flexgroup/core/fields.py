@@ -151,11 +151,12 @@ def _kind_in(cls: type, field: Field) -> int:
     """The kind of a field, whose annotation may be another name for one that is known."""
     annotation = field.annotation
     if annotation not in KINDS:
-        try:
-            hints = typing.get_type_hints(cls, include_extras=True)
-        except Exception:
-            hints = {}  # kind_of says what may be used
-        annotation = _text_of(hints.get(field.name, annotation))
+        # The class is being created: the frame that does so knows the names of its module.
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_globals.get("__name__") != cls.__module__:
+            frame = frame.f_back
+        names = {} if frame is None else {**frame.f_globals, **frame.f_locals}
+        annotation = _text_of(names.get(annotation, annotation))
     return kind_of(cls.__name__, field.name, annotation)
 
 
