@@ -30,7 +30,6 @@ LONGEST = 450
 LONGEST_PROTOCOL = 300
 LONGER_FOR_A_REASON = {
     "protocols/reliable.py": "sending, asking again and forgetting refer to the same lists",
-    "protocols/xamp_atomic.py": "seven packets belong to the three phases that exchange them",
 }
 """Files that may exceed the limit, and why cutting them would hurt."""
 
