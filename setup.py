@@ -98,11 +98,11 @@ COMPILED = (
     "worlds/network/envelope.py",
     "worlds/network/faults.py",
     "worlds/network/stability.py",
+    "worlds/simulator/channels.py",
     "worlds/simulator/clients.py",
     "worlds/simulator/engine.py",
     "worlds/simulator/events.py",
     "worlds/simulator/faults.py",
-    "worlds/simulator/hosts.py",
     "worlds/simulator/network.py",
 )
 

@@ -10,26 +10,15 @@ from random import Random
 from flexgroup.core.codec import Codec
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import Message, message_id
-from flexgroup.core.stack import Stack
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.simulator.engine import Application, Simulation
 from flexgroup.worlds.simulator.faults import FaultPlan
-from flexgroup.worlds.simulator.hosts import StackFactory
 from flexgroup.worlds.simulator.networks import parse_network
 
 UNIT = 1_000_000
 """A unit of time of the paper, in nanoseconds: the delay of the network `unit`."""
-
-
-class _Factory(StackFactory):
-    def __init__(self, plan: StackPlan, size: int) -> None:
-        self.plan = plan
-        self.size = size
-
-    def build(self, process: int) -> Stack:
-        return self.plan.build(process, self.size)
 
 
 @dataclass(frozen=True)
@@ -67,15 +56,15 @@ def run(
     if detection is not None:
         faults.detection = round(detection * UNIT)
     simulation = Simulation(
-        size,
-        0,
-        _Factory(plan, size),
-        Codec(plan.layers),
-        parse_network(network),
-        faults,
-        Application(),
-        recorder,
-        Random(1),
+        size=size,
+        clients=0,
+        build=lambda process: plan.build(process, size),
+        codec=Codec(plan.layers),
+        network=parse_network(network),
+        faults=faults,
+        application=Application(),
+        recorder=recorder,
+        random=Random(1),
     )
     simulation.start()
     counts: Counter[int] = Counter()

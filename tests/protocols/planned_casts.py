@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.message import Message, MessageId, message_id, origin_of
-from flexgroup.core.stack import Stack
-from flexgroup.protocols.catalogue import StackPlan, parse_stack
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.simulator.engine import Application, Simulation
 from flexgroup.worlds.simulator.faults import FaultPlan
-from flexgroup.worlds.simulator.hosts import StackFactory
 from flexgroup.worlds.simulator.network import Network
 from flexgroup.worlds.simulator.networks import parse_network
 
@@ -38,15 +36,6 @@ class Planned(NamedTuple):
     at: float = 0.0
 
 
-class _Factory(StackFactory):
-    def __init__(self, plan: StackPlan, size: int) -> None:
-        self.plan = plan
-        self.size = size
-
-    def build(self, process: int) -> Stack:
-        return self.plan.build(process, self.size)
-
-
 def simulate(
     stack: str, size: int, casts: Sequence[Planned], network: Network | None = None, seed: int = 1
 ) -> History:
@@ -55,15 +44,15 @@ def simulate(
     collector = Collector()
     recorder = Recorder(collector)
     simulation = Simulation(
-        size,
-        len(casts),
-        _Factory(plan, size),
-        Codec(plan.layers),
-        network or parse_network("unit"),
-        FaultPlan(),
-        Application(),
-        recorder,
-        Random(seed),
+        size=size,
+        clients=len(casts),
+        build=lambda process: plan.build(process, size),
+        codec=Codec(plan.layers),
+        network=network or parse_network("unit"),
+        faults=FaultPlan(),
+        application=Application(),
+        recorder=recorder,
+        random=Random(seed),
     )
     simulation.start()
     for number, cast in enumerate(casts):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,20 @@ from .planned_casts import DELAY, Planned, deliveries, latency, packets, simulat
 SIZES = range(1, 17)
 
 
-def network(
-    fifo: bool,
-) -> tuple[str, list[list[int]], list[int], bool, int, int, int, float, float, bool]:
+def network(fifo: bool) -> dict[str, Any]:
     """The arguments of a network of one delay everywhere, for subclasses with other delays."""
-    return ("test", [[DELAY]], [], fifo, 0, 0, 0, 0.0, 0.0, True)
+    return {
+        "name": "test",
+        "region_delays": [[DELAY]],
+        "jitter": [],
+        "fifo": fifo,
+        "send_cost": 0,
+        "receive_cost": 0,
+        "byte_cost_ps": 0,
+        "loss": 0.0,
+        "duplication": 0.0,
+        "contention": True,
+    }
 
 
 @pytest.mark.parametrize("k", SIZES)
@@ -104,7 +114,7 @@ def test_latency_is_almost_four_delays_in_the_worst_case() -> None:
     """
     offsets = [step / 100 for step in range(301)]
     found = {
-        offset: latency_with_another_at(offset, PromptToProcess0(*network(fifo=True)))
+        offset: latency_with_another_at(offset, PromptToProcess0(**network(fifo=True)))
         for offset in offsets
     }
     worst = max(found, key=found.__getitem__)
@@ -131,6 +141,6 @@ def test_no_latency_exceeds_four_delays_however_delays_and_multicasts_fall() -> 
             Planned(tuple(sorted(random.sample(range(5), 2))), at=random.random() * 6)
             for _ in range(40)
         ]
-        history = simulate("skeen", 5, casts, Uneven(*network(fifo=False)), seed)
+        history = simulate("skeen", 5, casts, Uneven(**network(fifo=False)), seed)
         longest = max(longest, *(latency(history, number) for number in range(len(casts))))
     assert 2.5 < longest <= 4

@@ -15,7 +15,6 @@ from flexgroup.trace.collector import Collector
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.simulator.engine import Application, Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
-from flexgroup.worlds.simulator.hosts import StackFactory
 from flexgroup.worlds.simulator.networks import parse_network
 
 MS = 1_000_000
@@ -43,15 +42,6 @@ class Ear(Application):
         self.heard.append(Heard(time, process, m.payload.decode()))
 
 
-class _Factory(StackFactory):
-    def __init__(self, layer: type[Layer], size: int) -> None:
-        self.layer = layer
-        self.size = size
-
-    def build(self, process: int) -> Stack:
-        return Stack([self.layer(Context(process, self.size))])
-
-
 class World:
     """A simulation under construction: multicasts are planned, then everything runs."""
 
@@ -70,15 +60,15 @@ class World:
         self.size = size
         self._sent: dict[int, int] = {}
         self.simulation = Simulation(
-            size,
-            clients,
-            _Factory(layer, size),
-            Codec([layer]),
-            parse_network(network),
-            parse_faults(faults or Faults(), size, size + clients),
-            self.ear,
-            self.recorder,
-            Random(seed),
+            size=size,
+            clients=clients,
+            build=lambda process: Stack([layer(Context(process, size))]),
+            codec=Codec([layer]),
+            network=parse_network(network),
+            faults=parse_faults(faults or Faults(), size, size + clients),
+            application=self.ear,
+            recorder=self.recorder,
+            random=Random(seed),
         )
         self.simulation.start()
 

@@ -233,11 +233,11 @@ class Host:
             journal.send(self.process, step, self.time, target, transmission)
         return step
 
-    def delivered(self, m: Message, depth: int = 0) -> None:
-        """A message is delivered now, whether by the stack or in its place."""
+    def delivered(self, m: Message) -> None:
+        """A message is delivered now in the place of the stack, which did not ask for it."""
         journal = self.journal
         if journal is not None:
-            journal.deliver(self.process, self.step, self.time, m, depth)
+            journal.deliver(self.process, self.step, self.time, m, 0)
             self.step += 1
 
     def note(self, notice: Notice) -> None:
@@ -288,6 +288,7 @@ class Host:
     def _act(self, effects: list[Effect], about: MessageId, depth: int) -> None:
         """Do what the stack asked for after an event about a message, at this depth."""
         world = self.world
+        journal = self.journal
         answered = False
         moved = NO_MESSAGE
         moved_depth = 0
@@ -317,7 +318,9 @@ class Host:
                         moved_depth = depth
                         answered = True
                     if self.time <= self.crash_at:
-                        self.delivered(m, moved_depth)
+                        if journal is not None:
+                            journal.deliver(self.process, self.step, self.time, m, moved_depth)
+                            self.step += 1
                         world.on_deliver(self, m)
                 else:
                     self._do_other(effect)

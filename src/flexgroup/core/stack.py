@@ -9,6 +9,7 @@ guarantees suffice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from flexgroup.core.errors import UsageError
@@ -157,3 +158,7 @@ class Stack:
             layer.effects = []
             waiting.append(effects)
             levels.append(level)
+
+
+BuildStack = Callable[[int], Stack]
+"""Builds the stack of a process, at the start and after a crash."""

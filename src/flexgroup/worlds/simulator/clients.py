@@ -43,6 +43,7 @@ class Clients(Application):
 
     def __init__(
         self,
+        *,
         size: int,
         clients: int,
         workload: Workload,
@@ -51,7 +52,7 @@ class Clients(Application):
         rate: float,
         random: Random,
         planned: list[tuple[int, int]],
-        members_only: bool = False,
+        members_only: bool,
     ) -> None:
         self.size = size
         self.clients = clients

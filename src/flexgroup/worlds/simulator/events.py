@@ -1,4 +1,8 @@
-"""What can happen in a simulation, and the queue that holds it in order of time."""
+"""What can happen in a simulation, and the queue that holds it in order of time.
+
+Most often a packet arrives: the cause is a `Transmission`, with nothing around it.
+Every other cause has a class of its own here.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +10,16 @@ from heapq import heappop, heappush
 from typing import Final, final
 
 from librt.vecs import append, pop, vec
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from flexgroup.core.layer import Notice
-from flexgroup.core.message import Message, Packet
+from flexgroup.core.message import Message
 
 COMPILED: Final = not __file__.endswith(".py")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
-class Cause:
-    """What makes something happen at a process or a client."""
-
-    __slots__ = ()
-
-
 @final
-@mypyc_attr(acyclic=True)
-class Sending(Cause):
-    """A packet as it travels: what all its copies have in common."""
-
-    __slots__ = (
-        "depth",
-        "header_bytes",
-        "label",
-        "message",
-        "packet",
-        "payload_bytes",
-        "receive_cost",
-        "send_cost",
-    )
-
-    def __init__(
-        self,
-        packet: Packet,
-        message: int,
-        label: int,
-        header_bytes: int,
-        payload_bytes: int,
-        send_cost: int,
-        receive_cost: int,
-    ) -> None:
-        self.packet = packet
-        self.message = message
-        self.label = label
-        self.depth = 1
-        self.header_bytes = header_bytes
-        self.payload_bytes = payload_bytes
-        self.send_cost = send_cost
-        self.receive_cost = receive_cost
-
-
-@final
-class Answer(Cause):
+class Answer:
     """A destination's answer to a client's multicast reaches the client."""
 
     __slots__ = ("message",)
@@ -68,7 +29,7 @@ class Answer(Cause):
 
 
 @final
-class Cast(Cause):
+class Cast:
     """A process multicasts this message."""
 
     __slots__ = ("m",)
@@ -78,14 +39,14 @@ class Cast(Cause):
 
 
 @final
-class NextCast(Cause):
+class NextCast:
     """It is time for a client to multicast its next message."""
 
     __slots__ = ()
 
 
 @final
-class TimerEnd(Cause):
+class TimerEnd:
     """A timer runs out, unless it was set anew or cancelled since."""
 
     __slots__ = ("level", "name", "number")
@@ -97,17 +58,17 @@ class TimerEnd(Cause):
 
 
 @final
-class Crash(Cause):
+class Crash:
     __slots__ = ()
 
 
 @final
-class Recovery(Cause):
+class Recovery:
     __slots__ = ()
 
 
 @final
-class Detection(Cause):
+class Detection:
     """The failure detector of a process changes its mind about another."""
 
     __slots__ = ("notice",)
@@ -117,7 +78,7 @@ class Detection(Cause):
 
 
 END_BITS: Final = 14
-"""Of the number of a process or client: a scenario has at most 2 x 4096 of them."""
+"""The bits of a process or client: a scenario has at most 2 x 4096 of them."""
 END_MASK: Final = (1 << END_BITS) - 1
 
 NO_PLACE: Final = -1
@@ -126,17 +87,11 @@ RECENT_TIMES: Final = 4093
 """How many times a queue can find again; a prime, as times are often multiples of a cost."""
 
 
-@final
 class EventQueue:
-    """A binary heap of events: at this time, a cause reaches its target.
+    """Events in order of time: at this time, a cause reaches its target.
 
     Ties are broken by the order of scheduling. Where the cause is a packet, `source` sent it at its
     step `sent`. What is known of the event popped last are attributes, so that none is an object.
-
-    Compiled, the heap holds only numbers (time, order and the place of the event in tables), which
-    are compared and moved without touching an object; in plain Python the standard library's heap
-    of tuples is faster. Where delays are exact, a million events happen at a few thousand times:
-    those of one time form a chain in which each names the next, and only its head is in the heap.
     """
 
     def __init__(self) -> None:
@@ -144,14 +99,65 @@ class EventQueue:
         self.target = 0
         self.source = 0
         self.sent = 0
-        self._tuples: list[tuple[int, int, int, int, int, Cause]] = []
-        self._scheduled = 0
+        self.scheduled = 0
+        """How many events were ever pushed."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def is_before(self, time: int) -> bool:
+        """Whether an event happens before this time."""
+        raise NotImplementedError
+
+    def push(self, time: int, target: int, source: int, sent: int, cause: object) -> None:
+        raise NotImplementedError
+
+    def pop(self) -> object:
+        """The cause of the next event; there must be one."""
+        raise NotImplementedError
+
+
+@final
+class TupleQueue(EventQueue):
+    """The standard library's heap of tuples: the fastest queue there is in plain Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heap: list[tuple[int, int, int, int, int, object]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def is_before(self, time: int) -> bool:
+        return len(self._heap) > 0 and self._heap[0][0] < time
+
+    def push(self, time: int, target: int, source: int, sent: int, cause: object) -> None:
+        scheduled = self.scheduled
+        self.scheduled = scheduled + 1
+        heappush(self._heap, (time, scheduled, target, source, sent, cause))
+
+    def pop(self) -> object:
+        self.time, _, self.target, self.source, self.sent, cause = heappop(self._heap)
+        return cause
+
+
+@final
+class NativeQueue(EventQueue):
+    """A binary heap for compiled code, which moves numbers without making objects.
+
+    The heap holds only numbers (time, order and the place of the event in tables). Where delays are
+    exact, a million events happen at a few thousand times: those of one time form a chain in which
+    each names the next, and only its head is in the heap.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
         self._times = vec[i64]()
         self._orders = vec[i64]()
         self._places = vec[i64]()
-        self._causes: list[Cause | None] = []
+        self._causes: list[object] = []
         self._ends = vec[i64]()
-        """Of the event at each place: sent, source and target, in one integer."""
+        """For the event at each place: sent, source and target, in one integer."""
         self._nexts = vec[i64]()
         """The place of the event that follows in the same chain, or NO_PLACE."""
         self._free = vec[i64]()
@@ -162,31 +168,18 @@ class EventQueue:
         """The last event in the chain of that time."""
 
     def __len__(self) -> int:
-        return len(self._causes) - len(self._free) if COMPILED else len(self._tuples)
+        return len(self._causes) - len(self._free)
 
     def is_before(self, time: int) -> bool:
-        """Whether an event happens before this time."""
-        if not COMPILED:
-            return len(self._tuples) > 0 and self._tuples[0][0] < time
         return len(self._times) > 0 and self._times[0] < i64(time)
 
-    def push(self, time: int, target: int, source: int, sent: int, cause: Cause) -> None:
-        scheduled = self._scheduled
-        self._scheduled = scheduled + 1
-        if not COMPILED:
-            heappush(self._tuples, (time, scheduled, target, source, sent, cause))
-            return
+    def push(self, time: int, target: int, source: int, sent: int, cause: object) -> None:
+        scheduled = self.scheduled
+        self.scheduled = scheduled + 1
         ends: i64 = (((i64(sent) << END_BITS) | i64(source)) << END_BITS) | i64(target)
         self._push(i64(time), i64(scheduled), ends, cause)
 
-    def pop(self) -> Cause:
-        """The cause of the next event; there must be one."""
-        if not COMPILED:
-            self.time, _, self.target, self.source, self.sent, cause = heappop(self._tuples)
-            return cause
-        return self._pop()
-
-    def _push(self, time: i64, order: i64, ends: i64, cause: Cause) -> None:
+    def _push(self, time: i64, order: i64, ends: i64, cause: object) -> None:
         place: i64
         if len(self._free) > 0:
             self._free, place = pop(self._free)
@@ -225,7 +218,7 @@ class EventQueue:
         self._orders = orders
         self._places = places
 
-    def _pop(self) -> Cause:
+    def pop(self) -> object:
         first: i64 = self._places[0]
         self.time = int(self._times[0])
         following: i64 = self._nexts[first]
@@ -242,7 +235,6 @@ class EventQueue:
         self.source = int((ends >> END_BITS) & END_MASK)
         self.sent = int(ends >> (2 * END_BITS))
         cause = self._causes[first]
-        assert cause is not None
         self._causes[first] = None
         self._free = append(self._free, first)
         return cause
@@ -284,3 +276,8 @@ class EventQueue:
         self._times = times
         self._orders = orders
         self._places = places
+
+
+def new_event_queue() -> EventQueue:
+    """The queue that suits this form, compiled or not."""
+    return NativeQueue() if COMPILED else TupleQueue()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
-NEVER: Final = 1 << 61
+from flexgroup.core.host import NEVER
 
 
 @final

@@ -27,6 +27,7 @@ class Network:
 
     def __init__(
         self,
+        *,
         name: str,
         region_delays: list[list[int]],
         jitter: list[int],

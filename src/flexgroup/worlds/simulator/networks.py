@@ -71,16 +71,16 @@ def parse_network(spec: str) -> Network:
     if name != "wan" and not any((options.delay, options.jitter, options.send, options.receive)):
         raise UsageError(f"network '{spec}': nothing takes any time; give it a delay, as delay=1ms")
     return Network(
-        spec,
-        _region_delays(name, options.delay),
-        _jitter(options.jitter),
-        options.fifo,
-        options.send,
-        options.receive,
-        options.byte,
-        options.loss,
-        options.duplication,
-        options.contention,
+        name=spec,
+        region_delays=_region_delays(name, options.delay),
+        jitter=_jitter(options.jitter),
+        fifo=options.fifo,
+        send_cost=options.send,
+        receive_cost=options.receive,
+        byte_cost_ps=options.byte,
+        loss=options.loss,
+        duplication=options.duplication,
+        contention=options.contention,
     )
 
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.core.stack import Stack
-from flexgroup.protocols.catalogue import Answers, StackPlan, parse_stack
+from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
-from flexgroup.worlds.simulator.hosts import StackFactory
 from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
 
 if TYPE_CHECKING:
@@ -83,15 +81,6 @@ class Outcome:
     """Seconds from a multicast to its last answer."""
 
 
-class _Factory(StackFactory):
-    def __init__(self, plan: StackPlan, size: int) -> None:
-        self.plan = plan
-        self.size = size
-
-    def build(self, process: int) -> Stack:
-        return self.plan.build(process, self.size)
-
-
 def run_scenario(
     scenario: Scenario,
     sink: Sink | None = None,
@@ -110,27 +99,27 @@ def run_scenario(
     random = Random(scenario.seed)
     stop_at = round(scenario.duration * SECOND)
     clients = Clients(
-        scenario.processes,
-        scenario.clients,
-        workload,
-        stop_at,
-        plan.top.answers == Answers.LAST,
-        scenario.rate,
-        random,
-        parse_casts(scenario.casts, scenario.processes),
-        plan.closed,
+        size=scenario.processes,
+        clients=scenario.clients,
+        workload=workload,
+        stop_at=stop_at,
+        last_answers=plan.top.answers == Answers.LAST,
+        rate=scenario.rate,
+        random=random,
+        planned=parse_casts(scenario.casts, scenario.processes),
+        members_only=plan.closed,
     )
     recorder = Recorder(sink, block)
     simulation = Simulation(
-        scenario.processes,
-        scenario.clients,
-        _Factory(plan, scenario.processes),
-        Codec(plan.layers),
-        network,
-        faults,
-        clients,
-        recorder,
-        random,
+        size=scenario.processes,
+        clients=scenario.clients,
+        build=lambda process: plan.build(process, scenario.processes),
+        codec=Codec(plan.layers),
+        network=network,
+        faults=faults,
+        application=clients,
+        recorder=recorder,
+        random=random,
     )
     end_at = stop_at + round(scenario.drain * SECOND)
     with _no_garbage_collection():
