@@ -15,15 +15,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.pipeline.read import open_trace_set
-from flexgroup.pipeline.session import start
+from flexgroup.pipeline.reading.trace_set import open_trace_set
+from flexgroup.pipeline.spark.session import start
 from flexgroup.trace import schema
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 MILLION = 1_000_000
 ORDER = ("number", "process", "step")
@@ -57,7 +57,7 @@ def main() -> None:
             Path(directory),
         )
         started = start(name="measure_speed")
-        from flexgroup.pipeline.measure.plan import sums_of_runs
+        from flexgroup.pipeline.measure.spark_sums import sums_of_runs
 
         traces = open_trace_set(started.spark, directory)
         deliveries = rows(traces, schema.DELIVER)

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexgroup.core.guarantees import Guarantee
-from flexgroup.pipeline.read import open_trace_set
-from flexgroup.pipeline.session import start
+from flexgroup.pipeline.reading.trace_set import open_trace_set
+from flexgroup.pipeline.spark.session import start
 from flexgroup.pipeline.verify import verify
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace import schema

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from flexgroup.pipeline.session import start
+from flexgroup.pipeline.spark.session import start
 from flexgroup.pipeline.sweep import sweep
 from flexgroup.worlds.simulator.scenario import Scenario
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from flexgroup.pipeline import session
-from flexgroup.pipeline.java import FAST_START
+from flexgroup.pipeline.spark import session
+from flexgroup.pipeline.spark.java import FAST_START
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -204,7 +204,7 @@ def test_a_trace_set_that_is_not_there_is_told_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("flexgroup.pipeline.session.spark_environment", pytest.fail)
+    monkeypatch.setattr("flexgroup.pipeline.spark.session.spark_environment", pytest.fail)
     missing = str(tmp_path / "missing")
     line = complaint([command, missing], capsys)
     assert line == f"'{missing}' does not exist; give the directory of a trace set"
@@ -218,7 +218,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_spark_starts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     recorded(tmp_path, capsys)
-    monkeypatch.setattr("flexgroup.pipeline.session.spark_environment", pytest.fail)
+    monkeypatch.setattr("flexgroup.pipeline.spark.session.spark_environment", pytest.fail)
     line = complaint([command, str(tmp_path), "--out", "/dev/null/there/it"], capsys)
     assert "Not a directory; choose another place with --out" in line
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.experiments.experiment import SMALL
-from flexgroup.pipeline.java import FAST_START
+from flexgroup.pipeline.spark.java import FAST_START
 
 from .tiny import TINY, run_here
 
@@ -28,7 +28,7 @@ from pathlib import Path
 from tiny import TINY
 from flexgroup.experiments.directory import claimed
 from flexgroup.experiments.run import run_experiment
-from flexgroup.pipeline.session import start
+from flexgroup.pipeline.spark.session import start
 
 @contextmanager
 def told(doing):

@@ -137,8 +137,9 @@ def test_an_average_is_compared_with_the_papers(volume: float, appears: bool) ->
 def test_packets_by_type_and_latency_come_through_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from flexgroup.pipeline.measure import Measured, with_packet_types
-    from flexgroup.pipeline.read import open_trace_set
+    from flexgroup.metrics.tables import with_packet_types
+    from flexgroup.pipeline.measure import Measured
+    from flexgroup.pipeline.reading.trace_set import open_trace_set
 
     free = Scenario(ALL2ALL, 8, 0, "broadcast", AS_IN_THE_PAPER, casts="0@0s")
     gone = replace(free, faults=p1_at_once(ALL2ALL, 8), casts=AFTER_DETECTION)

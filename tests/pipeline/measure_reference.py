@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from flexgroup.core.message import origin_of
 from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.history import History
 from flexgroup.trace.reader import load_history, read_events
@@ -75,6 +76,50 @@ class Reference:
             for time in self.delivered[message].values()
             if self.is_measured(multicast.time)
         ]
+
+    def costs(self) -> dict[str, float]:
+        """The rates, steps and packets, message by message and packet by packet."""
+        sends, receives = self.history.sends, self.history.receives
+        involved: dict[int, set[int]] = defaultdict(set)
+        for rows in (sends, receives):
+            for message, process in zip(rows.message.tolist(), rows.process.tolist(), strict=True):
+                involved[message].add(process)
+        foreign = [
+            message
+            for message, multicast in self.messages.items()
+            if involved[message] - {origin_of(message), *multicast.destinations}
+        ]
+        slow = {
+            message
+            for message, code in zip(
+                sends.message.tolist(), sends.detail_code.tolist(), strict=True
+            )
+            if sends.detail[code] == '{"mode":"slow"}'
+        }
+        depths: dict[int, int] = defaultdict(int)
+        deliveries = self.history.deliveries
+        for message, depth in zip(
+            deliveries.message.tolist(), deliveries.depth.tolist(), strict=True
+        ):
+            depths[message] = max(depths[message], depth)
+        headers = [
+            size
+            for process, message, size in zip(
+                sends.process.tolist(),
+                sends.message.tolist(),
+                sends.header_bytes.tolist(),
+                strict=True,
+            )
+            if process < self.run.processes and message >= 0
+        ]
+        count = max(len(self.messages), 1)
+        return {
+            "genuine": 1 - len(foreign) / count,
+            "fast": 1 - len(slow & self.messages.keys()) / count,
+            "steps": sum(depths[message] for message in self.messages) / count,
+            "volume": len(headers) / count,
+            "header_bytes": sum(headers) / max(len(headers), 1),
+        }
 
     def is_local(self, multicast: Message) -> bool:
         groups = {process // self._group_size() for process in multicast.destinations}

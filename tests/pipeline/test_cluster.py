@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from flexgroup.pipeline.java import spark_environment
+from flexgroup.pipeline.spark.java import spark_environment
 
 from ..trace.recorded import SCENARIO, record
 
@@ -112,7 +112,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 WHERE_EXECUTORS_FIND_IT = """
 import sys
 import pyarrow as pa
-from flexgroup.pipeline.session import start
+from flexgroup.pipeline.spark.session import start
 
 def where(batches):
     import flexgroup.core.stack

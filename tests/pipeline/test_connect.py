@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from flexgroup.cli.main import main
-from flexgroup.pipeline.java import FAST_START, spark_environment
+from flexgroup.pipeline.spark.java import FAST_START, spark_environment
 
 from ..trace.recorded import record
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.pipeline.read import open_trace_set
+from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify.evidence import SHOWN, Violated, chosen, evidence_of
 
 from ..trace.recorded import SCENARIO, record

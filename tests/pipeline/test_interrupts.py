@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from flexgroup.pipeline.interrupts import interrupted_later
+from flexgroup.pipeline.spark.session import interrupted_later
 
 
 def start_interrupted(times: int, done: list[str]) -> None:

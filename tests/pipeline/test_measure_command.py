@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.cli.main import main
-from flexgroup.pipeline import tables
+from flexgroup.pipeline import result_tables
 
 from ..trace.damages import damage_the_middle
 from ..trace.recorded import SCENARIO, event_file, record
@@ -81,7 +81,7 @@ def test_what_fails_leaves_nothing(
     def fail(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tables, "_write_csv", fail)
+    monkeypatch.setattr(result_tables, "_write_csv", fail)
     assert main(["measure", str(traces), "--out", str(tmp_path), "--csv"]) == 130
     assert list(tmp_path.iterdir()) == []
 

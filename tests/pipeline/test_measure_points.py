@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from flexgroup.metrics.confidence import student_95
-from flexgroup.pipeline.measure import points, with_packet_types
-from flexgroup.pipeline.measure.metrics import MEASURES
-from flexgroup.pipeline.measure.sums import PACKETS
+from flexgroup.metrics.sums import PACKETS
+from flexgroup.metrics.tables import MEASURES, points, with_packet_types
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 30, 31, 60])

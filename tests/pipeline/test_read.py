@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.elsewhere import empty_rows, open_elsewhere
-from flexgroup.pipeline.read import TraceSet, duplicate_steps, open_trace_set
-from flexgroup.pipeline.spark_errors import readable
+from flexgroup.pipeline.reading.duplicate_steps import duplicate_steps
+from flexgroup.pipeline.reading.remote_files import empty_rows, open_remote
+from flexgroup.pipeline.reading.trace_set import TraceSet, open_trace_set
+from flexgroup.pipeline.spark.errors import readable
 from flexgroup.trace.reader import load_history, read_run, read_runs
 
 from ..trace.damages import (
@@ -43,7 +44,7 @@ Open = Callable[["SparkSession", str], TraceSet]
 
 def open_through_spark(spark: SparkSession, path: str) -> TraceSet:
     """As a path that pyarrow cannot reach is opened."""
-    return open_elsewhere(spark, f"file:{path}")
+    return open_remote(spark, f"file:{path}")
 
 
 BOTH = [open_trace_set, open_through_spark]

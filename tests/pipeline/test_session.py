@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexgroup.pipeline.session import times_told
-from flexgroup.pipeline.spark_log import OPTIONS, errors_only
+from flexgroup.pipeline.spark.session import JAVA_OPTIONS, errors_only, times_told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,16 +29,16 @@ def test_a_job_that_is_mostly_sparks_start_says_so(
 def test_while_it_starts_spark_prints_errors_only(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPARK_CONF_DIR", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(OPTIONS, "-Dmine=1")
+    monkeypatch.setenv(JAVA_OPTIONS, "-Dmine=1")
     with errors_only():
-        mine, ours = os.environ[OPTIONS].split()
+        mine, ours = os.environ[JAVA_OPTIONS].split()
         assert mine == "-Dmine=1"
         assert ours.startswith("-Dlog4j2.configurationFile=file:")
-    assert os.environ[OPTIONS] == "-Dmine=1"
+    assert os.environ[JAVA_OPTIONS] == "-Dmine=1"
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("SPARK_CONF_DIR", "/etc/spark"), (OPTIONS, "-Dlog4j2.level=info")]
+    ("name", "value"), [("SPARK_CONF_DIR", "/etc/spark"), (JAVA_OPTIONS, "-Dlog4j2.level=info")]
 )
 def test_a_configuration_of_the_users_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str

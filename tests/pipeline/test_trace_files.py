@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flexgroup.pipeline.trace_files import A_FILE, TraceFiles, look_here
+from flexgroup.pipeline.reading.local_files import A_FILE, LocalFiles, look_here
 
 from ..trace.recorded import SCENARIO, event_file, record
 
@@ -18,7 +18,7 @@ def runs(tmp_path: Path) -> list[str]:
     return sorted(record(tmp_path, replace(SCENARIO, seed=seed)) for seed in (1, 2))
 
 
-def look(directory: Path) -> TraceFiles:
+def look(directory: Path) -> LocalFiles:
     files = look_here(str(directory))
     assert files is not None
     return files

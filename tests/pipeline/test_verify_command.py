@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.cli.main import main
-from flexgroup.pipeline import session
+from flexgroup.pipeline.spark import session
 
 from ..trace.damages import damage_the_middle
 from ..trace.recorded import SCENARIO, event_file, record

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexgroup.pipeline.read import TraceSet, open_trace_set
+from flexgroup.pipeline.reading.trace_set import TraceSet, open_trace_set
 from flexgroup.pipeline.verify import Limits, verify
 from flexgroup.properties.catalogue import PROPERTIES, check
 from flexgroup.trace.history import History

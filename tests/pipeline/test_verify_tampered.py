@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexgroup.core.message import name_of
-from flexgroup.pipeline.read import open_trace_set
+from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify import verify
 
 from .made_up_runs import write_all

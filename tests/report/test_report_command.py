@@ -138,7 +138,7 @@ def test_a_trace_set_is_verified_and_measured_first(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the traces of DCC as published to the circle in the diagram."""
-    from flexgroup.pipeline import session
+    from flexgroup.pipeline.spark import session
 
     monkeypatch.setattr(session, "start", lambda *_: session.Started(spark, 0.0))
     for scenario in (CIRCLE, STUCK):

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"say where results go, for example: --out runs/{experiment.name}")
     from flexgroup.experiments.directory import claimed
     from flexgroup.experiments.run import run_experiment
-    from flexgroup.pipeline.session import refuse_connect, start
+    from flexgroup.pipeline.spark.session import refuse_connect, start
     from flexgroup.report import write_report
 
     refuse_connect(options.master, "a sweep of simulations")
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
     """At the small scale, on this machine, most of the time goes into Spark's own code."""
-    from flexgroup.pipeline.session import SMALL_JOB
+    from flexgroup.pipeline.spark.session import SMALL_JOB
 
     return SMALL_JOB if options.master is None and options.scale == "small" else {}
 
@@ -148,18 +148,18 @@ def _show(
 
 
 def _show_figures(experiment: Experiment, result: Result) -> None:
-    from flexgroup.experiments.figure import CONDITIONS, METRICS, Kind
-    from flexgroup.experiments.page import told
+    from flexgroup.experiments.figure import CONDITIONS, Kind
+    from flexgroup.experiments.page import heading, told
 
     for figure in experiment.figures:
         if figure.kind is not Kind.CURVES:
             continue
         across, up = figure.metrics
         if across in CONDITIONS and across != "clients":
-            print(f"{figure.id}: {figure.title}; {METRICS[up]}:")
+            print(f"{figure.id}: {figure.title}; {heading(up)}:")
             for series in figure.series:
                 last = figure.points_of(series, result.findings)[-1]
-                at = f"{last.value(across):,.0f} {METRICS[across]}"
+                at = f"{last.shown(across):,.0f} {heading(across)}"
                 print(f"    {series.label:24} {told(last, up):>12} with {at}")
             continue
         print(f"{figure.id}: {figure.title}; at the highest throughput:")

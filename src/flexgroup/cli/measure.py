@@ -14,25 +14,26 @@ from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
+    from flexgroup.metrics.catalogue import Metric
 
     Point = Mapping[str, Any]
 
 TABLES = ("measures", "points", "packets")
 
-SHOWN = {
-    "throughput": ("messages/s", 1.0, ",.0f"),
-    "latency_last_trimmed": ("latency ms", 1000.0, ".3f"),
-    "latency_last_p99": ("p99 ms", 1000.0, ".3f"),
-    "steps": ("steps", 1.0, ".2f"),
-    "volume": ("packets", 1.0, ".2f"),
-    "header_bytes": ("header B", 1.0, ".1f"),
-    "genuine": ("genuine %", 100.0, ".1f"),
-    "fast": ("fast %", 100.0, ".1f"),
-    "convoy_delay": ("convoy ms", 1000.0, ".3f"),
-    "queue_mean": ("queue ms", 1000.0, ".3f"),
-    "busy": ("busy %", 100.0, ".0f"),
-}
-"""Columns of the table of points: heading, factor and digits."""
+SHOWN = (
+    "throughput",
+    "latency_last_trimmed",
+    "latency_last_p99",
+    "steps",
+    "volume",
+    "header_bytes",
+    "genuine",
+    "fast",
+    "convoy_delay",
+    "queue_mean",
+    "busy",
+)
+"""The metrics in the table that is printed."""
 
 
 def add_to(commands: Commands) -> None:
@@ -56,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
     if options.csv and options.out is None:
         raise UsageError("--csv writes files; say where with --out DIR")
 
-    from flexgroup.pipeline.session import start
-    from flexgroup.pipeline.tables import refuse_to_overwrite, write_tables
-    from flexgroup.pipeline.trace_files import look_here, refuse_if_missing, settings_for
+    from flexgroup.pipeline.reading.local_files import look_here, refuse_if_missing, settings_for
+    from flexgroup.pipeline.result_tables import refuse_to_overwrite, write_tables
+    from flexgroup.pipeline.spark.session import start
 
     if options.out is not None and not options.force:
         refuse_to_overwrite(options.out, TABLES)
@@ -71,8 +72,8 @@ def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     # Only now: without Spark, start has said what to do about it.
     from flexgroup.pipeline.measure import Measured
-    from flexgroup.pipeline.read import open_trace_set
-    from flexgroup.pipeline.spark_errors import readable
+    from flexgroup.pipeline.reading.trace_set import open_trace_set
+    from flexgroup.pipeline.spark.errors import readable
 
     with readable(options.traces), waiting("measuring", wanted=not options.json):
         measured = Measured(open_trace_set(started.spark, options.traces, files))
@@ -99,7 +100,7 @@ def _show(options: argparse.Namespace, points: Sequence[Point], seconds: Mapping
         out = str(options.out) if options.out else None
         print_json({"points": points, "out": out, "seconds": seconds})
         return
-    from flexgroup.pipeline.session import times_told
+    from flexgroup.pipeline.spark.session import times_told
 
     _print_table(points)
     print(times_told(seconds["start"], "measuring", seconds["measure"]))
@@ -112,6 +113,8 @@ def _print_table(points: Sequence[Point]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from flexgroup.metrics.catalogue import METRICS
+
     # What all points have in common need not be said in every row.
     described = ["stack", "workload"] + [
         name
@@ -122,23 +125,23 @@ def _print_table(points: Sequence[Point]) -> None:
     for name in described:
         table.add_column(name, overflow="fold")
     table.add_column("runs", justify="right")
-    shown = [name for name in SHOWN if any(point[name] is not None for point in points)]
-    for name in shown:
-        table.add_column(SHOWN[name][0], justify="right")
+    shown = [METRICS[name] for name in SHOWN if any(point[name] is not None for point in points)]
+    for metric in shown:
+        table.add_column(metric.short, justify="right")
     for point in points:
         texts = ["" if point[name] is None else str(point[name]) for name in described]
         texts.append(f"{point['runs']}" + (f" ({point['cut_runs']} cut)" * bool(point["cut_runs"])))
-        table.add_row(*texts, *(_with_interval(point, name) for name in shown))
+        table.add_row(*texts, *(_with_interval(point, metric) for metric in shown))
     console = Console(width=None if Console().is_terminal else 200)
     console.print(table)
     if any(point["runs"] > 1 for point in points):
         console.print("means over repetitions, ± half the 95% confidence interval", style="dim")
 
 
-def _with_interval(point: Point, name: str) -> str:
-    _, factor, digits = SHOWN[name]
-    value, half_width = point[name], point[f"{name}_ci95"]
+def _with_interval(point: Point, metric: Metric) -> str:
+    from flexgroup.metrics.catalogue import HALF_WIDTH
+
+    value, half_width = point[metric.name], point[metric.name + HALF_WIDTH]
     if value is None:
         return ""
-    text = format(value * factor, digits)
-    return text if not half_width else f"{text} ±{format(half_width * factor, digits)}"
+    return metric.text(value) + (f" ±{metric.text(half_width)}" if half_width else "")

@@ -47,9 +47,9 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.pipeline.session import start, times_told
-    from flexgroup.pipeline.tables import refuse_to_overwrite, write_tables
-    from flexgroup.pipeline.trace_files import look_here, refuse_if_missing, settings_for
+    from flexgroup.pipeline.reading.local_files import look_here, refuse_if_missing, settings_for
+    from flexgroup.pipeline.result_tables import refuse_to_overwrite, write_tables
+    from flexgroup.pipeline.spark.session import start, times_told
 
     chosen = _chosen(options)
     if options.out is not None and not options.force:
@@ -64,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
     # Only now: without Spark, start has said what to do about it.
     import pyarrow as pa
 
-    from flexgroup.pipeline.read import open_trace_set
-    from flexgroup.pipeline.spark_errors import readable
+    from flexgroup.pipeline.reading.trace_set import open_trace_set
+    from flexgroup.pipeline.spark.errors import readable
     from flexgroup.pipeline.verify import VERDICTS, evidence, verify
 
     with readable(options.traces), waiting("verifying", wanted=not options.json):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.java import FAST_START
+from flexgroup.pipeline.spark.java import FAST_START
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -54,7 +54,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.pipeline.session import refuse_connect, start
+    from flexgroup.pipeline.spark.session import refuse_connect, start
     from flexgroup.pipeline.verify.promises import known
     from flexgroup.pipeline.watch.sources import traces_at
     from flexgroup.pipeline.watch.stream import Watch

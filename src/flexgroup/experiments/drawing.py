@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.experiments.figure import CONDITIONS, METRICS, Figure, Kind
+from flexgroup.experiments.figure import CONDITIONS, Figure, Kind
+from flexgroup.metrics.catalogue import find_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from flexgroup.experiments.findings import Findings
 
 MARKERS = "osD^vPX*"
-SHARES = ("genuine", "fast")
 
 LOG_FROM = 40
 """In growing systems, what grows by this factor is shown on a logarithmic axis."""
@@ -48,15 +48,15 @@ def _curves(figure: Figure, findings: Findings, axes: Axes) -> None:
     heights: list[float] = []
     for number, series in enumerate(figure.series):
         curve = figure.points_of(series, findings)
-        heights += [point.value(up) for point in curve]
+        heights += [point.shown(up) for point in curve]
         axes.plot(
-            [point.value(across) for point in curve],
-            [point.value(up) for point in curve],
+            [point.shown(across) for point in curve],
+            [point.shown(up) for point in curve],
             marker=MARKERS[number % len(MARKERS)],
             label=series.label,
         )
-    axes.set_xlabel(METRICS[across])
-    axes.set_ylabel(METRICS[up])
+    axes.set_xlabel(find_metric(across).heading)
+    axes.set_ylabel(find_metric(up).heading)
     if across == "processes" and max(heights) >= LOG_FROM * min(heights) > 0:
         axes.set_yscale("log")
     if across in CONDITIONS and across != "crashed":
@@ -78,10 +78,10 @@ def _bars(figure: Figure, findings: Findings, axes: Axes) -> None:
                 (point,) = figure.points_of(series, findings)
                 shift = (number - (len(labels) - 1) / 2) * width
                 places.append(workloads.index(series.workload) + shift)
-                heights.append(point.value(up) * (100 if up in SHARES else 1))
+                heights.append(point.shown(up))
         axes.bar(places, heights, width, label=label)
     axes.set_xticks(range(len(workloads)), workloads, rotation=45, ha="right", fontsize="small")
-    axes.set_ylabel(f"{METRICS[up]} (%)" if up in SHARES else METRICS[up])
+    axes.set_ylabel(find_metric(up).heading)
     # Room for the legend above the bars.
     axes.margins(y=0.15)
     axes.legend(loc="upper right", ncols=len(labels))

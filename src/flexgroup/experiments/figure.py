@@ -21,24 +21,8 @@ NAMES = {
 }
 """Stacks as the papers call them; others go by their own name."""
 
-METRICS = {
-    "throughput": "throughput (messages/s)",
-    "latency": "mean latency (ms)",
-    "clients": "clients",
-    "processes": "processes",
-    "crashed": "processes that crash",
-    "genuine": "genuine messages",
-    "fast": "fast messages",
-    "steps": "steps",
-    "volume": "packets a message",
-    "unanswered": "undelivered messages",
-    "header_bytes": "header bytes a packet",
-    "packets_Tree": "TREE messages",
-    "packets_Ack": "ACK messages",
-}
-
 CONDITIONS = ("clients", "processes", "crashed")
-"""Metrics that are chosen, not measured; figures may show others against one of these."""
+"""What is chosen and not measured; figures may show metrics against one of these."""
 
 
 class Kind(Enum):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from flexgroup.metrics.catalogue import HALF_WIDTH, PACKETS_OF_TYPE, find_metric
+
 PROCESSES = 16
 NETWORK = "lan"
 
@@ -16,10 +18,6 @@ Key = tuple[str, str, int, int, str, str]
 
 KEY = ("stack", "workload", "processes", "clients", "network")
 VIOLATED = "violated"
-MILLISECONDS = 1000
-
-OF_TYPE = "packets_"
-"""Before the name of a type of packets, as a metric: how many of them processes sent in a run."""
 
 Judged = Mapping[tuple[str, str, str, str], int]
 """By stack, network, which processes crash, and property."""
@@ -47,12 +45,14 @@ class Point:
     packets: Mapping[str, float] = field(default_factory=dict)
     """By type, how many of them processes sent in a run."""
 
-    def value(self, metric: str) -> float:
-        """Of a metric by its name."""
-        if metric.startswith(OF_TYPE):
-            return self.packets.get(metric.removeprefix(OF_TYPE), 0.0)
+    def shown(self, metric: str) -> float:
+        """Return the value of a metric or a condition, in the unit that is shown."""
+        if metric == "latency":
+            return self.latency
+        if metric.startswith(PACKETS_OF_TYPE):
+            return self.packets.get(metric.removeprefix(PACKETS_OF_TYPE), 0.0)
         value: float = getattr(self, metric)
-        return value
+        return value * find_metric(metric).unit.factor
 
 
 @dataclass(frozen=True)
@@ -145,23 +145,23 @@ def lost_processes(faults: str | None) -> str:
 
 
 def _point(row: Mapping[str, Any]) -> Point:
-    latency = row["latency_last_mean"]
+    latency = find_metric("latency")
+    shown = latency.shown(row[latency.name])
     return Point(
-        row["processes"],
-        row["clients"],
-        int(row["crashed"]),
-        row["throughput"],
-        float("nan") if latency is None else latency * MILLISECONDS,
-        row["genuine"],
-        row["fast"],
-        row["steps"],
-        row["volume"],
-        row["header_bytes"],
-        row["busy"],
-        row["unanswered"],
-        {
-            name.removeprefix(OF_TYPE): value
+        processes=row["processes"],
+        clients=row["clients"],
+        crashed=int(row["crashed"]),
+        latency=float("nan") if shown is None else shown,
+        **{
+            name: row[name]
+            for name in (
+                *("throughput", "genuine", "fast", "steps", "volume"),
+                *("header_bytes", "busy", "unanswered"),
+            )
+        },
+        packets={
+            name.removeprefix(PACKETS_OF_TYPE): value
             for name, value in row.items()
-            if name.startswith(OF_TYPE) and not name.endswith("_ci95")
+            if name.startswith(PACKETS_OF_TYPE) and not name.endswith(HALF_WIDTH)
         },
     )

@@ -6,21 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.figure import CONDITIONS, METRICS, Figure, Kind
+from flexgroup.experiments.figure import CONDITIONS, Figure, Kind
 from flexgroup.experiments.findings import Findings, Point
-
-FORMATS = {
-    "throughput": "{:,.0f}",
-    "latency": "{:.3f}",
-    "genuine": "{:.1%}",
-    "fast": "{:.1%}",
-    "steps": "{:.2f}",
-    "volume": "{:,.2f}",
-    "unanswered": "{:.1f}",
-    "header_bytes": "{:.0f}",
-    "packets_Tree": "{:,.0f}",
-    "packets_Ack": "{:,.0f}",
-}
+from flexgroup.metrics.catalogue import find_metric
 
 
 def page(
@@ -57,12 +45,12 @@ def _section(figure: Figure, findings: Findings) -> Iterator[str]:
     match figure.kind:
         case Kind.CURVES:
             across, up = figure.metrics
-            what = METRICS[up] if across in CONDITIONS else f"{METRICS[across]}; {METRICS[up]}"
-            yield f"Here, {what}, by {METRICS[figure.varied]}:"
+            what = heading(up) if across in CONDITIONS else f"{heading(across)}; {heading(up)}"
+            yield f"Here, {what}, by {heading(figure.varied)}:"
             yield ""
             yield from _curves(figure, findings)
         case Kind.BARS:
-            yield f"Here, {METRICS[figure.metrics[0]]}, with the most clients:"
+            yield f"Here, {heading(figure.metrics[0])}, with the most clients:"
             yield ""
             yield from _bars(figure, findings)
         case Kind.TABLE:
@@ -74,7 +62,7 @@ def _section(figure: Figure, findings: Findings) -> Iterator[str]:
 
 def _curves(figure: Figure, findings: Findings) -> list[str]:
     curves = [
-        {int(point.value(figure.varied)): point for point in figure.points_of(series, findings)}
+        {int(point.shown(figure.varied)): point for point in figure.points_of(series, findings)}
         for series in figure.series
     ]
     metrics = [metric for metric in figure.metrics if metric not in CONDITIONS]
@@ -85,7 +73,7 @@ def _curves(figure: Figure, findings: Findings) -> list[str]:
     rows = [
         [f"{at:,}", *(cell(curve, at) for curve in curves)] for at in sorted(set().union(*curves))
     ]
-    return _table([METRICS[figure.varied], *(series.label for series in figure.series)], rows)
+    return _table([heading(figure.varied), *(series.label for series in figure.series)], rows)
 
 
 def _bars(figure: Figure, findings: Findings) -> list[str]:
@@ -107,11 +95,17 @@ def _rows(figure: Figure, findings: Findings) -> list[str]:
         rows.append(
             [series.label, series.workload, *(told(point, metric) for metric in figure.metrics)]
         )
-    return _table(["", "workload", *(METRICS[metric] for metric in figure.metrics)], rows)
+    return _table(["", "workload", *(heading(metric) for metric in figure.metrics)], rows)
+
+
+def heading(metric: str) -> str:
+    """Return what is written over the values of a metric or a condition."""
+    return find_metric(metric).heading
 
 
 def told(point: Point, metric: str) -> str:
-    return FORMATS[metric].format(point.value(metric))
+    """Return a value of a point as it is shown, without the unit."""
+    return format(point.shown(metric), find_metric(metric).digits)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

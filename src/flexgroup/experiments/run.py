@@ -18,14 +18,16 @@ from flexgroup.experiments.experiment import Experiment
 from flexgroup.experiments.findings import VIOLATED, Findings
 from flexgroup.experiments.page import page
 from flexgroup.experiments.tables import CLAIMS, read_table
-from flexgroup.pipeline.read import open_trace_set
+from flexgroup.metrics.catalogue import METRICS, PACKETS_OF_TYPE
+from flexgroup.metrics.tables import points, with_packet_types
+from flexgroup.pipeline.reading.trace_set import open_trace_set
+from flexgroup.pipeline.result_tables import in_order, write_tables
 from flexgroup.pipeline.sweep import Progress, Swept, sweep
-from flexgroup.pipeline.tables import in_order, write_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 Stage = Callable[[str], AbstractContextManager[Progress]]
 """Shows what is being done, and gives a function that is told how far it is."""
@@ -75,11 +77,11 @@ def _verify(traces: TraceSet, tables: Path) -> None:
 
 
 def _measure(traces: TraceSet, tables: Path) -> None:
-    from flexgroup.pipeline.measure import METRICS, OF_TYPE, Measured, points, with_packet_types
+    from flexgroup.pipeline.measure import Measured
 
     measured = Measured(traces)
     typed = with_packet_types(measured.measures, measured.packets)
-    types = [name for name in typed.column_names if name.startswith(OF_TYPE)]
+    types = [name for name in typed.column_names if name.startswith(PACKETS_OF_TYPE)]
     order = ("stack", "workload", "network", "processes", "clients", "faults")
     found = in_order(points(typed, (*METRICS, *types)), *order)
     write_tables(

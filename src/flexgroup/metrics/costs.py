@@ -1,88 +1,74 @@
-"""What a run cost: steps, packets, bytes, and how many messages stayed among their own.
+"""What a run in memory cost: steps, packets, bytes, and how many messages stayed among their own.
 
-Metrics of section 6.1.4 of the DCC dissertation (Louzada 2024), per multicast:
-
-- the *genuine rate* is the share of messages that involve only their destinations and their
-  origin: no other process sends or receives a packet about them;
-- the *fast rate* is the share of messages that no process forwarded in slow mode;
-- *steps* is the largest depth at which a destination delivered the message;
-- *volume* is the number of packets among the processes, those from clients not counted.
+These are metrics of section 6.1.4 of the DCC dissertation (Louzada 2024). Their definitions stand
+in `flexgroup.metrics.catalogue`, under the names in COST_METRICS.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-import numpy as np
+import pyarrow as pa
 
-from flexgroup.trace.history import History, Ints
+from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.metrics.catalogue import METRICS
+from flexgroup.metrics.counting import count
+from flexgroup.metrics.period import NO_PERIOD
+from flexgroup.trace import schema
+from flexgroup.trace.history import History, Packets, SmallInts
 
-SLOW_DETAIL = '{"mode":"slow"}'
+COST_METRICS = {
+    "genuine_rate": "genuine",
+    "fast_rate": "fast",
+    "steps": "steps",
+    "volume": "volume",
+    "header_bytes": "header_bytes",
+}
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Means over the messages of a run; rates are between 0 and 1."""
+    """Means over the messages of a run, and of header bytes over the packets among the processes;
+    rates are between 0 and 1."""
 
     genuine_rate: float
     fast_rate: float
     steps: float
     volume: float
     header_bytes: float
-    """Mean over the packets among the processes."""
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
 
 
 def costs(history: History) -> Costs:
-    messages, index = np.unique(history.multicasts.message, return_index=True)
-    count = len(messages)
-    if count == 0:
-        return Costs(1.0, 1.0, 0.0, 0.0, 0.0)
-    sends = history.sends
-    inner = (sends.process < history.processes) & (sends.message >= 0)
-    slow_codes = [code for code, text in enumerate(sends.detail) if text == SLOW_DETAIL]
-    slow = np.intersect1d(messages, sends.message[np.isin(sends.detail_code, slow_codes)])
-    steps = np.zeros(count, dtype=np.int64)
-    known = np.isin(history.deliveries.message, messages)
-    delivered = np.searchsorted(messages, history.deliveries.message[known])
-    np.maximum.at(steps, delivered, history.deliveries.depth[known])
-    return Costs(
-        genuine_rate=1 - len(foreign_messages(history, messages, index)) / count,
-        fast_rate=1 - len(slow) / count,
-        steps=float(steps.mean()),
-        volume=int(inner.sum()) / count,
-        header_bytes=float(sends.header_bytes[inner].mean()) if inner.any() else 0.0,
-    )
+    """Measure a history that has its packets; without, it looks as if none had been sent."""
+    packets = {schema.SEND: history.sends, schema.RECEIVE: history.receives}
+    sums = count(history, lambda kind: _table(packets[kind]), NO_PERIOD)
+    values = {field: METRICS[name].formula(sums) for field, name in COST_METRICS.items()}
+    return Costs(**{field: float(value or 0.0) for field, value in values.items()})
 
 
-def foreign_messages(history: History, messages: Ints, index: Ints) -> Ints:
-    """The messages about which a process that is neither origin nor destination heard."""
-    multicasts = history.multicasts
-    span = int(
-        max(
-            multicasts.process.max(initial=0),
-            multicasts.targets.max(initial=0),
-            history.sends.process.max(initial=0),
-            history.receives.process.max(initial=0),
-        )
-        + 1
-    )
-    lengths = np.diff(multicasts.offsets)
-    row_of = np.repeat(np.arange(len(lengths)), lengths)
-    number_of_row = np.searchsorted(messages, multicasts.message)
-    allowed = np.concatenate(
-        (
-            number_of_row[row_of] * span + multicasts.targets,
-            np.arange(len(messages)) * span + multicasts.process[index],
-        )
-    )
-    involved = []
-    for packets in (history.sends, history.receives):
-        known = np.isin(packets.message, messages)
-        number = np.searchsorted(messages, packets.message[known])
-        involved.append(np.unique(number * span + packets.process[known]))
-    pairs = np.unique(np.concatenate(involved))
-    foreign: Ints = np.unique(pairs[~np.isin(pairs, allowed)] // span)
-    return foreign
+def _table(rows: Packets) -> pa.Table:
+    """Return the packets of a history as a table of events."""
+    none = rows.message == NO_MESSAGE
+    columns = {
+        "process": rows.process,
+        "peer": rows.peer,
+        "origin": pa.array(rows.message & ORIGIN_MASK, mask=none),
+        "seq": pa.array(rows.message >> ORIGIN_BITS, mask=none),
+        "header_bytes": rows.header_bytes,
+        "payload_bytes": rows.payload_bytes,
+        "time": rows.time,
+    }
+    for name, texts, codes in (
+        ("packet", rows.packet, rows.packet_code),
+        ("detail", rows.detail, rows.detail_code),
+    ):
+        if texts:
+            columns[name] = _texts(texts, codes)
+    return pa.table(columns)
+
+
+def _texts(texts: tuple[str | None, ...], codes: SmallInts) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.pipeline.claims import claimed
-from flexgroup.pipeline.session import executors_are_here
+from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace.writer import run_file
 from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.fault_plans import Faults

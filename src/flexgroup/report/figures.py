@@ -9,18 +9,17 @@ from typing import Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.diagram.markup import Markup, element, join
+from flexgroup.experiments.figure import CONDITIONS
 from flexgroup.experiments.findings import lost_processes
+from flexgroup.metrics.catalogue import Metric, find_metric
 from flexgroup.report.axes import spans_wide
 from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend
-from flexgroup.report.metrics import Metric, metric
+from flexgroup.report.metrics import half_width_of, metric_cell, value_of
 from flexgroup.report.tables import Column, table
 
 CURVES, BARS, TABLE = "curves", "bars", "table"
 
 CLIENTS = "clients"
-CONDITIONS = (CLIENTS, "processes", "crashed")
-"""Columns that are chosen, not measured; a curve has a point for each value of one of them."""
-
 Row = Mapping[str, Any]
 
 MOST_FIGURES_OF_A_TRACE_SET = 12
@@ -80,7 +79,7 @@ def _figure(told: Row) -> Figure:
             str(told["title"]),
             str(told["kind"]),
             tuple(_line(series) for series in told["series"]),
-            tuple(metric(str(name)) for name in told["metrics"]),
+            tuple(find_metric(str(name)) for name in told["metrics"]),
             str(told.get("section") or ""),
             str(told.get("paper") or ""),
         )
@@ -127,7 +126,7 @@ def usual_figures(points: Sequence[Row]) -> list[Figure]:
                 f"{workload}, {processes} processes, network {network}",
                 CURVES,
                 tuple(Line(stack, stack, workload, processes, network) for stack in stacks),
-                (metric("throughput"), metric("latency")),
+                (find_metric("throughput"), find_metric("latency")),
             )
         )
     return figures[:MOST_FIGURES_OF_A_TRACE_SET]
@@ -173,7 +172,7 @@ def _heading(figure: Figure) -> str:
 
 def _varied(figure: Figure) -> str:
     """The condition in which the points of a curve differ."""
-    across = figure.metrics[0].column
+    across = figure.metrics[0].name
     return across if across in CONDITIONS else CLIENTS
 
 
@@ -197,20 +196,21 @@ Measured = Sequence[tuple[Line, Sequence[Row]]]
 
 def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Markup:
     across, up = figure.metrics[:2]
-    condition = metric(_varied(figure))
+    condition = find_metric(_varied(figure))
     drawn = []
     for line, rows in measured:
         points = [
             Point(
                 x,
                 y,
-                f"{line.label}, {condition.cell(row).shown} {condition.heading}: "
-                f"{across.cell(row).shown} {across.heading}, {up.cell(row).shown} {up.heading}",
-                across.half_width(row),
-                up.half_width(row),
+                f"{line.label}, {metric_cell(condition, row).shown} {condition.heading}: "
+                f"{metric_cell(across, row).shown} {across.heading}, "
+                f"{metric_cell(up, row).shown} {up.heading}",
+                half_width_of(across, row),
+                half_width_of(up, row),
             )
             for row in rows
-            if (x := across.value(row)) is not None and (y := up.value(row)) is not None
+            if (x := value_of(across, row)) is not None and (y := value_of(up, row)) is not None
         ]
         drawn.append(Series(line.label, style[line.label], tuple(points)))
     log = spans_wide(point.y for series in drawn for point in series.points)
@@ -220,7 +220,7 @@ def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Mar
         [
             curves(
                 drawn,
-                Scale(across.heading, across.column in (CLIENTS, "processes")),
+                Scale(across.heading, across.name in (CLIENTS, "processes")),
                 Scale(heights, log),
                 subject,
             ),
@@ -235,11 +235,11 @@ def _bars(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Marku
     by_label: dict[str, list[Point]] = {}
     for line, rows in measured:
         row = rows[-1]
-        value = up.value(row)
+        value = value_of(up, row)
         if value is not None:
-            title = f"{line.label}, {_group(line)}: {up.cell(row).shown} {up.heading}"
+            title = f"{line.label}, {_group(line)}: {metric_cell(up, row).shown} {up.heading}"
             by_label.setdefault(line.label, []).append(
-                Point(groups.index(_group(line)), value, title, y_half=up.half_width(row))
+                Point(groups.index(_group(line)), value, title, y_half=half_width_of(up, row))
             )
     drawn = [Series(label, style[label], tuple(points)) for label, points in by_label.items()]
     subject = f"{figure.title}: {up.heading}; the numbers follow"
@@ -263,7 +263,7 @@ def _data(figure: Figure, measured: Measured, at_most_clients: bool) -> Markup:
         )
         if len({getattr(line, name) for line, _ in measured}) > 1
     ]  # fmt: skip
-    shown = list(dict.fromkeys((metric(_varied(figure)), *figure.metrics)))
+    shown = list(dict.fromkeys((find_metric(_varied(figure)), *figure.metrics)))
     columns = [
         Column("", "nowrap"),
         *(Column(heading, "nowrap") for _, heading in varied),
@@ -273,7 +273,7 @@ def _data(figure: Figure, measured: Measured, at_most_clients: bool) -> Markup:
         [
             line.label,
             *(getattr(line, name) for name, _ in varied),
-            *(each.cell(row) for each in shown),
+            *(metric_cell(each, row) for each in shown),
         ]
         for line, found in measured
         for row in (found[-1:] if at_most_clients else found)

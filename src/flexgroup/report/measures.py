@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.contents import Contents, Row
-from flexgroup.report.metrics import SHOWN
+from flexgroup.report.metrics import SHOWN, metric_cell, value_of
 from flexgroup.report.tables import Cell, Column, table
 
 MOST_ROWS = 400
@@ -47,13 +47,13 @@ def _measures(
     caption: str, keys: Sequence[str], rows: Sequence[Row], more: int, name: str
 ) -> Markup:
     keys = [key for key in keys if any(row.get(key) is not None for row in rows)]
-    metrics = [each for each in SHOWN if any(each.value(row) is not None for row in rows)]
+    metrics = [each for each in SHOWN if any(value_of(each, row) is not None for row in rows)]
     columns = [Column(key, "number" if key in NUMBERS else "nowrap") for key in keys]
     columns += [Column(each.heading, "number") for each in metrics]
     body = [
         [
             *(Cell(row[key], row[key]) if key in NUMBERS else row[key] for key in keys),
-            *(each.cell(row) for each in metrics),
+            *(metric_cell(each, row) for each in metrics),
         ]
         for row in rows
     ]

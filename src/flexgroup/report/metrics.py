@@ -1,72 +1,46 @@
-"""How measures are called and written: headings, units, digits, confidence intervals."""
+"""Measures in the tables of a page: which are shown, and as what, with confidence intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
+from flexgroup.metrics.catalogue import HALF_WIDTH, METRICS, Metric
 from flexgroup.report.axes import figure, interval
 from flexgroup.report.tables import Cell
 
-HALF_WIDTH = "_ci95"
-"""Behind the name of a metric: half the width of its 95% confidence interval."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    column: str
-    heading: str
-    times: float = 1.0
-    """From the unit of the table to the one that is shown."""
-
-    def value(self, row: Mapping[str, Any]) -> float | None:
-        return self._scaled(row.get(self.column))
-
-    def half_width(self, row: Mapping[str, Any]) -> float:
-        return self._scaled(row.get(self.column + HALF_WIDTH)) or 0.0
-
-    def cell(self, row: Mapping[str, Any]) -> Cell:
-        value, half = self.value(row), self.half_width(row)
-        if value is None:
-            return Cell("")
-        return Cell(interval(value, half) if half else figure(value), value)
-
-    def _scaled(self, value: Any) -> float | None:
-        if not isinstance(value, int | float) or not isfinite(value):
-            return None
-        return value * self.times
-
-
-SHOWN = (
-    Metric("throughput", "throughput (messages/s)"),
-    Metric("latency_last_mean", "mean latency (ms)", 1000),
-    Metric("latency_last_p95", "95th percentile (ms)", 1000),
-    Metric("latency_last_p99", "99th percentile (ms)", 1000),
-    Metric("steps", "steps"),
-    Metric("volume", "packets a message"),
-    Metric("header_bytes", "header bytes a packet"),
-    Metric("genuine", "genuine (%)", 100),
-    Metric("fast", "fast (%)", 100),
-    Metric("busy", "busy (%)", 100),
-    Metric("unanswered", "unanswered"),
+SHOWN = tuple(
+    METRICS[name]
+    for name in (
+        "throughput",
+        "latency_last_mean",
+        "latency_last_p95",
+        "latency_last_p99",
+        "steps",
+        "volume",
+        "header_bytes",
+        "genuine",
+        "fast",
+        "busy",
+        "unanswered",
+    )
 )
-"""The measures that the page shows; the tables have more."""
-
-CONDITIONS = (Metric("crashed", "processes that crash"),)
-
-ALSO_KNOWN = {"latency": "latency_last_mean"}
-"""Names in figures that are not those of columns."""
+"""The metrics that the page shows; the tables have more."""
 
 
-OF_TYPE = "packets_"
-"""Before the name of a type of packets: how many of them were sent."""
+def value_of(metric: Metric, row: Mapping[str, Any]) -> float | None:
+    """Return the value of a metric in a row of a table, in the unit that is shown."""
+    return metric.shown(row.get(metric.name))
 
 
-def metric(name: str) -> Metric:
-    column = ALSO_KNOWN.get(name, name)
-    known = {each.column: each for each in (*SHOWN, *CONDITIONS)}
-    if column.startswith(OF_TYPE):
-        return Metric(column, f"{column.removeprefix(OF_TYPE)} packets")
-    return known.get(column) or Metric(column, name.replace("_", " "))
+def half_width_of(metric: Metric, row: Mapping[str, Any]) -> float:
+    """Return half the width of its confidence interval, 0 if there is none."""
+    return metric.shown(row.get(metric.name + HALF_WIDTH)) or 0.0
+
+
+def metric_cell(metric: Metric, row: Mapping[str, Any]) -> Cell:
+    """Return the cell of a metric in a table."""
+    value, half = value_of(metric, row), half_width_of(metric, row)
+    if value is None:
+        return Cell("")
+    return Cell(interval(value, half) if half else figure(value), value)

@@ -1,15 +1,10 @@
-"""Measuring trace sets on Spark: throughput, latency and costs of every run, in one job."""
+"""Measuring trace sets on Spark: throughput, latency and costs of every run, in one job.
+
+What the metrics are, `flexgroup.metrics` says. Here their sums are counted: runs that fit into one
+task are read from their files and counted with numpy, and others by column expressions
+(`spark_sums`, `spark_messages`, `spark_packets`).
+"""
 
 from flexgroup.pipeline.measure.measured import Measured
-from flexgroup.pipeline.measure.metrics import METRICS, POINT
-from flexgroup.pipeline.measure.points import HALF_WIDTH, OF_TYPE, points, with_packet_types
 
-__all__ = [
-    "HALF_WIDTH",
-    "METRICS",
-    "OF_TYPE",
-    "POINT",
-    "Measured",
-    "points",
-    "with_packet_types",
-]
+__all__ = ["Measured"]

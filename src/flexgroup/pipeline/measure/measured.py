@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexgroup.pipeline.measure.from_files import BY_TYPE, COUNTED, from_files
-from flexgroup.pipeline.measure.metrics import POINT, measures
-from flexgroup.pipeline.measure.points import points
-from flexgroup.pipeline.measure.sums import PACKETS, SUMS
-from flexgroup.pipeline.tables import in_order
-from flexgroup.pipeline.trace_files import MOST_EVENTS
+from flexgroup.metrics.counting import BY_TYPE, READ_COLUMNS, count
+from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
+from flexgroup.metrics.sums import PACKETS, SUMS
+from flexgroup.metrics.tables import POINT, measures, points
+from flexgroup.pipeline.reading.local_files import MOST_EVENTS
+from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.result_tables import in_order
+from flexgroup.trace import schema
+from flexgroup.trace.cost_models import parse_cost_model
+from flexgroup.trace.history import History
 
 if TYPE_CHECKING:
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
+
+COUNTED = SUMS.append(pa.field(BY_TYPE, pa.list_(pa.struct(list(PACKETS)[1:]))))
+"""The sums of each run, and its rows of PACKETS."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,9 @@ class Measured:
     @cached_property
     def measures(self) -> pa.Table:
         """A row for each run, by name."""
-        rows = self._read.select(SUMS.names).to_pylist()
+        rows = self._counted.select(SUMS.names).to_pylist()
         if self._others:
-            from flexgroup.pipeline.measure.plan import sums_of_runs
+            from flexgroup.pipeline.measure.spark_sums import sums_of_runs
 
             rows += sums_of_runs(self._others).toArrow().to_pylist()
         return measures(self.traces.described, {row["run"]: row for row in rows})
@@ -44,13 +51,13 @@ class Measured:
         """A row for each run, sender and type of packets."""
         rows = [
             {"run": row["run"], **packets}
-            for row in self._read.select(["run", BY_TYPE]).to_pylist()
+            for row in self._counted.select(["run", BY_TYPE]).to_pylist()
             for packets in row[BY_TYPE]
         ]
         if self._others:
-            from flexgroup.pipeline.measure.traffic import by_packet
+            from flexgroup.pipeline.measure.spark_packets import packets_by_type
 
-            rows += by_packet(self._others).toArrow().to_pylist()
+            rows += packets_by_type(self._others).toArrow().to_pylist()
         return in_order(pa.Table.from_pylist(rows, PACKETS), "run", "sender", "packet")
 
     @cached_property
@@ -59,20 +66,42 @@ class Measured:
         return in_order(points(self.measures), *POINT)
 
     @cached_property
-    def _events(self) -> Mapping[str, int]:
+    def _small(self) -> Mapping[str, int]:
         """The runs that tasks read, and how many events have to be read for each."""
         files = self.traces.files
         return files.runs_to_read(self.most_events) if files else {}
 
     @cached_property
-    def _read(self) -> pa.Table:
-        """What is counted in these runs."""
-        if self.traces.files is None or not self._events:
+    def _counted(self) -> pa.Table:
+        """What is COUNTED in the small runs, by the tasks that read them."""
+        if not self._small:
             return COUNTED.empty_table()
-        return from_files(self.traces, self.traces.files, self._events).toArrow()
+        orders = dict.fromkeys(self._small)
+        return for_each_run(self.traces, orders, _count, COUNTED, self._small).toArrow()
 
     @cached_property
     def _others(self) -> TraceSet | None:
         """The other runs, if there are any."""
-        others = tuple(run for run in self.traces.described if run.run not in self._events)
+        others = tuple(run for run in self.traces.described if run.run not in self._small)
         return replace(self.traces, described=others) if others else None
+
+
+def _count(files: SmallRun) -> pa.Table:
+    """Return the row of what is COUNTED in a run."""
+    run, history = files.run, files.history(packets=False)
+    counted = count(
+        history,
+        lambda kind: files.columns(kind, READ_COLUMNS[kind]),
+        measured_period(run, _span(history, kinds_of_span(run))),
+        group_size(run),
+        parse_cost_model(run.cost_model),
+    )
+    return pa.Table.from_pylist([counted], COUNTED)
+
+
+def _span(history: History, kinds: Collection[str]) -> Span | None:
+    times = {schema.MULTICAST: history.multicasts.time, schema.DELIVER: history.deliveries.time}
+    found = [times[kind] for kind in kinds if len(times[kind])]
+    if not found:
+        return None
+    return min(int(time.min()) for time in found), max(int(time.max()) for time in found)

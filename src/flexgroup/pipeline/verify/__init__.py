@@ -8,7 +8,7 @@ which are most of a trace, with column expressions alone.
 """
 
 from flexgroup.pipeline.verify.evidence import evidence
-from flexgroup.pipeline.verify.tables import VERDICTS
+from flexgroup.pipeline.verify.verdict_table import VERDICTS
 from flexgroup.pipeline.verify.verify import Limits, verify
 
 __all__ = [

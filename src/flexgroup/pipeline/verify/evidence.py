@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import message_id
-from flexgroup.pipeline.each_run import Work, for_each_run
-from flexgroup.pipeline.read import spark_schema
-from flexgroup.pipeline.tables import in_order
+from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.result_tables import in_order
 from flexgroup.trace import schema
-from flexgroup.trace.reader import messages, read_events
+from flexgroup.trace.reader import messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
-    from flexgroup.pipeline.trace_files import TraceFiles
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 SHOWN = 50
 """Violated properties of a trace set that get their events: first one of each property for each
@@ -44,7 +42,7 @@ KINDS = (schema.MULTICAST, schema.SEND, schema.RECEIVE, schema.DELIVER)
 
 
 class Violated(NamedTuple):
-    """What of a violated verdict matters here."""
+    """The parts of a violated verdict that matter here."""
 
     run: str
     property: str
@@ -61,8 +59,8 @@ class Concerned(NamedTuple):
 
 
 def evidence(traces: TraceSet, verdicts: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """The table of EVIDENCE for these rows of verdicts, which were collected: there is one for each
-    run and property, and what is shown of them does not grow with their number."""
+    """Return the table of EVIDENCE for these rows of verdicts, which were collected: there is one
+    for each run and property, and what is shown of them does not grow with their number."""
     violated = [
         Violated(row["run"], row["property"], row["witness"])
         for row in verdicts
@@ -73,24 +71,24 @@ def evidence(traces: TraceSet, verdicts: Iterable[Mapping[str, Any]]) -> pa.Tabl
 
 
 def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
-    """Run, property, event and COLUMNS of the events about messages in witnesses."""
+    """Return run, property, event and COLUMNS of the events about messages in witnesses."""
     shown = chosen(violated, {run.run: run.stack for run in traces.described})
     concerned = sorted({message for verdict in shown for message in _concerned(verdict)})
     small = traces.files.runs_to_read() if traces.files else {}
-    here = [message for message in concerned if message.run in small]
-    elsewhere = [message for message in concerned if message.run not in small]
+    in_small_runs = [message for message in concerned if message.run in small]
+    in_others = [message for message in concerned if message.run not in small]
     parts = []
-    if traces.files and here:
-        parts.append(_from_files(traces, traces.files, here))
-    if elsewhere:
-        parts.append(_from_events(traces, elsewhere))
+    if in_small_runs:
+        parts.append(_from_files(traces, in_small_runs))
+    if in_others:
+        parts.append(_from_events(traces, in_others))
     if not parts:
         return traces.spark.createDataFrame(EVIDENCE.empty_table())
     return reduce(lambda one, other: one.unionAll(other), parts)
 
 
 def chosen(violated: Iterable[Violated], stacks: Mapping[str, str]) -> list[Violated]:
-    """Those that are shown."""
+    """Choose those that are shown."""
     ordered = sorted(violated)
     firsts: dict[tuple[str, str], Violated] = {}
     for verdict in ordered:
@@ -106,36 +104,27 @@ def _concerned(verdict: Violated) -> Iterable[Concerned]:
         yield Concerned(verdict.run, verdict.property, int(origin), int(seq))
 
 
-def _from_files(traces: TraceSet, files: TraceFiles, concerned: Sequence[Concerned]) -> DataFrame:
-    directory = str(files.directory.absolute())
-
-    def find(work: Work) -> pa.Table:
+def _from_files(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
+    def find(files: SmallRun) -> pa.Table:
         tables = [EVIDENCE.empty_table()]
-        for kind in work["kinds"]:
-            events = read_events(Path(directory), work["run"], kind)
+        for kind in files.kinds:
+            if kind not in KINDS:
+                continue
+            events = files.events(kind)
             identities = messages(events)
-            for name, wanted in work["messages"].items():
+            for name, wanted in files.order.items():
                 rows = np.flatnonzero(np.isin(identities, [message_id(*pair) for pair in wanted]))
-                tables.append(_told(events.take(pa.array(rows)), work["run"], name, kind))
+                tables.append(_evidence(events.take(pa.array(rows)), files.run.run, name, kind))
         return pa.concat_tables(tables)
 
     by_run: dict[str, dict[str, list[tuple[int, int]]]] = {}
     for run, name, *message in concerned:
         by_run.setdefault(run, {}).setdefault(name, []).append((message[0], message[1]))
-    work = [
-        {
-            "run": run,
-            "kinds": [kind for kind in files.kinds_of(run) if kind in KINDS],
-            "messages": wanted,
-            "weight": 1,
-        }
-        for run, wanted in by_run.items()
-    ]
-    return for_each_run(traces, work, find, EVIDENCE)
+    return for_each_run(traces, by_run, find, EVIDENCE)
 
 
-def _told(events: pa.Table, run: str, name: str, kind: str) -> pa.Table:
-    """The columns of EVIDENCE; files may lack some that are empty anyway."""
+def _evidence(events: pa.Table, run: str, name: str, kind: str) -> pa.Table:
+    """Return the columns of EVIDENCE; files may lack some that are empty anyway."""
     count = events.num_rows
     same = {"run": run, "property": name, "event": kind}
     columns = [

@@ -30,7 +30,7 @@ from flexgroup.trace.views import parse_view
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 ORDERS = (schema.MULTICAST, schema.DELIVER)
 FAULTS = (schema.CRASH, schema.RECOVER)

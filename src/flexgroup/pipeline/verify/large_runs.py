@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.verify.by_message import COUNTED, UNDELIVERED, by_message
 from flexgroup.pipeline.verify.by_slot import CLOCK, EDGE, KNOT, NOTES, by_slot
 from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts, packed_message
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.parcels import PARCELS
 from flexgroup.pipeline.verify.split import split_deliveries, split_multicasts
-from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row
 from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
+from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
 from flexgroup.properties import virtual_synchrony
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.properties.wording import checked
@@ -30,7 +30,7 @@ from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 PART_DELIVERIES = 500_000
 """How many deliveries, about, a task of the first stage has."""

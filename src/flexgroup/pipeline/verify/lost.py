@@ -13,7 +13,7 @@ from flexgroup.trace.schema import MULTICAST
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
 def with_lost_events(traces: TraceSet, plans: Sequence[Plan]) -> list[Plan]:

@@ -7,12 +7,12 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.verify.facts import PACKETS, TOLD_COLUMNS, facts
 from flexgroup.pipeline.verify.lost import first_lost
 from flexgroup.pipeline.verify.promises import Plan
-from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row
 from flexgroup.pipeline.verify.telling import Task, task_rows, told, with_topic
+from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import MULTICAST
@@ -20,7 +20,7 @@ from flexgroup.trace.schema import MULTICAST
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
 def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:

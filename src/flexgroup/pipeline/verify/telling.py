@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.verify.facts import TOLD_COLUMNS, history_of, integers
-from flexgroup.pipeline.verify.tables import VERDICTS, verdict_row, verdict_table
+from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.properties import agreement, integrity, uniform_agreement, validity
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed import IndexedHistory

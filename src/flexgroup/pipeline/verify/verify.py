@@ -10,24 +10,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.trace_files import MOST_EVENTS
+from flexgroup.pipeline.reading.duplicate_steps import (
+    refuse_duplicate_steps,
+    refuse_duplicate_steps_of,
+)
+from flexgroup.pipeline.reading.local_files import MOST_EVENTS
+from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
 from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
-from flexgroup.pipeline.verify.from_files import from_files
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
 from flexgroup.pipeline.verify.lost import with_lost_events
-from flexgroup.pipeline.verify.mixed import refuse_steps_taken_twice
 from flexgroup.pipeline.verify.packets import minimality
 from flexgroup.pipeline.verify.promises import Plan, planned
 from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
+from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
+from flexgroup.properties.catalogue import check
 from flexgroup.properties.minimality import NAME as MINIMALITY
-from flexgroup.trace.history import Ints
-from flexgroup.trace.schema import DELIVER, VIEW
+from flexgroup.trace.history import History, Ints
+from flexgroup.trace.reader import ints
+from flexgroup.trace.schema import CHOICE, DELIVER, SUSPECT, TIMER, VIEW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
+
+NOT_IN_HISTORIES = (SUSPECT, TIMER, CHOICE)
 
 SAMPLE = 200_000
 """About so many deliveries are looked at to see which runs are large, and where to cut them."""
@@ -63,12 +71,12 @@ def verify(
     all_plans = planned(traces.described, properties)
     events = _runs_to_read(traces, limits)
     verdicts = []
-    if traces.files and events:
-        some = [plan for plan in all_plans if plan.run in events]
-        verdicts.append(from_files(traces, traces.files, some, events, refuse_mixed))
+    if events:
+        small = [plan for plan in all_plans if plan.run in events]
+        verdicts.append(_small_runs(traces, small, events, refuse_mixed))
     plans = with_lost_events(traces, [plan for plan in all_plans if plan.run not in events])
     if plans and refuse_mixed:
-        refuse_steps_taken_twice(traces)
+        refuse_duplicate_steps(traces)
     # Each part reads the trace, so a part that no run needs is left out.
     large = _large(traces, plans, limits) if plans else []
     cut = {layout.number for layout in large}
@@ -83,6 +91,35 @@ def verify(
 
 def _runs_to_read(traces: TraceSet, limits: Limits) -> Mapping[str, int]:
     return traces.files.runs_to_read(limits.events_from_files) if traces.files else {}
+
+
+def _small_runs(
+    traces: TraceSet, plans: Sequence[Plan], events: Mapping[str, int], refuse_mixed: bool
+) -> DataFrame:
+    """Return the verdicts on runs that one task each reads from their files."""
+
+    def judge(files: SmallRun) -> pa.Table:
+        history = files.history()
+        if refuse_mixed:
+            others = [files.events(kind) for kind in files.kinds if kind in NOT_IN_HISTORIES]
+            refuse_duplicate_steps_of(history.run, _steps(history, others))
+        verdicts = check(history, files.order)
+        return verdict_table([verdict_row(history.run, verdict) for verdict in verdicts])
+
+    properties = {plan.run: plan.properties for plan in plans}
+    return for_each_run(traces, properties, judge, VERDICTS, events)
+
+
+def _steps(history: History, others: Sequence[pa.Table]) -> list[tuple[Ints, Ints]]:
+    """Return the process and the step of all events of a run."""
+    kept = (
+        history.multicasts, history.deliveries, history.sends, history.receives,
+        history.crashes, history.recoveries, history.views,
+    )  # fmt: skip
+    return [
+        *((rows.process, rows.step) for rows in kept),
+        *((ints(table, "process"), ints(table, "step")) for table in others),
+    ]
 
 
 def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:

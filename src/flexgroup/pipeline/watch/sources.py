@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.read import FINISHED, spark_schema
+from flexgroup.pipeline.reading.trace_set import FINISHED, spark_schema
 from flexgroup.pipeline.verify.facts import CODES, packed_message
 from flexgroup.pipeline.watch.arrival import ARRIVING, FOLLOWED
 from flexgroup.trace import schema

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexgroup.pipeline.read import spark_schema
-from flexgroup.pipeline.spark_errors import condition_of, readable
-from flexgroup.pipeline.verify.tables import verdict_table
+from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.spark.errors import condition_of, readable
+from flexgroup.pipeline.verify.verdict_table import verdict_table
 from flexgroup.pipeline.watch.arrival import ARRIVING
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.sources import (

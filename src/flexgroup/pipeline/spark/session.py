@@ -10,21 +10,23 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import shlex
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.interrupts import interrupted_later
-from flexgroup.pipeline.java import FAST_START, spark_environment
-from flexgroup.pipeline.spark_log import errors_only
+from flexgroup.pipeline.spark.java import FAST_START, spark_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +37,11 @@ SUCH_MASTERS = "give a master such as local[4], spark://host:7077, yarn, k8s://.
 
 CONNECT = "sc://"
 """A master that is a Spark Connect server: the driver is there, and only plans go over the wire."""
+
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable with options for the Java that PySpark starts, and for no other of Spark's."""
 
 CONNECT_PORT = 15002
 SECONDS_TO_ANSWER = 10
@@ -164,7 +171,7 @@ def executors_are_here(spark: SparkSession) -> bool:
 
 def packed() -> Path:
     """This package as a zip file for the executors, in its pure-Python form."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     folder = Path(tempfile.mkdtemp(prefix="flexgroup-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "flexgroup.zip"
@@ -172,3 +179,60 @@ def packed() -> Path:
         for path in sorted(root.rglob("*.py")):
             target.write(path, Path("flexgroup") / path.relative_to(root))
     return archive
+
+
+@contextmanager
+def errors_only() -> Iterator[None]:
+    """Have the Java that PySpark starts meanwhile print errors only.
+
+    By default there are half a dozen lines on every command, about levels of logging, the name of
+    the host and libraries that nobody misses. A user's own configuration of log4j is left alone.
+    """
+    before = os.environ.get(JAVA_OPTIONS, "")
+    if "log4j" in before or "SPARK_CONF_DIR" in os.environ or _is_configured_at_home():
+        yield
+        return
+    ours = shlex.quote(f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}")
+    os.environ[JAVA_OPTIONS] = f"{before} {ours}".strip()
+    try:
+        yield
+    finally:
+        if before:
+            os.environ[JAVA_OPTIONS] = before
+        else:
+            del os.environ[JAVA_OPTIONS]
+
+
+def _is_configured_at_home() -> bool:
+    home = os.environ.get("SPARK_HOME")
+    return home is not None and any(Path(home, "conf").glob("log4j2.*"))
+
+
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Raise an interrupt that comes meanwhile at the end.
+
+    A Java that PySpark has started and not talked to yet would stay behind for ever: it finds
+    nobody to tell its port, and waits all the same. So the first interrupt has effect when Spark is
+    there to be ended, seconds later; a second one, at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        # PySpark puts its own in place of it, which cancels jobs.
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, before)
+    if seen:
+        raise KeyboardInterrupt

@@ -1,28 +1,59 @@
-"""Means over repetitions, with confidence intervals; from one row for each run."""
+"""The tables of docs/measures.md: a row for each run, and a row for each set of repetitions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from math import fsum, sqrt
 from typing import Any
 
 import pyarrow as pa
 
+from flexgroup.metrics.catalogue import HALF_WIDTH, METRICS, PACKETS_OF_TYPE, evaluate
 from flexgroup.metrics.confidence import student_95
-from flexgroup.pipeline.measure.metrics import METRICS, POINT
-from flexgroup.pipeline.measure.sums import PROCESS
+from flexgroup.metrics.sums import PROCESS
 from flexgroup.trace import schema
+from flexgroup.trace.run import Run
 
-HALF_WIDTH = "_ci95"
+POINT = (
+    "world",
+    "stack",
+    "options",
+    "processes",
+    "clients",
+    "groups",
+    "workload",
+    "network",
+    "faults",
+    "software",
+)
+"""The columns in which repetitions of a run agree."""
 
-OF_TYPE = "packets_"
-"""Before the name of a type of packets: a column with how many of them processes sent."""
+MEASURES = pa.schema(
+    [
+        *(
+            schema.RUN_COLUMNS.field(name).with_nullable(True)
+            for name in ("run", *POINT, "seed", "outcome")
+        ),
+        *(
+            (metric.name, pa.int64() if metric.is_count else pa.float64())
+            for metric in METRICS.values()
+        ),
+    ]
+)
 
 
-def points(measures: pa.Table, metrics: Sequence[str] = METRICS) -> pa.Table:
-    """One row for each point: what its runs have in common, how many there are, how many of them
-    were cut, and of each metric the mean and, as `..._ci95`, half the width of the 95% confidence
-    interval (null for a single run)."""
+def measures(described: Iterable[Run], sums: Mapping[str, Mapping[str, Any]]) -> pa.Table:
+    """Return a row for each run: what describes it, and its metrics, from the sums by run."""
+    rows = [{**asdict(run), **evaluate(run.processes, sums[run.run])} for run in described]
+    return pa.Table.from_pylist(rows, MEASURES)
+
+
+def points(measures: pa.Table, metrics: Iterable[str] = METRICS) -> pa.Table:
+    """Return a row for each point: what its runs have in common, how many there are, how many of
+    them were cut, and for each metric the mean and, as `..._ci95`, half the width of the 95%
+    confidence interval (null for a single run)."""
+    metrics = list(metrics)
     repeated: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in measures.to_pylist():
         repeated.setdefault(tuple(run[name] for name in POINT), []).append(run)
@@ -45,7 +76,7 @@ def points(measures: pa.Table, metrics: Sequence[str] = METRICS) -> pa.Table:
 
 
 def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """The mean, and half the width of its 95% confidence interval."""
+    """Return the mean, and half the width of its 95% confidence interval."""
     count = len(values)
     if count == 0:
         return None, None
@@ -57,7 +88,8 @@ def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def with_packet_types(measures: pa.Table, packets: pa.Table) -> pa.Table:
-    """The measures with a column more for each type of packets that processes sent in any run."""
+    """Return the measures with one more column for each type of packets that processes sent in any
+    run: how many of them."""
     sent: dict[str, dict[str, int]] = {}
     for row in packets.to_pylist():
         if row["sender"] == PROCESS and row["packet"] is not None:
@@ -65,5 +97,5 @@ def with_packet_types(measures: pa.Table, packets: pa.Table) -> pa.Table:
     runs = measures["run"].to_pylist()
     for packet in sorted(sent):
         counts = pa.array([sent[packet].get(run, 0) for run in runs], pa.int64())
-        measures = measures.append_column(OF_TYPE + packet, counts)
+        measures = measures.append_column(PACKETS_OF_TYPE + packet, counts)
     return measures

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.read import FINISHED, TraceSet, spark_schema
-from flexgroup.pipeline.spark_errors import condition_of, explained, readable
+from flexgroup.pipeline.reading.trace_set import FINISHED, TraceSet, spark_schema
+from flexgroup.pipeline.spark.errors import condition_of, explained, readable
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run, run_of
 from flexgroup.trace.validate.footers import unknown_kind
@@ -29,7 +29,8 @@ _KIND = re.compile(r"/event=([^/]+)/[^/]+$")
 _OF_ANOTHER_TYPE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE_ILLEGAL")
 
 
-def open_elsewhere(spark: SparkSession, path: str) -> TraceSet:
+def open_remote(spark: SparkSession, path: str) -> TraceSet:
+    """Open the trace set of this path; raise a UsageError if it cannot be relied upon."""
     location = path.rstrip("/")
     with readable(path):
         if not _files(spark, f"{location}/runs"):
@@ -47,7 +48,7 @@ def open_elsewhere(spark: SparkSession, path: str) -> TraceSet:
 
 
 def empty_rows(traces: TraceSet) -> DataFrame:
-    """Events with nothing in a column that they must have: `file` and `column`.
+    """Return the events with nothing in a column that they must have: `file` and `column`.
 
     A file that lacks the column altogether looks the same. The statistics in footers spare Spark
     reading most of it.
@@ -82,7 +83,7 @@ def _refuse_empty_rows(empty: DataFrame) -> None:
 
 
 def _files(spark: SparkSession, folder: str) -> list[str]:
-    """The files that count, by name. Refuses empty ones, which Spark would pass over."""
+    """List the files that count, by name, and refuse empty ones, which Spark would pass over."""
     listing = spark.read.format("binaryFile").options(**FINISHED).load(folder)
     files = sorted(listing.inputFiles())
     if listing.count() < len(files):
@@ -109,7 +110,7 @@ def _kinds(spark: SparkSession, folder: str) -> frozenset[str]:
 
 
 def _refuse_other_types(spark: SparkSession, folder: str, wanted: pa.Schema) -> None:
-    """One job reads all footers; only if something is wrong, more of them look for the file."""
+    """Read all footers in one job; only if something is wrong, more jobs look for the file."""
     if _other_type(spark, [folder], wanted) is None:
         return
     files = _files(spark, folder)
@@ -121,7 +122,7 @@ def _refuse_other_types(spark: SparkSession, folder: str, wanted: pa.Schema) -> 
 
 
 def _other_type(spark: SparkSession, paths: list[str], wanted: pa.Schema) -> str | None:
-    """What is wrong with the columns of these files, if anything."""
+    """Say what is wrong with the columns of these files, if anything is."""
     try:
         found = spark.read.options(mergeSchema=True, **FINISHED).parquet(*paths).schema
     except Exception as error:

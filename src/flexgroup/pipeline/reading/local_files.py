@@ -1,4 +1,4 @@
-"""The files of a trace set on this machine: looked at before Spark starts, which takes longer.
+"""The files of a trace set on this machine, looked at before Spark starts, which takes longer.
 
 What cannot be relied upon is refused here. How many events the files hold, which their footers
 tell, decides how the work is done.
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.session import SMALL_JOB, is_on_this_machine
+from flexgroup.pipeline.spark.session import SMALL_JOB, is_on_this_machine
 from flexgroup.trace.reader import read_runs
 from flexgroup.trace.run import Run
 from flexgroup.trace.validate.footers import checked_kinds, event_files
@@ -29,7 +29,7 @@ A_FILE = 5_000
 
 
 @dataclass(frozen=True)
-class TraceFiles:
+class LocalFiles:
     """A directory, its runs by name, and the kinds of events that were recorded."""
 
     directory: Path
@@ -38,7 +38,7 @@ class TraceFiles:
 
     @cached_property
     def rows(self) -> Mapping[str, Mapping[str, int]]:
-        """For each kind of event, how many of them each file holds, by its name without ending."""
+        """How many events each file holds, by kind, and by its name without ending."""
         found = {}
         for kind, paths in event_files(self.directory).items():
             with ThreadPoolExecutor() as threads:
@@ -48,6 +48,7 @@ class TraceFiles:
 
     @property
     def events(self) -> int:
+        """How many events there are."""
         return sum(sum(files.values()) for files in self.rows.values())
 
     @cached_property
@@ -57,13 +58,13 @@ class TraceFiles:
         return frozenset(kind for kind, files in self.rows.items() if not files.keys() <= names)
 
     def kinds_of(self, run: str) -> list[str]:
-        """The kinds of events that a run may have: a file with the name of a run holds that run."""
+        """Return the kinds of events that a run may have; a file of its name holds no other."""
         return [kind for kind, files in self.rows.items() if run in files or kind in self.shared]
 
     def runs_to_read(self, most: int = MOST_EVENTS) -> dict[str, int]:
-        """The runs for which at most so many events have to be read, and how many.
+        """Return the runs for which at most so many events have to be read, and how many.
 
-        A run may be in any file of a kind where files are shared. No run is told, if that comes
+        A run may be in any file of a kind where files are shared. The result is empty if that comes
         to reading more than so many events again and again.
         """
         needed = {run.run: 0 for run in self.described}
@@ -76,24 +77,25 @@ class TraceFiles:
         return {name: count for name, count in needed.items() if count <= most >= again}
 
 
-def look_here(path: str) -> TraceFiles | None:
-    """The trace set of this path, if it is on this machine."""
+def look_here(path: str) -> LocalFiles | None:
+    """Return the trace set of this path, if it is on this machine."""
     directory = _directory_here(path)
     if directory is None:
         return None
     described = read_runs(directory)
     kinds = checked_kinds(directory, [run.run for run in described])
-    return TraceFiles(directory, tuple(described), kinds)
+    return LocalFiles(directory, tuple(described), kinds)
 
 
 def refuse_if_missing(path: str, master: str | None) -> None:
-    """A path that Spark would look for on this machine, and that is not there."""
+    """Raise a UsageError for a path that Spark would look for on this machine in vain."""
     if is_on_this_machine(master) and not urlsplit(path).scheme and not Path(path).exists():
         raise UsageError(f"'{path}' does not exist; give the directory of a trace set")
 
 
-def settings_for(files: TraceFiles | None, master: str | None) -> Mapping[str, str]:
-    """Spark's settings, if it is on two cores of this machine and tasks can read all the runs."""
+def settings_for(files: LocalFiles | None, master: str | None) -> Mapping[str, str]:
+    """Return settings for a small job, if Spark is on two cores of this machine and tasks can read
+    all the runs."""
     is_small = files is not None and len(files.runs_to_read()) == len(files.described)
     return SMALL_JOB if master is None and is_small else {}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.pipeline.measure.facts import SECOND
+from flexgroup.metrics.period import SECOND
 from flexgroup.trace.history import Ints
 
 CLASSES_PER_E_FOLD = 1024
@@ -19,13 +19,13 @@ PERCENTILES = (50, 95, 99)
 STATISTICS = ("mean", "trimmed", *(f"p{percent}" for percent in PERCENTILES), "max")
 
 TRIMMED = 20
-"""One part in so many is dropped at either end: 5%."""
+"""A trimmed mean drops one part in so many at either end: 5%."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many durations there are in each class that occurs, shortest first, their sum, and the
-    largest of them; in nanoseconds."""
+    """How many durations fall into each class that occurs, shortest first; their sum, and the
+    largest of them. Durations are in nanoseconds."""
 
     count: Ints
     total: Ints
@@ -33,6 +33,7 @@ class Histogram:
 
 
 def histogram(durations: Ints) -> Histogram:
+    """Return the histogram of these durations."""
     ordered = np.sort(durations)
     classes = np.floor(np.log(np.maximum(ordered, 1)) * CLASSES_PER_E_FOLD)
     first = np.flatnonzero(np.diff(classes, prepend=-1.0))
@@ -43,7 +44,7 @@ def histogram(durations: Ints) -> Histogram:
 
 
 def statistics(durations: Histogram) -> dict[str, float | None]:
-    """The STATISTICS, in seconds, or nothing."""
+    """Return the STATISTICS in seconds; each is None if there are no durations."""
     count, total, largest = durations.count, durations.total, durations.largest
     everything = int(count.sum())
     if not everything:
@@ -55,10 +56,10 @@ def statistics(durations: Histogram) -> dict[str, float | None]:
     )
     # By nearest rank: the smallest that so many of 100 are not above.
     ranks = [np.searchsorted(up_to * 100, everything * percent) for percent in PERCENTILES]
-    told = (
+    values = (
         total.sum() / everything,
         (total / count * kept).sum() / kept.sum(),
         *largest[ranks],
         largest.max(),
     )
-    return {name: float(value) / SECOND for name, value in zip(STATISTICS, told, strict=True)}
+    return {name: float(value) / SECOND for name, value in zip(STATISTICS, values, strict=True)}

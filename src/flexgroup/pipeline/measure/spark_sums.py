@@ -1,4 +1,4 @@
-"""The sums of runs of any length: one row a run, all runs of a trace set in one job."""
+"""The sums of runs of any length: a row for each run of a trace set, all in one job."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from flexgroup.pipeline.measure.deliveries import delivery_latencies
-from flexgroup.pipeline.measure.durations import CLASSES_PER_E_FOLD, Histogram
+from flexgroup.metrics.durations import CLASSES_PER_E_FOLD, Histogram
+from flexgroup.metrics.sums import DURATION_SUMS, KINDS, MESSAGE_SUMS, SUMS, duration_sums
 from flexgroup.pipeline.measure.facts import run_facts
-from flexgroup.pipeline.measure.messages import message_latencies
-from flexgroup.pipeline.measure.sums import DURATIONS, KINDS, OF_MESSAGES, SUMS, of_durations
-from flexgroup.pipeline.measure.traffic import traffic
-from flexgroup.pipeline.read import spark_schema
+from flexgroup.pipeline.measure.spark_messages import delivery_latencies, message_latencies
+from flexgroup.pipeline.measure.spark_packets import packet_sums
+from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
-NUMBERED = pa.schema([("number", pa.int32()), *DURATIONS])
+NUMBERED = pa.schema([("number", pa.int32()), *DURATION_SUMS])
 
 
 def sums_of_runs(traces: TraceSet) -> DataFrame:
-    """The SUMS of every run."""
+    """Return the SUMS of every run."""
     facts = run_facts(traces)
     latencies = message_latencies(traces, facts).unionByName(
         delivery_latencies(traces, facts), allowMissingColumns=True
@@ -37,15 +36,15 @@ def sums_of_runs(traces: TraceSet) -> DataFrame:
         traces.runs.select("run", "number")
         .join(facts.select("number", "length"), "number")
         .join(by_run, "number", "left")
-        .join(traffic(traces, facts), "number", "left")
+        .join(packet_sums(traces, facts), "number", "left")
         .join(_crashed(traces), "number", "left")
         .select(*SUMS.names)
     )
 
 
 def _classes(durations: DataFrame) -> DataFrame:
-    """The histogram of the column `duration` (nanoseconds or null) of each run `number` and `kind`
-    of duration, a row for each class; and the sums of what is counted OF_MESSAGES."""
+    """Return the histogram of the column `duration` (nanoseconds or null) for each run `number` and
+    `kind` of duration, a row for each class; and the MESSAGE_SUMS."""
     duration = f.col("duration")
     fold = f.log(f.greatest(duration, f.lit(1)))
     return durations.groupBy(
@@ -54,12 +53,12 @@ def _classes(durations: DataFrame) -> DataFrame:
         f.count(duration).alias("count"),
         f.sum(duration).alias("total"),
         f.max(duration).alias("largest"),
-        *(f.sum(name).alias(name) for name in OF_MESSAGES),
+        *(f.sum(name).alias(name) for name in MESSAGE_SUMS),
     )
 
 
 def _summed(classes: pa.Table) -> pa.Table:
-    """One row, from all classes of a run."""
+    """Return one row from all classes of a run."""
     # What has no duration is in the first class, too, and counts nothing there.
     some = classes.filter(pc.greater(classes["count"], 0)).sort_by("class")
     histograms = {}
@@ -71,13 +70,13 @@ def _summed(classes: pa.Table) -> pa.Table:
         histograms[kind] = Histogram(count, total, largest)
     row = {
         "number": classes["number"][0].as_py(),
-        **{name: pc.sum(classes[name]).as_py() for name in OF_MESSAGES},
-        **of_durations(histograms),
+        **{name: pc.sum(classes[name]).as_py() for name in MESSAGE_SUMS},
+        **duration_sums(histograms),
     }
     return pa.Table.from_pylist([row], NUMBERED)
 
 
 def _crashed(traces: TraceSet) -> DataFrame:
-    """How many processes crash in each run in which any does."""
+    """Count the processes that crash in each run in which any does."""
     crashes = traces.events(schema.CRASH, "process")
     return f.broadcast(crashes.groupBy("number").agg(f.count_distinct("process").alias("crashed")))

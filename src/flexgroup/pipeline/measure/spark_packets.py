@@ -1,4 +1,7 @@
-"""Packets: how many and how large, how long they waited, and how busy the processes were."""
+"""The sums over packets and work in column expressions, for runs of any length.
+
+The same sums are counted with numpy in `flexgroup.metrics.counting`.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,22 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from flexgroup.metrics.sums import CLIENT, PACKET_SUMS, PROCESS
 from flexgroup.pipeline.measure.facts import within
-from flexgroup.pipeline.measure.sums import CLIENT, OF_PACKETS, PROCESS
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from flexgroup.pipeline.read import TraceSet
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 AT = ("number", "process")
-SUMMED = tuple(name for name in OF_PACKETS if name != "queue_max")
-OF_COSTS = ("rows", "sends", "receives", "wire_bytes", "answers")
+SUMMED = tuple(name for name in PACKET_SUMS if name != "queue_max")
+COST_SUMS = ("rows", "sends", "receives", "wire_bytes", "answers")
 
 
-def by_packet(traces: TraceSet) -> DataFrame:
-    """What was sent in each run, by the type of packet and by whom: processes or clients."""
+def packets_by_type(traces: TraceSet) -> DataFrame:
+    """Count what was sent in each run by the type of packet, and by whom: processes or clients."""
     from_process = f.col("process") < f.col("processes")
     runs = f.broadcast(traces.runs.select("run", "number", "processes"))
     return (
@@ -38,8 +41,8 @@ def by_packet(traces: TraceSet) -> DataFrame:
     )
 
 
-def traffic(traces: TraceSet, facts: DataFrame) -> DataFrame:
-    """One row for each run with packets or answers: what is summed OF_PACKETS and OF_WORK."""
+def packet_sums(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return the PACKET_SUMS and WORK_SUMS of each run with packets or answers."""
     parts = (_sent(traces), _received(traces, facts), _answers(traces, facts))
     work = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), parts)
     by_process = (
@@ -48,7 +51,7 @@ def traffic(traces: TraceSet, facts: DataFrame) -> DataFrame:
         .groupBy(*AT)
         .agg(
             *(f.sum(name).alias(name) for name in SUMMED),
-            *(f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in OF_COSTS),
+            *(f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in COST_SUMS),
             f.max("queue_max").alias("queue_max"),
             f.max("latest").alias("latest"),
         )
@@ -72,7 +75,7 @@ def traffic(traces: TraceSet, facts: DataFrame) -> DataFrame:
 
 
 def _sent(traces: TraceSet) -> DataFrame:
-    """One row for each process or client that sent, with sums over its packets."""
+    """Return one row for each process or client that sent, with sums over its packets."""
     about = f.col("origin").isNotNull()
     return (
         traces.events(schema.SEND, "process", "peer", "origin", "header_bytes", "payload_bytes")
@@ -89,7 +92,7 @@ def _sent(traces: TraceSet) -> DataFrame:
 
 
 def _received(traces: TraceSet, facts: DataFrame) -> DataFrame:
-    """The same for what was received; waiting counts in the measured period only."""
+    """Return the same for what was received; waiting counts in the measured period only."""
     queued = f.when(within(f.col("time")), f.col("queued"))
     return (
         traces.events(
@@ -111,7 +114,7 @@ def _received(traces: TraceSet, facts: DataFrame) -> DataFrame:
 
 
 def _travels() -> Column:
-    """Whether a packet comes from elsewhere: to oneself costs nothing."""
+    """Tell whether a packet comes from elsewhere: one to oneself costs nothing."""
     return f.coalesce(f.col("process") != f.col("peer"), f.lit(True))
 
 
@@ -120,7 +123,7 @@ def _wire_bytes() -> Column:
 
 
 def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
-    """How often each process answered a client, which costs it a packet that no trace records."""
+    """Count how often each process answered a client: a packet each that no trace records."""
     from_client = f.col("origin") >= f.col("processes")
     all_answer = (
         traces.events(schema.DELIVER, "process", "origin")

@@ -1,0 +1,351 @@
+"""Counting the named sums of a run that fits into memory, with numpy.
+
+The same sums are counted with Spark in `flexgroup.pipeline.measure`, for runs of any length;
+tests/pipeline/test_measure.py compares both with the definitions, and with each other.
+
+A message is *local* if its destinations lie in one group, else *global*. Groups are those of the
+workload `partitioned:GxC`; in other workloads every process is a group of its own. A local message
+is *convoyed* at a destination if, when it is multicast, that destination has yet to deliver some
+global message that was multicast before. The moment of the multicast decides, and not all the time
+until the delivery, because a message that waits long for whatever reason would meet more messages
+in that time, and seem convoyed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from flexgroup.core.message import ORIGIN_MASK
+from flexgroup.metrics.durations import histogram
+from flexgroup.metrics.period import Period
+from flexgroup.metrics.sums import (
+    ALONE,
+    ANY,
+    CLIENT,
+    CONVOYED,
+    FIRST,
+    LAST,
+    PROCESS,
+    duration_sums,
+)
+from flexgroup.trace import schema
+from flexgroup.trace.cost_models import CostModel
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
+from flexgroup.trace.reader import ints, messages
+
+Flags = NDArray[np.bool_]
+
+SLOW_DETAIL = '{"mode":"slow"}'
+"""The detail of a send event that says that the message went in slow mode."""
+
+BY_TYPE = "packets_by_type"
+"""The key of the rows of `sums.PACKETS` among what is counted in a run."""
+
+PACKET_COLUMNS = ("process", "peer", "origin", "seq", "header_bytes", "payload_bytes")
+READ_COLUMNS = {
+    schema.SEND: (*PACKET_COLUMNS, "packet", "detail"),
+    schema.RECEIVE: (*PACKET_COLUMNS, "time", "queued"),
+}
+"""The columns of send and receive events that are needed."""
+
+NEVER, LATEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+
+PROCESSES = 1 << 31
+"""Message number m at process p is the integer m * PROCESSES + p."""
+
+PICOSECONDS = 1000
+"""So many picoseconds, in which sums of work are exact, are a nanosecond."""
+
+Work = tuple[Ints, Ints]
+"""Processes, and the picoseconds that something took each of them."""
+
+
+def count(
+    history: History,
+    packets: Callable[[str], pa.Table],
+    period: Period,
+    group_size: int = 1,
+    costs: CostModel | None = None,
+) -> dict[str, Any]:
+    """Return the sums of a run, and its rows of `sums.PACKETS` under BY_TYPE.
+
+    `packets` reads the READ_COLUMNS of the send or of the receive events. These are most of a run,
+    so they are read once, and forgotten before the next are read.
+    """
+    casts = Casts.of(history.multicasts)
+    is_foreign = np.zeros(len(casts.identity), dtype=bool)
+    sums: dict[str, Any] = {"run": history.run, "length": period[2], "rows": 0}
+    work: list[Work] = []
+    for kind in READ_COLUMNS:
+        rows = packets(kind)
+        is_foreign[casts.handled_by_outsiders(messages(rows), ints(rows, "process"))] = True
+        sums["rows"] += rows.num_rows
+        if kind == schema.SEND:
+            sums |= _sent_sums(rows, history.processes)
+            sums["slow"] = int(casts.concerns(_slow_messages(rows)).sum())
+            sums[BY_TYPE] = _packets_by_type(rows, history.processes)
+        else:
+            sums |= _queue_sums(rows, history.processes, period)
+        if costs:
+            cost = costs.send if kind == schema.SEND else costs.receive
+            work.append(_work_of_packets(rows, history.processes, cost * PICOSECONDS, costs.byte))
+    if costs:
+        work.append(_work_of_answers(history, costs))
+        sums |= _work_sums(work)
+    of_messages, durations = _message_sums(casts, history, period)
+    durations |= _delivery_durations(casts, history.deliveries, group_size, period)
+    return {
+        **sums,
+        **of_messages,
+        **duration_sums({kind: histogram(rows) for kind, rows in durations.items()}),
+        "foreign": int(is_foreign.sum()),
+        "crashed": len(np.unique(history.crashes.process)),
+    }
+
+
+@dataclass(frozen=True)
+class Casts:
+    """The messages that were multicast in a run, by identity: when, and to whom."""
+
+    identity: Ints
+    time: Ints
+    lowest: Ints
+    highest: Ints
+    """The smallest and the largest number of a destination."""
+    destinations: Ints
+    """Messages at processes, sorted."""
+    without: Flags
+    """Whether no destination is named."""
+
+    @classmethod
+    def of(cls, rows: Multicasts) -> Casts:
+        """Gather the messages of these multicasts."""
+        identity, message = np.unique(rows.message, return_inverse=True)
+        count = len(identity)
+        targeted = np.repeat(message, np.diff(rows.offsets))
+        return cls(
+            identity=identity,
+            time=_least(message, rows.time, count),
+            lowest=_least(targeted, rows.targets, count),
+            highest=_most(targeted, rows.targets, count),
+            destinations=np.unique(targeted * PROCESSES + rows.targets),
+            without=np.bincount(targeted, minlength=count) == 0,
+        )
+
+    def among(self, messages: Ints) -> tuple[Flags, Ints]:
+        """Tell which of these messages were multicast, and the numbers of those that were."""
+        if len(self.identity) == 0:
+            return np.zeros(len(messages), dtype=bool), messages[:0]
+        number = np.searchsorted(self.identity, messages)
+        number[number == len(self.identity)] = 0
+        known = self.identity[number] == messages
+        return known, number[known]
+
+    def concerns(self, messages: Ints) -> Flags:
+        """Tell which of the messages of this run are among these."""
+        return np.isin(self.identity, messages)
+
+    def handled_by_outsiders(self, messages: Ints, processes: Ints) -> Ints:
+        """Return the numbers of those of these messages that were handled by a process that is
+        neither their origin nor a destination of theirs; `processes` handled them, row by row."""
+        known, number = self.among(messages)
+        process = processes[known]
+        elsewhere = process != (self.identity[number] & ORIGIN_MASK)
+        pairs = np.unique(number[elsewhere] * PROCESSES + process[elsewhere])
+        return pairs[~np.isin(pairs, self.destinations)] // PROCESSES
+
+    def are_global(self, group_size: int) -> Flags:
+        """Tell which messages have destinations in several groups."""
+        group, other = self.lowest // group_size, self.highest // group_size
+        flags: Flags = ~self.without & (group != other)
+        return flags
+
+
+def _message_sums(
+    casts: Casts, history: History, period: Period
+) -> tuple[dict[str, int], dict[str, Ints]]:
+    """Count messages and those that were answered; and list the durations until first and last
+    deliveries.
+
+    A message is answered when every destination that never crashes has delivered it. Without
+    that, there is no last delivery to speak of.
+    """
+    count, deliveries = len(casts.identity), history.deliveries
+    known, number = casts.among(deliveries.message)
+    pair = number * PROCESSES + deliveries.process[known]
+    pairs, row = np.unique(pair, return_inverse=True)
+    delivered = _least(row, deliveries.time[known], len(pairs))
+    message = pairs // PROCESSES
+    first, last = _least(message, delivered, count), _most(message, delivered, count)
+    missing = casts.destinations[~np.isin(casts.destinations, pairs)]
+    owed = missing[~np.isin(missing % PROCESSES, history.crashes.process)] // PROCESSES
+    is_delivered = np.bincount(message, minlength=count) > 0
+    is_answered = is_delivered & ~casts.without
+    is_answered[owed] = False
+    is_measured = _within(casts.time, period)
+    counts = {
+        "messages": count,
+        "deliveries": len(pairs),
+        "answered": int(is_answered.sum()),
+        "answered_in_period": int(_within(last[is_answered], period).sum()),
+        "steps": int(np.maximum(_most(number, deliveries.depth[known], count), 0).sum()),
+    }
+    is_first, is_last = is_measured & is_delivered, is_measured & is_answered
+    durations = {
+        FIRST: (first - casts.time)[is_first],
+        LAST: (last - casts.time)[is_last],
+    }
+    return counts, durations
+
+
+def _delivery_durations(
+    casts: Casts, deliveries: Deliveries, group_size: int, period: Period
+) -> dict[str, Ints]:
+    """List the durations until each delivery: of all messages, and of local ones alone and
+    convoyed."""
+    known, number = casts.among(deliveries.message)
+    process, time, since = deliveries.process[known], deliveries.time[known], casts.time[number]
+    is_global = casts.are_global(group_size)[number]
+    # Times as ranks, so that a process and a time are one integer that sorts as they do.
+    times, rank = np.unique(np.concatenate((since, time)), return_inverse=True)
+    at_multicast, at_delivery = np.split(np.tile(process * len(times), 2) + rank, 2)
+    under_way = np.searchsorted(np.sort(at_multicast[is_global]), at_multicast, "right")
+    # What comes before the first message at a process is the same here and there.
+    under_way -= np.searchsorted(np.sort(at_delivery[is_global]), at_multicast, "right")
+    is_measured = _within(since, period)
+    is_local, waits = is_measured & ~is_global, under_way > 0
+    durations = time - since
+    return {
+        ANY: durations[is_measured],
+        ALONE: durations[is_local & ~waits],
+        CONVOYED: durations[is_local & waits],
+    }
+
+
+def _sent_sums(sends: pa.Table, processes: int) -> dict[str, int | None]:
+    """Sum over the packets about messages that processes sent."""
+    about = (ints(sends, "process") < processes) & _present(sends, "origin")
+    return {
+        "packets": int(about.sum()),
+        "header_bytes": _total(sends, "header_bytes", about),
+        "payload_bytes": _total(sends, "payload_bytes", about),
+    }
+
+
+def _queue_sums(receives: pa.Table, processes: int, period: Period) -> dict[str, int | None]:
+    """Sum over the waiting of the packets that processes handled in the measured period."""
+    time = ints(receives, "time")
+    counted = _within(time, period) & (ints(receives, "process") < processes)
+    waited = ints(receives, "queued")[counted & _present(receives, "queued")]
+    return {
+        "received": len(waited),
+        "queue_sum": int(waited.sum()) if len(waited) else None,
+        "queue_max": int(waited.max()) if len(waited) else None,
+        "queued": int((waited > 0).sum()),
+        "latest": int(time.max()) if len(time) else None,
+    }
+
+
+def _slow_messages(sends: pa.Table) -> Ints:
+    """Return the messages that somebody sent in slow mode."""
+    if "detail" not in sends.column_names:
+        return messages(sends)[:0]
+    return messages(sends.filter(pc.equal(sends["detail"].cast(pa.string()), SLOW_DETAIL)))
+
+
+def _packets_by_type(sends: pa.Table, processes: int) -> list[dict[str, Any]]:
+    """Count what was sent by the type of packet, and by whom: processes or clients."""
+    names, sizes = ("is_process", "packet"), ("header_bytes", "payload_bytes")
+    columns = {
+        "is_process": pa.array(ints(sends, "process") < processes),
+        **{name: _column(sends, name) for name in ("packet", *sizes)},
+    }
+    summed = (
+        pa.table(columns)
+        .group_by(names)
+        .aggregate([([], "count_all"), *((name, "sum") for name in sizes)])
+    )
+    return [
+        {
+            "sender": PROCESS if row["is_process"] else CLIENT,
+            "packet": row["packet"],
+            "packets": row["count_all"],
+            **{name: row[f"{name}_sum"] for name in sizes},
+        }
+        for row in summed.to_pylist()
+    ]
+
+
+def _work_of_packets(packets: pa.Table, processes: int, cost: int, byte_cost: int) -> Work:
+    """Return what sending or receiving these packets took the processes; a packet to oneself costs
+    nothing."""
+    process, peer = ints(packets, "process"), ints(packets, "peer", -1)
+    size = ints(packets, "header_bytes") + ints(packets, "payload_bytes")
+    spent = np.where(process != peer, cost + size * byte_cost, 0)
+    inside = process < processes
+    return process[inside], spent[inside]
+
+
+def _work_of_answers(history: History, costs: CostModel) -> Work:
+    """Return what it took to answer clients: a packet for each answer, which no trace records."""
+    asked, rows = history.multicasts, history.deliveries
+    if costs.last_answers:
+        answered = np.diff(asked.offsets) > 0
+        answering = np.maximum.reduceat(asked.targets, asked.offsets[:-1][answered])
+        answers = answering[(asked.message[answered] & ORIGIN_MASK) >= history.processes]
+    else:
+        answers = rows.process[(rows.message & ORIGIN_MASK) >= history.processes]
+    inside = answers[answers < history.processes]
+    return inside, np.full(len(inside), costs.send * PICOSECONDS)
+
+
+def _work_sums(work: Iterable[Work]) -> dict[str, int | None]:
+    processes, spent = (np.concatenate(column) for column in zip(*work, strict=True))
+    if len(processes) == 0:
+        return dict.fromkeys(("spent", "most_spent"))
+    names, row = np.unique(processes, return_inverse=True)
+    by_process = np.zeros(len(names), dtype=np.int64)
+    np.add.at(by_process, row, spent)
+    return {"spent": int(by_process.sum()), "most_spent": int(by_process.max())}
+
+
+def _within(time: Ints, period: Period) -> Flags:
+    return (time >= period[0]) & (time < period[1])
+
+
+def _least(groups: Ints, values: Ints, count: int) -> Ints:
+    """Return the least value of each group, by its number."""
+    found = np.full(count, NEVER)
+    np.minimum.at(found, groups, values)
+    return found
+
+
+def _most(groups: Ints, values: Ints, count: int) -> Ints:
+    found = np.full(count, LATEST)
+    np.maximum.at(found, groups, values)
+    return found
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
+    """Return a column, or nulls where a file lacks it."""
+    if name in table.column_names:
+        return table[name].unify_dictionaries()
+    return pa.nulls(table.num_rows, schema.EVENT_COLUMNS.field(name).type)
+
+
+def _present(table: pa.Table, name: str) -> Flags:
+    present: Flags = pc.is_valid(_column(table, name)).to_numpy(zero_copy_only=False)
+    return present
+
+
+def _total(table: pa.Table, name: str, counted: Flags) -> int | None:
+    """Sum what is known; the sum is unknown if nothing is."""
+    counted = counted & _present(table, name)
+    return int(ints(table, name)[counted].sum()) if counted.any() else None

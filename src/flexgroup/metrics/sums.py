@@ -1,0 +1,81 @@
+"""The named sums over the events of a run, from which its metrics are computed.
+
+They are all that is counted, whichever way: with numpy or with Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from flexgroup.metrics.durations import STATISTICS, Histogram, statistics
+
+FIRST, LAST, ANY, ALONE, CONVOYED = KINDS = ("first", "last", "any", "alone", "convoyed")
+"""Kinds of durations since a multicast: until the first, the last, and any delivery of the message;
+and until any delivery of a local message, alone and convoyed (see `message_counts`)."""
+
+LATENCIES = {"latency_last": LAST, "latency_first": FIRST, "latency_delivery": ANY}
+
+MESSAGE_SUMS = (
+    "messages", "deliveries", "answered", "answered_in_period", "foreign", "slow", "steps",
+)  # fmt: skip
+"""Foreign messages are those about which a process heard that is neither their origin nor a
+destination of theirs; slow ones are those that somebody sent in slow mode."""
+
+PACKET_SUMS = (
+    "packets", "header_bytes", "payload_bytes", "received", "queue_sum", "queued", "queue_max",
+)  # fmt: skip
+"""These sums are about what processes sent and received; clients do not count."""
+
+WORK_SUMS = ("rows", "spent", "most_spent", "latest")
+"""Send and receive events; picoseconds of work of all processes, and of the one with most of it;
+and the time of the last receive."""
+
+DURATION_SUMS = pa.schema(
+    [
+        *((name, pa.int64()) for name in MESSAGE_SUMS),
+        *((f"{name}_{statistic}", pa.float64()) for name in LATENCIES for statistic in STATISTICS),
+        ("local_alone", pa.float64()),
+        ("local_convoyed", pa.float64()),
+        ("alone_count", pa.int64()),
+        ("convoyed_count", pa.int64()),
+    ]
+)
+
+SUMS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("length", pa.float64()),
+        *DURATION_SUMS,
+        *((name, pa.int64()) for name in (*PACKET_SUMS, *WORK_SUMS, "crashed")),
+    ]
+)
+"""A row for each run; a sum is null where there is nothing to add up."""
+
+PACKETS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("sender", pa.string()),
+        ("packet", pa.string()),
+        ("packets", pa.int64()),
+        ("header_bytes", pa.int64()),
+        ("payload_bytes", pa.int64()),
+    ]
+)
+"""A row for each run, type of packets, and kind of sender: PROCESS or CLIENT."""
+
+PROCESS, CLIENT = "process", "client"
+
+
+def duration_sums(histograms: Mapping[str, Histogram]) -> dict[str, Any]:
+    """Return what the durations of all KINDS of a run come to."""
+    found = {kind: statistics(histograms[kind]) for kind in KINDS}
+    return {
+        **{f"{name}_{s}": found[kind][s] for name, kind in LATENCIES.items() for s in STATISTICS},
+        "local_alone": found[ALONE]["mean"],
+        "local_convoyed": found[CONVOYED]["mean"],
+        "alone_count": int(histograms[ALONE].count.sum()),
+        "convoyed_count": int(histograms[CONVOYED].count.sum()),
+    }

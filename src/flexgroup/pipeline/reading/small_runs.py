@@ -1,0 +1,98 @@
+"""Runs that one task can hold, each read from its files by the task that works on it.
+
+Most trace sets are on this machine, with files for each run that one task can hold. Then all that
+Spark has to do is to hand out the runs: one job without a shuffle, where the plan of a job that
+reads, joins and groups events takes a Spark that just started longer than the work itself.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.trace import reader
+from flexgroup.trace.history import History
+from flexgroup.trace.run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexgroup.pipeline.reading.trace_set import TraceSet
+
+_BUNDLES = pa.schema([pa.field("work", pa.string(), nullable=False)])
+
+
+@dataclass(frozen=True)
+class SmallRun:
+    """A run and its files, as the task that reads them sees them."""
+
+    directory: Path
+    run: Run
+    kinds: Sequence[str]
+    """The kinds of events that it may have; nothing else is looked for."""
+    order: Any
+    """What to do with this run, as the caller of `for_each_run` says for each."""
+
+    def history(self, packets: bool = True) -> History:
+        """Load the run into memory, with its packets or without."""
+        return reader.load_history(self.directory, self.run, packets=packets, kinds=self.kinds)
+
+    def events(self, kind: str) -> pa.Table:
+        """Read the events of one kind with all their columns, by (process, step)."""
+        return reader.read_events(self.directory, self.run.run, kind)
+
+    def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
+        """Read some columns of the events of one kind."""
+        if kind not in self.kinds:
+            return pa.table({})
+        return reader.read_columns(self.directory, self.run.run, kind, names)
+
+
+def for_each_run(
+    traces: TraceSet,
+    orders: Mapping[str, Any],
+    do: Callable[[SmallRun], pa.Table],
+    columns: pa.Schema,
+    weights: Mapping[str, int] | None = None,
+) -> DataFrame:
+    """Return the tables that `do` makes of these runs, one after the other.
+
+    `orders` names the runs, and says for each what goes into JSON for `do`. There are as many tasks
+    as cores, of about equal weight: that of the events that have to be read, as `weights` tells.
+    """
+    assert traces.files is not None
+    files, directory = traces.files, str(traces.files.directory.absolute())
+
+    def do_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for text in batch.column("work").to_pylist():
+                for run, kinds, order in json.loads(text):
+                    small = SmallRun(Path(directory), Run(**run), kinds, order)
+                    yield from do(small).to_batches()
+
+    described = {run.run: run for run in files.described}
+    work = sorted(orders, key=lambda name: weights[name] if weights else 1, reverse=True)
+    bundles = [
+        [(asdict(described[name]), files.kinds_of(name), orders[name]) for name in bundle]
+        for bundle in _bundles(work, weights or {}, traces.spark.sparkContext.defaultParallelism)
+    ]
+    rows = pa.Table.from_pydict({"work": [json.dumps(bundle) for bundle in bundles]}, _BUNDLES)
+    return traces.spark.createDataFrame(rows).mapInArrow(do_each, spark_schema(columns))
+
+
+def _bundles(work: Iterable[str], weights: Mapping[str, int], most: int) -> list[list[str]]:
+    """Give each run, heavy ones first, to the bundle that is lightest so far."""
+    heap: list[tuple[int, int]] = [(0, number) for number in range(most)]
+    bundles: list[list[str]] = [[] for _ in range(most)]
+    for name in work:
+        weight, number = heapq.heappop(heap)
+        bundles[number].append(name)
+        heapq.heappush(heap, (weight + weights.get(name, 1), number))
+    return [bundle for bundle in bundles if bundle]
