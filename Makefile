@@ -33,6 +33,7 @@ install: $(READY) ## create .venv with everything in it; .venv/bin/flexgroup is 
 	@echo "Installed: $(BIN)/flexgroup, $$($(BIN)/python -c 'from flexgroup._pure import compiled; print("compiled" if compiled() else "pure Python")')"
 
 run: $(READY) ## a demonstration: simulate, verify, measure, report; anew each time, in runs/demo
+	@echo "Running the demonstration, usually half a minute"
 	$(BIN)/flexgroup experiment demo --scale small --out runs/demo --force
 
 test: check ## check, then the whole test suite
@@ -68,14 +69,17 @@ clean: ## remove everything that was made here, except runs/
 $(BIN)/python:
 	$(if $(PYTHON),,$(error No Python 3.11 or newer was found; install one, or name it: make PYTHON=/path/to/python3))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "FlexGroup needs Python 3.11 or newer; $(PYTHON) is " + sys.version.split()[0])'
-	@echo "Creating $(VENV) with $(PYTHON)"
+	@echo "The first time takes three to five minutes: installing, and compiling if there is a C compiler"
+	@echo "Creating $(VENV) with $(PYTHON), usually a few seconds"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # Compiling is a step of its own, done with the mypy of the environment.
+# The first time, pip tells what it fetches; later, there is little to tell.
 $(INSTALLED): pyproject.toml | $(BIN)/python
 	@$(BEGIN)
-	@echo "Installing into $(VENV); the first time takes a minute or two"
-	@FLEXGROUP_PURE=1 $(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[spark,dev]'
+	@echo "Installing into $(VENV), usually one to two minutes"
+	@FLEXGROUP_PURE=1 $(BIN)/python -m pip install $(if $(wildcard $(INSTALLED)),-q) \
+		--disable-pip-version-check -e '.[spark,dev]'
 	@$(END)
 
 $(COMPILED): $(INSTALLED) setup.py $(SOURCES)

@@ -16,8 +16,10 @@ import shlex
 import shutil
 import sys
 import sysconfig
+import threading
 import time
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import version
 from pathlib import Path
@@ -133,6 +135,27 @@ STARTED = time.time()
 CHOICE = os.environ.get("FLEXGROUP_PURE", "")
 
 
+REMINDER_SECONDS = 15.0
+
+
+@contextmanager
+def announced(stage: str, usually: str) -> Iterator[None]:
+    """Say what is done and how long that usually takes; then, now and then, for how long it has."""
+    print(f"flexgroup: {stage}, usually {usually}", flush=True)
+    begun = time.monotonic()
+    is_done = threading.Event()
+
+    def remind() -> None:
+        while not is_done.wait(REMINDER_SECONDS):
+            print(f"flexgroup: {stage}, for {time.monotonic() - begun:.0f} s", flush=True)
+
+    threading.Thread(target=remind, daemon=True).start()
+    try:
+        yield
+    finally:
+        is_done.set()
+
+
 def modules() -> list[Path]:
     found: set[Path] = set()
     for entry in COMPILED:
@@ -242,7 +265,8 @@ def extensions() -> list[Extension]:
             return []
         if compiler_missing():
             raise FileNotFoundError("no C compiler was found")
-        found = compiled_from(written_out())
+        with announced(f"translating {len(modules())} modules to C", "half a minute"):
+            found = compiled_from(written_out())
         MADE_FROM.with_suffix(".next").write_text(made_from)
         return found
     # mypyc says what it cannot compile and then leaves: SystemExit
@@ -256,15 +280,18 @@ class BuildCompiled(build_ext):
 
     def run(self) -> None:
         names = [self.get_ext_filename(extension.name) for extension in self.extensions]
+        if not names:
+            return
         try:
-            super().run()
+            with announced("compiling the C code", "one to two minutes"):
+                super().run()
         except Exception as problem:
             for name in names:
                 Path(self.build_lib, name).unlink(missing_ok=True)
             self.extensions = self.distribution.ext_modules = []
             give_up(problem)
             return
-        if self.inplace and names:
+        if self.inplace:
             made = {SOURCE / name for name in names}
             for path in extensions_in_source() - made:
                 path.unlink()  # its module was renamed, or another Python built it

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,16 @@ def test_no_python_at_all_is_said_clearly(tmp_path: Path) -> None:
     refused = make("PYTHON=", f"VENV={tmp_path / 'env'}", "install")
     assert refused.returncode != 0
     assert "No Python 3.11 or newer was found" in refused.stderr
+
+
+@needs_make
+def test_every_long_step_says_how_long_it_takes(tmp_path: Path) -> None:
+    """From nothing, as somebody sees it who has just got the repository."""
+    steps = make("--dry-run", f"PYTHON={sys.executable}", f"VENV={tmp_path / 'env'}", "run").stdout
+    told = [line for line in steps.splitlines() if line.startswith("echo ") and "usually" in line]
+    assert [line.split()[1].strip('"') for line in told] == ["Creating", "Installing", "Running"]
+    assert "takes three to five minutes" in steps
+    assert "pip install -q" not in steps  # what it fetches is seen
 
 
 def test_continuous_integration_runs_make_test() -> None:
