@@ -9,7 +9,7 @@ import pytest
 from msgspec import msgpack
 
 from flexgroup import connect
-from flexgroup.client.outgoing import head_of_a_send
+from flexgroup.client.outgoing import send_prefix
 from flexgroup.wire import requests as r
 
 from .chat import sent_to
@@ -118,11 +118,11 @@ async def test_order_is_kept_whether_messages_leave_at_once_or_later() -> None:
 
 @pytest.mark.parametrize("handle", [0, 127, 128, 70_000, (1 << 32) - 1])
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000])
-def test_the_head_of_a_send_goes_with_every_body(handle: int, size: int) -> None:
+def test_the_prefix_of_a_send_goes_with_every_body(handle: int, size: int) -> None:
     encode = msgpack.encode
     body = bytes(size)
     for bodies in ([body], [body] * 20):
-        assert head_of_a_send(handle) + encode(bodies) == encode(r.Send([handle], bodies))
+        assert send_prefix(handle) + encode(bodies) == encode(r.Send([handle], bodies))
 
 
 @on_a_loop

@@ -186,7 +186,9 @@ async def show_until_stopped(cluster: LocalCluster, options: argparse.Namespace)
             while not stopping.is_set():
                 show([await observer.row() for observer in observers])
                 if not any(server.is_running for server in cluster.servers):
-                    raise UsageError(f"all servers have ended: {cluster.servers[0].last_words()}")
+                    raise UsageError(
+                        f"all servers have ended: {cluster.servers[0].last_log_line()}"
+                    )
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), INTERVAL)
         for observer in observers:

@@ -43,7 +43,7 @@ from flexgroup.client.values import Codec
 T = TypeVar("T")
 
 AT_ONCE = 64
-"""Messages that are fetched from the loop's thread at a time: changing threads is what costs."""
+"""How many messages are fetched from the loop's thread at a time, since each change costs."""
 
 EVERYTHING = sys.maxsize
 
@@ -88,11 +88,6 @@ class Group(Generic[T]):
         self._view = None
         return self
 
-    def enter(self, stack: str | None, process: str | None, own: bool, open: bool) -> None:
-        """Join, and create first if need be: see `Link.join`."""
-        link = self.link.asynchronous
-        self._background.wait_for(link.enter(self.asynchronous, stack, process, own, open))
-
     def attach(self) -> Self:
         self._background.wait_for(self.asynchronous.attach())
         return self
@@ -120,11 +115,11 @@ class Group(Generic[T]):
         return self.view.members
 
     def send(self, body: T) -> None:
-        """Does not wait for delivery, only while the connection is full."""
+        """Send to all members; waits only while the connection is full, not for delivery."""
         self._put([self.asynchronous.encoded(body)])
 
     def send_all(self, bodies: Iterable[T]) -> None:
-        """Each as a message of its own; if one cannot be sent at all, none is."""
+        """Send each body as a message of its own; if one cannot be sent at all, none is."""
         self._put(self.asynchronous.all_encoded(bodies))
 
     def _put(self, data: list[bytes]) -> None:
@@ -138,15 +133,15 @@ class Group(Generic[T]):
         return event
 
     def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
-        """The next message, and those after it that are here already."""
+        """Return the next message, and those after it that are here already."""
         deadline = None if timeout is None else monotonic() + timeout
-        opened = self.asynchronous.opened
+        decoded = self.asynchronous.decoded
         messages: list[Message[T]] = []
         while not messages:
             self._begin_taking(deadline, EVERYTHING)
             try:
                 items = self._items
-                messages, taken, error = messages_of(items, opened)
+                messages, taken, error = messages_of(items, decoded)
                 for item in islice(items, taken):
                     if isinstance(item, View):
                         self._view = item
@@ -159,7 +154,7 @@ class Group(Generic[T]):
         return messages
 
     def events(self) -> Iterator[Message[T] | View]:
-        """Messages and changes of the view, each in its place; begins with the current view."""
+        """Iterate over messages and changes of the view, beginning with the current view."""
         return _Events(self, self.view)
 
     def __iter__(self) -> Iterator[Message[T]]:
@@ -189,13 +184,15 @@ class Group(Generic[T]):
             self.leave()
 
     def next_event(self, deadline: float | None) -> Message[T] | View:
-        """Taken when it has been read, so that Ctrl-C while a codec is at it loses nothing;
-        `deadline` is a monotonic time."""
+        """Return the next message or view; `deadline` is a monotonic time.
+
+        It is taken only when it has been decoded, so that Ctrl-C meanwhile loses nothing.
+        """
         self._begin_taking(deadline, AT_ONCE)
         try:
             item = self._items[0]
             try:
-                event = item if isinstance(item, View) else self.asynchronous.opened(item)
+                event = item if isinstance(item, View) else self.asynchronous.decoded(item)
             except Exception:
                 self._take()
                 raise
@@ -205,7 +202,7 @@ class Group(Generic[T]):
             self._receiving.release()
 
     def _begin_taking(self, deadline: float | None, most: int) -> None:
-        """There is something to take then, and no other thread takes it before the release."""
+        """Wait until there is something to take, which no other thread takes before the release."""
         left = -1.0 if deadline is None else max(0.0, deadline - monotonic())
         if not self._receiving.acquire(timeout=left):
             raise NoMessage(f"nothing was delivered in the group '{self.name}' in time")
@@ -219,7 +216,7 @@ class Group(Generic[T]):
             raise
 
     async def _fetch(self, most: int, timeout: float | None) -> None:
-        """Unless a call that Ctrl-C has interrupted has left something."""
+        """Fetch what is there, unless a call that Ctrl-C interrupted has left something."""
         if not self._items:
             self._items.extend(await self.asynchronous.take(most, timeout))
 
@@ -233,7 +230,7 @@ class Group(Generic[T]):
 
 
 class _Events(Generic[T]):
-    """Not a generator: those end when a step meets a message that it cannot read."""
+    """An iterator, not a generator, which would end at a message that it cannot read."""
 
     def __init__(self, group: Group[T], first: View) -> None:
         self._group = group
@@ -297,7 +294,9 @@ class Link:
         codec: Codec[Any] | None = None,
     ) -> Group[Any]:
         joined: Group[Any] = Group(self, group, codec=codec)
-        joined.enter(stack, process, own, open)
+        self.background.wait_for(
+            self.asynchronous.enter(joined.asynchronous, stack, process=process, own=own, open=open)
+        )
         return joined
 
     @overload

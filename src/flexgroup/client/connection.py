@@ -23,7 +23,7 @@ from flexgroup.client.errors import (
 )
 from flexgroup.client.inbox import Inbox
 from flexgroup.client.message import View
-from flexgroup.client.outgoing import Outgoing, head_of_a_send
+from flexgroup.client.outgoing import Outgoing, send_prefix
 from flexgroup.core.errors import FlexGroupError, PeerError
 from flexgroup.wire.frames import MOST_BYTES, FrameReader
 from flexgroup.wire.keepalive import keep_alive
@@ -107,9 +107,9 @@ class Connection:
         """Inboxes by the names of the groups that were entered, or are being entered or left."""
         self._number = 0
         """The number of the last request."""
-        self._news: list[Inbox] = []
+        self._to_notify: list[Inbox] = []
         """The inboxes that have something for their listeners; some may be here twice."""
-        self._is_telling = False
+        self._is_notifying = False
 
     # Requests.
 
@@ -166,7 +166,7 @@ class Connection:
                 )
             await self._in_time(asyncio.shield(holder.gone))
         self._places[group] = inbox = Inbox(
-            group, self.window, self._give_credit, self._news, self._report
+            group, self.window, self._give_credit, self._to_notify, self._report
         )
         return inbox
 
@@ -190,21 +190,21 @@ class Connection:
                     " check the address, and that both sides have the same version"
                 )
             )
-        if self._news:
-            self.tell_listeners()
+        if self._to_notify:
+            self.notify_listeners()
 
-    def tell_listeners(self) -> None:
+    def notify_listeners(self) -> None:
         """Tell listeners what has come for them, none while another is running."""
-        if self._is_telling:
+        if self._is_notifying:
             return
-        self._is_telling = True
+        self._is_notifying = True
         self.outgoing.gather()
         try:
-            for inbox in self._news:
-                inbox.tell()
-            self._news.clear()
+            for inbox in self._to_notify:
+                inbox.notify_listener()
+            self._to_notify.clear()
         finally:
-            self._is_telling = False
+            self._is_notifying = False
             self.outgoing.release()
 
     def _report(self, what: str, error: BaseException) -> None:
@@ -237,7 +237,7 @@ class Connection:
             case Closing():
                 self._fail(ServerClosing(message.reason))
             case Refused(request=None):
-                self._read_complaint(message)
+                self._read_refusal(message)
             case Deliveries():
                 raise AssertionError(message)
             case Done() | Joined() | Description() | Inspection() | Refused():
@@ -257,16 +257,16 @@ class Connection:
         self.outgoing.welcome(welcome, min(welcome.largest, MOST_BYTES - ROOM_FOR_A_HEADER))
         self.welcomed.set_result(welcome)
 
-    def _read_complaint(self, refused: Refused) -> None:
+    def _read_refusal(self, refused: Refused) -> None:
         """Tell the groups that something was wrong that belongs to no request."""
         error = refusal(refused.code, refused.reason)
         if not self.welcomed.done() or isinstance(error, ServerClosing):
             self._fail(error)
         elif refused.handle is None:
             for inbox in self._inboxes.values():
-                inbox.complain(error)
+                inbox.put_refusal(error)
         elif refused.handle in self._inboxes:
-            self._inboxes[refused.handle].complain(error)
+            self._inboxes[refused.handle].put_refusal(error)
 
     def _read_answer(self, request: int | None, answer: FromServer) -> None:
         pending = self._pending.get(-1 if request is None else request)
@@ -297,7 +297,7 @@ class Connection:
             raise PeerError(f"the handle {handle} for a second group")
         self._inboxes[handle] = inbox
         inbox.handle = handle
-        inbox.head_of_a_send = head_of_a_send(handle)
+        inbox.send_prefix = send_prefix(handle)
         inbox.stack = joined.stack
         inbox.view = View(joined.view, tuple(joined.members), inbox.group)
         if inbox.ended is not None:
@@ -347,15 +347,15 @@ class Connection:
             )
         if not self.closed.done():
             self.closed.set_result(None)
-        self.tell_listeners()
+        self.notify_listeners()
 
-    def end(self, last_words: AnyFromClient) -> None:
+    def end(self, last: AnyFromClient) -> None:
         """Close the connection from this side, after all that was sent."""
         if self.ended is None:
-            self.outgoing.put(last_words)
+            self.outgoing.put(last)
             self.outgoing.flush()
             self._fail(LinkClosed())
-            self.tell_listeners()
+            self.notify_listeners()
 
     def abort(self) -> None:
         if self._transport is not None:

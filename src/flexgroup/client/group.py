@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def name_of(what: str, text: str) -> str:
-    """The same, if it can name a group or a process, or describe a stack."""
+    """Return the text, provided that it can name a group or a process, or describe a stack."""
     if not isinstance(text, str) or not 1 <= len(text) <= requests.LONGEST_NAME:
         raise UsageError(
             f"{what} is a text of 1 to {requests.LONGEST_NAME} characters, not {text!r:.50}"
@@ -40,7 +40,7 @@ def name_of(what: str, text: str) -> str:
 
 
 def _moment_after(timeout: float | None) -> float | None:
-    """By the clock of the running loop."""
+    """Return when the timeout ends, by the clock of the running loop."""
     return None if timeout is None else asyncio.get_running_loop().time() + timeout
 
 
@@ -88,9 +88,9 @@ class Group(Generic[T]):
     ) -> Self:
         """Create the group, without members.
 
-        owner: the process that alone may destroy the group, as long as it is a member.
-        open: processes that are not members may send.
-        allow: the processes that may join; None: all.
+        owner: the only process that may destroy the group, as long as it is a member.
+        open: whether processes that are not members may send.
+        allow: the processes that may join; None lets all join.
         """
         if isinstance(allow, str):
             raise UsageError(f"allow={allow!r} is one text; give a list of the names that may join")
@@ -107,7 +107,7 @@ class Group(Generic[T]):
         return self
 
     async def destroy(self) -> None:
-        """End the group for all. Members receive what is deliverable, and then GroupDestroyed."""
+        """End the group for all; members receive what is deliverable, and then GroupDestroyed."""
         await self._connection.ask(
             lambda number: requests.Destroy(number, self.name), requests.Done
         )
@@ -115,7 +115,7 @@ class Group(Generic[T]):
     async def join(self, process: str | None = None, own: bool = True) -> Self:
         """Become a member, as `process` (the link's name, if not given).
 
-        own: what this member sends is delivered to it as well, in its place in the order.
+        own: whether this member receives its own messages, too, in their place in the order.
         """
         name = self.link.name if process is None else name_of("the name of a process", process)
         await self._enter(lambda number: requests.Join(number, self.name, name, own))
@@ -135,14 +135,14 @@ class Group(Generic[T]):
         self._inbox = inbox
 
     async def leave(self) -> None:
-        """Stop being a member. What was not received yet is lost; the group goes on."""
+        """Stop being a member; the group goes on, and what was not received yet is lost."""
         inbox = self._inbox
         if inbox is None:
             raise self._not_inside()
         if inbox.ended is not None:
             raise inbox.ended.with_traceback(None)
         inbox.drop(NotMember(f"this process has left the group '{self.name}'; join it again"))
-        self._connection.tell_listeners()
+        self._connection.notify_listeners()
         # If the group ends meanwhile, so does the membership.
         with suppress(GroupDestroyed, NoSuchGroup, NotMember):
             await self._connection.ask(
@@ -166,7 +166,7 @@ class Group(Generic[T]):
 
     @property
     def view(self) -> View:
-        """Who is in the group, as of the place in the order that this process has come to."""
+        """The members of the group, at the place in the order that this process has come to."""
         if self._inbox is None:
             raise self._not_inside()
         return self._inbox.current_view()
@@ -178,7 +178,7 @@ class Group(Generic[T]):
     # Sending and receiving.
 
     async def send(self, body: T) -> None:
-        """Send to all members. Does not wait for delivery, only for room in the connection."""
+        """Send to all members; waits only for room in the connection, not for delivery."""
         data = [self.encoded(body)]
         inbox = self.inbox()
         if self._outgoing.busy:
@@ -187,10 +187,10 @@ class Group(Generic[T]):
             self._outgoing.send_many(inbox, data, 0)
 
     async def send_all(self, bodies: Iterable[T]) -> None:
-        """Send each body as a message of its own, in this order; costs less than as many `send`.
+        """Send each body as a message of its own, in this order, for less than as many `send`.
 
-        If one of them cannot be sent at all (too large, say), none is. Who is cancelled while
-        waiting here has sent some of them, from the first on.
+        If one of them cannot be sent at all, because it is too large, say, none is. A task that is
+        cancelled while it waits here has sent some of them, from the first on.
         """
         data = self.all_encoded(bodies)
         inbox = self.inbox()
@@ -200,9 +200,9 @@ class Group(Generic[T]):
             await self.send_encoded(data, sent)
 
     def send_now(self, bodies: Iterable[T]) -> bool:
-        """`send_all` for functions that cannot wait: sends all, or, if there is no room, none.
+        """Send all, or none if there is no room, and return whether they were sent.
 
-        Returns whether it did; `room` waits until it can.
+        This is `send_all` for functions that cannot wait; `room` waits until there is room.
         """
         inbox = self._inbox
         if inbox is None:
@@ -210,14 +210,14 @@ class Group(Generic[T]):
         return self._outgoing.send_now(inbox, bodies, self._encode)
 
     async def room(self, messages: int = 1) -> None:
-        """Wait until there is room to send so many at once; lets others run in any case."""
+        """Wait until there is room to send so many at once, and let others run in any case."""
         self.inbox()
         await self._outgoing.room_for(messages)
 
     def listen(self, listener: Listener[T] | None) -> None:
-        """Call the functions of the listener, from now on, instead of receiving.
+        """Call the functions of the listener from now on, instead of receiving.
 
-        What is here already comes first, at once. None: receive again. Listening ends with the
+        What is here already comes first, at once. None ends listening, and so does the end of the
         membership.
         """
         inbox = self._joined_inbox()
@@ -228,24 +228,27 @@ class Group(Generic[T]):
                 f"{listener!r} is no listener; derive a class from Listener, and make one"
             )
         else:
-            inbox.listen(listener, None if self._codec is None else self.opened)
-            self._connection.tell_listeners()
+            inbox.listen(listener, None if self._codec is None else self.decoded)
+            self._connection.notify_listeners()
 
     async def receive(self, timeout: float | None = None) -> Message[T]:
-        """The next message; raises NoMessage if none comes in `timeout` seconds."""
+        """Return the next message, or raise NoMessage if none comes in `timeout` seconds."""
         inbox = self._received_inbox()
         until = _moment_after(timeout)
         while (delivery := inbox.take_delivery()) is None:
             await self.arrival(inbox, timeout, until)
-        return self.opened(delivery)
+        return self.decoded(delivery)
 
     async def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
-        """The next message, and those after it that are here already; costs less than as many
-        `receive`. Raises NoMessage if none comes in `timeout` seconds."""
+        """Return the next message, and those after it that are here already.
+
+        This costs less than as many `receive`. It raises NoMessage if none comes in `timeout`
+        seconds.
+        """
         inbox = self._received_inbox()
         until = _moment_after(timeout)
-        opened = None if self._codec is None else self.opened
-        while not (messages := inbox.take_messages(opened)):
+        decoded = None if self._codec is None else self.decoded
+        while not (messages := inbox.take_messages(decoded)):
             await self.arrival(inbox, timeout, until)
         return messages
 
@@ -259,10 +262,10 @@ class Group(Generic[T]):
                 await self.arrival(inbox)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
-        return self.opened(delivery)
+        return self.decoded(delivery)
 
     def events(self) -> AsyncIterator[Message[T] | View]:
-        """Messages and changes of the view, each in its place; begins with the current view."""
+        """Iterate over messages and changes of the view, beginning with the current view."""
         return _Events(self, self._received_inbox(), self.begin_events())
 
     async def __aenter__(self) -> Self:
@@ -280,18 +283,19 @@ class Group(Generic[T]):
         with suppress(Refusal, ConnectionLost):
             await self.leave()
 
-    # Parts of the above, which the blocking form uses, too.
+    # Parts of the above that the blocking form uses, too.
 
     def encoded(self, body: T) -> bytes:
-        """What is sent for a body."""
+        """Return the bytes that are sent for a body."""
         return self._outgoing.sendable(body if self._codec is None else self._codec.encode(body))
 
     def all_encoded(self, bodies: Iterable[T]) -> list[bytes]:
+        """Return what is sent for the bodies, each of which is a message of its own."""
         codec = self._codec
         return self._outgoing.all_sendable(bodies if codec is None else map(codec.encode, bodies))
 
     async def send_encoded(self, data: list[bytes], sent: int = 0) -> None:
-        """Those of them that were not sent yet."""
+        """Send the rest of the data, of which the first ones were sent already."""
         inbox = self.inbox()
         outgoing = self._outgoing
         while sent < len(data):
@@ -301,14 +305,14 @@ class Group(Generic[T]):
             sent = outgoing.send_many(inbox, data, sent)
 
     def begin_events(self) -> View:
-        """The current view; from now on, views that follow are kept for the application."""
+        """Return the current view; from now on, the application is given every later one."""
         inbox = self._received_inbox()
         view = inbox.current_view()
         inbox.keeps_views = True
         return view
 
     async def take(self, most: int, timeout: float | None) -> list[Item]:
-        """At least one delivery or view, and more if they are there, not opened yet."""
+        """Return at least one delivery or view, and more if they are here, not decoded yet."""
         inbox = self._received_inbox()
         until = _moment_after(timeout)
         while (item := inbox.take()) is None:
@@ -319,7 +323,7 @@ class Group(Generic[T]):
         return items
 
     def inbox(self) -> Inbox:
-        """Of a group that can be sent to."""
+        """Return the inbox of a group that can be sent to."""
         inbox = self._inbox
         if inbox is None:
             raise self._not_inside()
@@ -327,7 +331,8 @@ class Group(Generic[T]):
             inbox.check()
         return inbox
 
-    def opened(self, delivery: Message[bytes]) -> Message[T]:
+    def decoded(self, delivery: Message[bytes]) -> Message[T]:
+        """Return the message that was delivered, with the value in place of the bytes."""
         if self._codec is None:
             return cast(Message[T], delivery)
         try:
@@ -340,7 +345,7 @@ class Group(Generic[T]):
     async def arrival(
         self, inbox: Inbox, timeout: float | None = None, until: float | None = None
     ) -> None:
-        """Until something may be there; `until` is when the timeout ends, by the loop's clock."""
+        """Wait until something may be here; the timeout ends at `until`, by the loop's clock."""
         waiter = inbox.waiter()
         try:
             if until is None:
@@ -375,7 +380,7 @@ class Group(Generic[T]):
 
 
 class _Events(Generic[T]):
-    """Not a generator: those end when a step is cancelled, or meets a message it cannot read."""
+    """An iterator, not a generator, which would end at a cancelled step or unreadable message."""
 
     def __init__(self, group: Group[T], inbox: Inbox, first: View) -> None:
         self._group = group
@@ -395,4 +400,4 @@ class _Events(Generic[T]):
                 await self._group.arrival(self._inbox)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
-        return item if isinstance(item, View) else self._group.opened(item)
+        return item if isinstance(item, View) else self._group.decoded(item)

@@ -1,4 +1,4 @@
-"""What was delivered to a member of a group and is not received yet.
+"""The inbox of a member: what was delivered to it and is not received yet.
 
 The server sends at most a window of deliveries ahead of what was received; so an application
 that does not receive fills its inbox, and then stops the server from sending more.
@@ -18,6 +18,8 @@ from flexgroup.client.message import Message, View
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 
 Item = Message[bytes] | View
+Decode = Callable[[Message[bytes]], Message[Any]]
+"""How a message with bytes becomes one with a value, if the group has a codec."""
 
 PARTS_OF_A_WINDOW = 4
 """Credit goes back when a quarter of the window has been received: seldom enough to cost
@@ -25,13 +27,13 @@ nothing, early enough that the server need not wait."""
 
 
 def messages_of(
-    items: deque[Item], opened: Callable[[Message[bytes]], Message[Any]] | None
+    items: deque[Item], decoded: Decode | None
 ) -> tuple[list[Message[Any]], int, Exception | None]:
-    """The messages in front, and how many items they are, with the views before and between them.
+    """Return the messages in front, and how many items they take up, with views among them.
 
-    What `opened` cannot read ends them, unless it comes first: then it is an item that is no
-    message but an error. Without `opened`, bodies stay as they are. If there are views only,
-    these are the items.
+    A message that `decoded` cannot read ends them. If no other comes before it, it is taken up
+    itself, and its error is returned. Without `decoded`, bodies stay as they are. If there are
+    views only, all are taken up.
     """
     view_type = View  # compiled code looks up other modules' classes slowly
     messages: list[Message[Any]] = []
@@ -42,11 +44,11 @@ def messages_of(
         if type(item) is view_type:
             continue
         delivery = cast(Message[bytes], item)
-        if opened is None:
+        if decoded is None:
             messages.append(delivery)
         else:
             try:
-                messages.append(opened(delivery))
+                messages.append(decoded(delivery))
             except Exception as error:
                 return messages, taken if messages else place, None if messages else error
         taken = place
@@ -55,14 +57,14 @@ def messages_of(
 
 @final
 class Listening:
-    """A listener, and how messages are read for it."""
+    """A listener, and how messages are decoded for it."""
 
-    __slots__ = ("changed", "delivered", "ended", "opened", "refused", "views_were_kept")
+    __slots__ = ("changed", "decoded", "delivered", "ended", "refused", "views_were_kept")
 
     def __init__(
         self,
         listener: Listener[Any],
-        opened: Callable[[Message[bytes]], Message[Any]] | None,
+        decoded: Decode | None,
         views_were_kept: bool,
     ) -> None:
         # Found once: a method of a class that is not compiled is slow to find.
@@ -70,14 +72,14 @@ class Listening:
         self.changed: Callable[[View], None] = listener.changed
         self.refused: Callable[[FlexGroupError], None] = listener.refused
         self.ended: Callable[[FlexGroupError], None] = listener.ended
-        self.opened = opened
-        """None: bodies stay as they are."""
+        self.decoded = decoded
+        """If this is None, bodies stay as they are."""
         self.views_were_kept = views_were_kept
 
 
 @final
 class Inbox:
-    """Of one membership; a process that leaves and joins again has a new one."""
+    """The inbox of one membership; a process that leaves and joins again has a new one."""
 
     __slots__ = (
         "_allowance",
@@ -85,18 +87,18 @@ class Inbox:
         "_credit",
         "_fresh",
         "_listening",
-        "_news",
         "_report",
         "_taken",
+        "_to_notify",
         "_waiters",
         "ended",
         "gone",
         "group",
         "handle",
-        "head_of_a_send",
         "items",
         "keeps_views",
         "refused",
+        "send_prefix",
         "stack",
         "view",
     )
@@ -106,38 +108,38 @@ class Inbox:
         group: str,
         window: int,
         credit: Callable[[int, int], None],
-        news: list[Inbox],
+        to_notify: list[Inbox],
         report: Callable[[str, BaseException], None],
     ) -> None:
         self.group = group
         self.items: deque[Item] = deque()
         self.handle = -1
-        self.head_of_a_send = b""
+        self.send_prefix = b""
         self.stack = ""
         self.view = View(0, (), group)
-        """The one that the application has come to."""
+        """The view that the application has come to."""
         self.keeps_views = False
-        """Somebody wants to see every view; otherwise only the current one matters."""
+        """Whether somebody wants to see every view; otherwise only the current one matters."""
         self.ended: FlexGroupError | None = None
-        """Why nothing more will come."""
+        """The reason why nothing more will come."""
         self.gone: Future[None] = Future()
-        """Done when the server knows of the end, too, and the group can be joined again."""
+        """Done as soon as the server knows of the end, and the group can be joined again."""
         self.refused: list[FlexGroupError] = []
-        """What the server said about things sent to the group: the last is raised, or a listener
-        is told all."""
+        """The reasons why the server refused messages to the group. The last one is raised, or a
+        listener is told all."""
         self._allowance = window
         self._batch = max(1, window // PARTS_OF_A_WINDOW)
         self._taken = 0
         self._credit = credit
         self._waiters: list[Future[None]] = []
-        """Those that were not woken yet."""
+        """Those who wait and were not woken yet."""
         self._listening: Listening | None = None
         self._fresh: list[Message[bytes]] = []
-        """The first of what is here for the listener; the rest stands in `items`."""
-        self._news = news
-        """Of the connection: those that have something to tell."""
+        """The first messages for the listener; what follows them stands in `items`."""
+        self._to_notify = to_notify
+        """The list that the connection keeps of inboxes with something for their listeners."""
         self._report = report
-        """Says what went wrong in a function that nobody waits for."""
+        """A function that reports what went wrong where nobody waits for a result."""
 
     # What the server says.
 
@@ -156,7 +158,7 @@ class Inbox:
                 self._fresh.extend(messages)
             else:
                 self._fresh = messages
-                self._news.append(self)
+                self._to_notify.append(self)
             return
         self.items.extend(messages)
         self._wake(count)
@@ -175,25 +177,25 @@ class Inbox:
         self._wake(1)
 
     def end(self, error: FlexGroupError) -> None:
-        """Nothing more comes; what has come can still be received."""
+        """Let nothing more come; what has come can still be received."""
         if self.ended is None:
             self.ended = error
             self._wake(max(1, len(self._waiters)))
 
-    def complain(self, error: FlexGroupError) -> None:
+    def put_refusal(self, error: FlexGroupError) -> None:
         self.refused.append(error)
         self._wake(1)
 
     # What the application does.
 
     def drop(self, error: FlexGroupError) -> None:
-        """The application has left: what has come is of no interest any more."""
+        """Forget what has come, because the application has left."""
         self.items.clear()
         self._fresh = []
         self.end(error)
 
     def check(self) -> None:
-        """Before something is sent."""
+        """Raise what stands against sending and receiving, if anything does."""
         if self.ended is not None:
             raise self.ended.with_traceback(None)
         if self.refused:
@@ -201,13 +203,13 @@ class Inbox:
             raise refused[-1]
 
     def current_view(self) -> View:
-        """The one in which the next message will be received, unless views are events, too."""
+        """Return the view in which the next message is received, unless views are events, too."""
         while not self.keeps_views and self.items and type(self.items[0]) is View:
             self.take()
         return self.view
 
     def take(self) -> Item | None:
-        """The next item; None: there is none yet."""
+        """Return the next item, or None if there is none yet."""
         if not self.items:
             self.check()
             return None
@@ -219,7 +221,7 @@ class Inbox:
         return item
 
     def take_delivery(self) -> Message[bytes] | None:
-        """The next delivery, whatever views come before it."""
+        """Return the next delivery, whatever views come before it, or None."""
         items = self.items
         if items and self._taken + 1 < self._batch:
             first = items[0]
@@ -233,23 +235,21 @@ class Inbox:
         return None
 
     def _count(self, messages: int) -> None:
-        """So many more have been received."""
+        """Count messages that have been received, and give the server credit for more."""
         self._taken += messages
         if self._taken >= self._batch and self.ended is None:
             self._credit(self.handle, self._taken)
             self._allowance += self._taken
             self._taken = 0
 
-    def take_messages(
-        self, opened: Callable[[Message[bytes]], Message[Any]] | None
-    ) -> list[Message[Any]]:
-        """All messages that are here, up to what cannot be read; none: there is none yet.
+    def take_messages(self, decoded: Decode | None) -> list[Message[Any]]:
+        """Return all messages that are here, up to one that cannot be read.
 
-        Views are passed as `take_delivery` passes them: those after the last message stay.
+        Views are passed over as in `take_delivery`; those after the last message stay.
         """
         items = self.items
         if items:
-            messages, taken, error = messages_of(items, opened)
+            messages, taken, error = messages_of(items, decoded)
             if taken == len(messages) == len(items):
                 items.clear()
                 self._count(taken)
@@ -264,9 +264,9 @@ class Inbox:
         return []
 
     def waiter(self) -> Future[None]:
-        """After `take` had nothing: done when it may have something, good or bad.
+        """Return a future to wait for after `take` had nothing; then it may have something.
 
-        Whoever is cancelled while waiting has to `give_up`.
+        Whoever is cancelled while waiting has to call `give_up`.
         """
         self.check_nobody_listens()
         waiter: Future[None] = Future()
@@ -280,9 +280,9 @@ class Inbox:
             self._wake(1)  # it was this one's turn; another may be waiting
 
     def _wake(self, most: int) -> None:
-        """Those that have waited longest, one for each thing that they may take."""
+        """Wake those who have waited longest, one for each thing that they may take."""
         if self._listening is not None:
-            self._news.append(self)
+            self._to_notify.append(self)
             return
         waiters = self._waiters
         while waiters and most > 0:
@@ -293,9 +293,7 @@ class Inbox:
 
     # A listener.
 
-    def listen(
-        self, listener: Listener[Any], opened: Callable[[Message[bytes]], Message[Any]] | None
-    ) -> None:
+    def listen(self, listener: Listener[Any], decoded: Decode | None) -> None:
         self.check_nobody_listens()
         for waiter in self._waiters:
             if not waiter.done():
@@ -303,9 +301,9 @@ class Inbox:
                     f"somebody waits for messages of the group '{self.group}'; end that before"
                     " listening"
                 )
-        self._listening = Listening(listener, opened, self.keeps_views)
+        self._listening = Listening(listener, decoded, self.keeps_views)
         self.keeps_views = True
-        self._news.append(self)
+        self._to_notify.append(self)
 
     def stop_listening(self) -> None:
         if self._listening is not None:
@@ -321,16 +319,16 @@ class Inbox:
                 " group.listen(None) ends that"
             )
 
-    def tell(self) -> None:
-        """Hand all that is here to the listener, as long as there is one."""
+    def notify_listener(self) -> None:
+        """Hand everything that is here to the listener, as long as there is one."""
         while (listening := self._listening) is not None:
             fresh = self._fresh
             if self.refused:
                 self._call(listening.refused, self.refused.pop(0))
             elif fresh:
                 self._fresh = []
-                opened = listening.opened
-                messages = fresh if opened is None else self._readable(fresh, opened)
+                decoded = listening.decoded
+                messages = fresh if decoded is None else self._readable(fresh, decoded)
                 if messages:
                     count = len(messages)  # what becomes of the list is the listener's affair
                     self._call(listening.delivered, messages)
@@ -349,14 +347,12 @@ class Inbox:
                     self._call(listening.ended, self.ended)
                 return
 
-    def _readable(
-        self, fresh: list[Message[bytes]], opened: Callable[[Message[bytes]], Message[Any]]
-    ) -> list[Message[Any]]:
-        """Up to what cannot be read, unless that comes first; the rest is told next."""
+    def _readable(self, fresh: list[Message[bytes]], decoded: Decode) -> list[Message[Any]]:
+        """Return the messages up to one that cannot be read, which is reported if it is first."""
         messages: list[Message[Any]] = []
         for place, delivery in enumerate(fresh):
             try:
-                messages.append(opened(delivery))
+                messages.append(decoded(delivery))
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:
@@ -368,7 +364,7 @@ class Inbox:
         return messages
 
     def _refresh(self) -> None:
-        """With what stands before the next view."""
+        """Move the messages that stand before the next view to the listener's first ones."""
         items = self.items
         while items and type(items[0]) is not View:
             self._fresh.append(cast(Message[bytes], items.popleft()))

@@ -1,4 +1,4 @@
-"""A look at a value in MessagePack before it is read: what its dicts have for keys.
+"""A check of the keys of dicts in MessagePack, before a value is read.
 
 Python's hashes of texts and bytes cannot be foreseen, those of integers and tuples can. Of large
 integers and of arrays, which become tuples, as many as one likes have the same hash; a dict of
@@ -23,20 +23,20 @@ FIXED: Final = {
     0xC0: 1, 0xC1: 1, 0xC2: 1, 0xC3: 1, 0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9,
     0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9, 0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18,
 }  # fmt: skip
-"""How many bytes a value has that begins so."""
+"""How many bytes a value has, by its first byte."""
 
 LENGTHS: Final = {
     0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4,
 }  # fmt: skip
-"""Or how many bytes its length has."""
+"""How many bytes the length of a value has, by its first byte."""
 
 EXTENSIONS: Final = frozenset((0xC7, 0xC8, 0xC9, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8))
 
 
 def check_keys(data: bytes, deepest: int) -> None:
-    """Refuse keys that many others could have the hash of, and what is too deep to look into.
+    """Refuse keys whose hash many others could have, and values that are too deep to look into.
 
-    What is truncated is not noticed.
+    Truncated values are not noticed here.
     """
     with suppress(IndexError):
         _scan(data, deepest)
@@ -75,7 +75,7 @@ def _scan(data: bytes, deepest: int) -> None:
 
 
 def _items(data: bytes, at: int, first: int) -> tuple[int, int, bool] | None:
-    """Of a list or a dict: how many it has, the bytes of its head, whether it is a dict."""
+    """Return the items of a list or dict, the bytes of its head, and whether it is a dict."""
     if 0x80 <= first <= 0x9F:
         return first & 15, 1, first < 0x90
     if 0xDC <= first <= 0xDF:
@@ -86,7 +86,7 @@ def _items(data: bytes, at: int, first: int) -> tuple[int, int, bool] | None:
 
 
 def _extent(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """How many bytes a value has, and the code of an extension."""
+    """Return how many bytes a value has, and the code of an extension."""
     if 0xA0 <= first <= 0xBF:
         return 1 + (first & 31), 0
     width = LENGTHS.get(first)

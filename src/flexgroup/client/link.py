@@ -1,4 +1,4 @@
-"""The link of a process to its server: connecting, and what concerns several groups."""
+"""The link of a process to its server: how to connect, and what concerns several groups."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from flexgroup.wire.certificates import client_context
 T = TypeVar("T")
 
 Tls = ssl.SSLContext | str | PathLike[str]
-"""A context, or a folder of certificates."""
+"""TLS is given as a context, or as a folder of certificates."""
 
 PATIENCE = 30.0
-"""How many seconds a connection, and each answer, may take unless told otherwise."""
+"""How many seconds connecting, and each answer, may take unless the application says more."""
 
 CREATIONS = 10
-"""How often to try where others create and destroy the same group at the same time."""
+"""How often to try while others create and destroy the same group."""
 
 
 class Link:
@@ -49,7 +49,7 @@ class Link:
     def __init__(self, connection: Connection, name: str, welcome: requests.Welcome) -> None:
         self.connection = connection
         self.name = name
-        """Of this process, in every group that it does not join under another."""
+        """The name of this process, in every group that it does not join under another one."""
         self.server = welcome.server
         """The name of the server."""
         self.address = connection.where
@@ -91,17 +91,18 @@ class Link:
     ) -> Group[Any]:
         """Join a group. If it does not exist and a stack is given, create it first.
 
-        If it exists with another stack than the given one, that is an error.
-        open: processes that are not members may send; counts only for a group created here.
-        The others are those of `Group.join` and `Group`.
+        If it exists with another stack than the given one, that is an error. `open` lets processes
+        send that are not members, and counts only for a group that is created here. The other
+        arguments are those of `Group.join` and `Group`.
         """
         joined: Group[Any] = Group(self, group, codec=codec)
-        await self.enter(joined, stack, process, own, open)
+        await self.enter(joined, stack, process=process, own=own, open=open)
         return joined
 
     async def enter(
-        self, group: Group[Any], stack: str | None, process: str | None, own: bool, open: bool
+        self, group: Group[Any], stack: str | None, *, process: str | None, own: bool, open: bool
     ) -> None:
+        """Join a group, and create it first if need be; see `join`."""
         for _ in range(CREATIONS):
             try:
                 await group.join(process, own)
@@ -132,15 +133,12 @@ class Link:
     @overload
     async def attach(self, group: str, *, codec: Codec[T]) -> Group[T]: ...
     async def attach(self, group: str, *, codec: Codec[Any] | None = None) -> Group[Any]:
-        """Get a group to send to without being a member; it must have been created open."""
+        """Return a group to send to without being a member; it must have been created open."""
         attached: Group[Any] = Group(self, group, codec=codec)
         return await attached.attach()
 
     async def multicast(self, groups: Sequence[Group[T]], body: T) -> None:
-        """Send one message to several groups, which have the same stack.
-
-        It has one place in the order over all of them.
-        """
+        """Send one message, with one place in the order, to several groups with the same stack."""
         handles = self.handles_of(groups)
         data = groups[0].encoded(body)
         outgoing = self.connection.outgoing
@@ -150,7 +148,7 @@ class Link:
         outgoing.send(groups[0].inbox(), handles, data)
 
     def handles_of(self, groups: Sequence[Group[Any]]) -> list[int]:
-        """Of groups that one message can go to."""
+        """Return the handles of groups, provided that one message can go to all of them."""
         if not 1 <= len(groups) <= requests.MOST_GROUPS_OF_A_MESSAGE:
             raise UsageError(
                 f"a message to {len(groups)} groups; 1 to {requests.MOST_GROUPS_OF_A_MESSAGE}"
@@ -175,7 +173,7 @@ class Link:
         return handles
 
     async def inspect(self) -> dict[str, Any]:
-        """What the server says about itself."""
+        """Return what the server says about itself."""
         answer = await self.connection.ask(requests.Inspect, requests.Inspection)
         return msgspec.json.decode(answer.report, type=dict[str, Any])
 
@@ -201,7 +199,7 @@ class Link:
 
 
 class Connecting:
-    """What `connect` returns: await it, or use it in `async with`."""
+    """The result of `connect`: await it, or use it in `async with`."""
 
     def __init__(
         self, address: Address, name: str, tls: ssl.SSLContext | None, timeout: float | None
@@ -285,12 +283,12 @@ def connect(
 ) -> Connecting:
     """Connect to a server, and stay connected within `async with`, or until `close`.
 
-    address: `host:port` or `unix:PATH`; None: the environment's FLEXGROUP_SERVER, or
-    localhost:7400.
-    name: of this process; None: one that no other has.
+    address: `host:port` or `unix:PATH`; None stands for the environment's FLEXGROUP_SERVER, or
+    else localhost:7400.
+    name: the name of this process; None stands for one that no other process has.
     tls: an ssl.SSLContext, or a folder with a certificate for `name`, as `flexgroup certificates`
     makes it.
-    timeout: how many seconds connecting, and then every request, may take; None: any.
+    timeout: how many seconds connecting, and then every request, may take; None sets no limit.
     """
     if name is None:
         name = f"{socket.gethostname()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
@@ -310,7 +308,7 @@ def _context_of(tls: Tls | None, name: str, address: Address) -> ssl.SSLContext 
 
 
 def check_groups(groups: Sequence[object], kind: type) -> None:
-    """Before a message is sent to them."""
+    """Refuse to send a message to anything but groups."""
     for group in groups:
         if not isinstance(group, kind):
             raise UsageError(f"a message to {group!r}, which is no Group; give what join returned")

@@ -1,4 +1,4 @@
-"""Functions instead of receiving: what an application that cannot wait derives from."""
+"""Listeners: functions that are called with what comes, for applications that cannot wait."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ T = TypeVar("T")
 
 
 class Listener(ABC, Generic[T]):
-    """Called as soon as something has come in a group; see `Group.listen`.
+    """An application derives from this class; see `Group.listen`.
 
-    What a function raises goes to the exception handler of the event loop; then the next is called.
+    Its functions are called as soon as something has come. What one raises goes to the exception
+    handler of the event loop, and then the next is called.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def delivered(self, messages: list[Message[T]]) -> None:
-        """All that has come together, in order."""
+        """Take all messages that have come together, in order."""
 
     def changed(self, view: View) -> None:
-        """The members are others from here on: between the messages before and after it."""
+        """Take the view that holds from here on, for the messages that follow."""
 
     def refused(self, error: FlexGroupError) -> None:
-        """The server has refused something that was sent; unless told otherwise, reported."""
+        """Take the reason why the server has refused a message; unless overridden, report it."""
         raise error
 
     def ended(self, error: FlexGroupError) -> None:
-        """Nothing more will come: the last call, with what `receive` would have raised."""
+        """Take what `receive` would have raised; nothing more will come, and no other call."""

@@ -1,4 +1,4 @@
-"""What an application gets from a group."""
+"""What an application is given by a group."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["GroupInfo", "Message", "View"]
 
 
 class View(Struct, frozen=True):
-    """Who is in a group, from this place in the order of its messages on."""
+    """The members of a group from this place in the order of its messages on."""
 
     number: int
-    """Counts the changes; all members see the same views under the same numbers."""
+    """Views are counted; all members see the same views under the same numbers."""
     members: tuple[str, ...]
     """The names of the processes, in the order they joined."""
     group: str
@@ -25,7 +25,7 @@ class GroupInfo(Struct, frozen=True):
     name: str
     stack: str
     owner: str | None
-    """Who alone may destroy it; None: any member."""
+    """The only process that may destroy it; if None, every member may."""
     open: bool
     """Whether processes that are not members may send."""
     view: int

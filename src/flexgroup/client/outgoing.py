@@ -1,4 +1,4 @@
-"""What a client sends: joined into frames, and held back while nobody takes it.
+"""What a client sends is joined into frames, and held back while nobody takes it.
 
 What is sent within one iteration of the event loop leaves as one frame, except that the first
 message leaves at once if none was received that might lead to more. The loop does not say when an
@@ -23,17 +23,17 @@ from flexgroup.wire.outlet import Outlet
 from flexgroup.wire.requests import AnyFromClient, Send, Welcome
 
 BURST = 1 << 16
-"""Bytes that are sent at once at the most, unless a single message has more."""
+"""The most bytes that are sent at once, unless a single message has more."""
 
 HEAD = 5
-"""The most bytes that stand before a body, or before a list of them, and tell its length."""
+"""The most bytes that tell the length of a body, or of a list of bodies."""
 
 _encode: Final = Encoder().encode
 
 
 @final
 class Outgoing:
-    """One direction of a connection."""
+    """The way from a client to its server."""
 
     __slots__ = (
         "_bytes",
@@ -54,12 +54,12 @@ class Outgoing:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.busy = False
-        """A sender has to wait: `await room()`."""
+        """Whether a sender has to wait, with `await room()`."""
         self.largest = 0
         self.ended: FlexGroupError | None = None
-        """Why nothing can be sent any more."""
+        """The reason why nothing can be sent any more."""
         self.is_new_turn = True
-        """No message has left at once in this iteration of the loop."""
+        """Whether no message has left at once in this iteration of the loop."""
         self._loop = loop
         self._outlet: Outlet | None = None
         self._frames = FrameWriter()
@@ -69,7 +69,7 @@ class Outgoing:
         self._is_full = False
         self._sends_left = 0
         self._sure_sends = 0
-        """So many are left again some time, whenever the server grants what it has taken."""
+        """How many are sure to be left again some time, when the server grants what it takes."""
         self._senders: list[asyncio.Future[None]] = []
 
     # What the server and the transport say.
@@ -85,14 +85,14 @@ class Outgoing:
 
     def grant(self, messages: int) -> None:
         self._sends_left += messages
-        self._let_senders_go_on()
+        self._wake_senders()
 
     def pause(self) -> None:
         self._is_full = self.busy = True
 
     def resume(self) -> None:
         self._is_full = False
-        self._let_senders_go_on()
+        self._wake_senders()
 
     def close(self) -> None:
         self._outlet = None
@@ -100,10 +100,10 @@ class Outgoing:
     def end(self, error: FlexGroupError) -> None:
         self.ended = error
         self.busy = True
-        self._let_senders_go_on()
+        self._wake_senders()
 
-    def _let_senders_go_on(self) -> None:
-        """Those that have to wait all the same will notice."""
+    def _wake_senders(self) -> None:
+        """Wake all senders; those that have to wait all the same will notice."""
         for sender in self._senders:
             if not sender.done():
                 sender.set_result(None)
@@ -111,7 +111,7 @@ class Outgoing:
     # What the application sends.
 
     def sendable(self, body: object) -> bytes:
-        """The same, as bytes, if it can be the body of a message."""
+        """Return the body as bytes, provided that it can be a message."""
         if isinstance(body, bytes):
             data = body
         elif isinstance(body, (bytearray, memoryview)):
@@ -131,29 +131,29 @@ class Outgoing:
         return [self.sendable(body) for body in bodies]
 
     def put(self, message: AnyFromClient) -> None:
-        """Anything but a message to a group; leaves at the end of this turn."""
+        """Send anything but a message to a group, at the end of this turn."""
         self._hold(_encode(message))
         self._flush_later()
 
     def send(self, inbox: Inbox, handles: list[int], body: bytes) -> None:
-        """To several groups, of which the inbox belongs to one; after `room`, if there is none."""
+        """Send to several groups, one of which has the inbox; wait for `room` before."""
         self._count_sends(1)
         self._hold(_encode(Send(handles, [body])))
-        self._let_go(inbox)
+        self._flush_or_wait(inbox)
 
     def send_many(self, inbox: Inbox, bodies: list[bytes], start: int) -> int:
-        """To one group, from this place in the list on, until a sender has to wait; where that
-        is."""
+        """Send to one group, from `start` on, until a sender has to wait; return how many are
+        sent then."""
         sent = start
         while sent < len(bodies) and not self.busy:
             sent = self._send_some(inbox, bodies, sent)
-        self._let_go(inbox)
+        self._flush_or_wait(inbox)
         return sent
 
     def send_now(
         self, inbox: Inbox, bodies: Iterable[Any], encode: Callable[[Any], bytes] | None
     ) -> bool:
-        """To one group, all or none: whether there was room."""
+        """Send all to one group, or none, and return whether there was room."""
         if inbox.ended is not None or inbox.refused:
             inbox.check()
         data = self.all_sendable(bodies if encode is None else map(encode, bodies))
@@ -163,14 +163,14 @@ class Outgoing:
         while sent < len(data):
             sent = self._send_some(inbox, data, sent)
         if data:
-            self._let_go(inbox)
+            self._flush_or_wait(inbox)
         return True
 
     def _send_some(self, inbox: Inbox, bodies: list[bytes], start: int) -> int:
-        """As many as there is room for, and fit into this burst, but one at least; where they
-        end."""
+        """Send as many as there is room for and fit into this burst, but at least one; return
+        how many are sent then."""
         most = min(len(bodies), start + max(1, self._sends_left))
-        size = self._bytes + len(inbox.head_of_a_send) + HEAD + HEAD + len(bodies[start])
+        size = self._bytes + len(inbox.send_prefix) + HEAD + HEAD + len(bodies[start])
         end = start + 1
         while end < most:
             size += HEAD + len(bodies[end])
@@ -178,17 +178,17 @@ class Outgoing:
                 break
             end += 1
         self._count_sends(end - start)
-        self._hold(inbox.head_of_a_send + _encode(bodies[start:end]))
+        self._hold(inbox.send_prefix + _encode(bodies[start:end]))
         return end
 
     def has_room(self, messages: int) -> bool:
-        """For so many at once. Those that have waited, and were let go on, come first."""
+        """Return whether so many can be sent at once; senders that were just woken come first."""
         if self._is_full or self._sends_left < messages:
             return False
         return not self._senders or not any(sender.done() for sender in self._senders)
 
     async def room_for(self, messages: int) -> None:
-        """Wait until there is room for so many at once; lets others run in any case."""
+        """Wait until there is room for so many at once, and let others run in any case."""
         if messages > self._sure_sends:
             raise UsageError(
                 f"room for {messages} messages at once; no more than {self._sure_sends} are sure"
@@ -199,7 +199,7 @@ class Outgoing:
             if self.ended is not None:
                 raise self.ended.with_traceback(None)
             if self._is_full or self._sends_left < messages:
-                await self._until_let_go_on()
+                await self._until_woken()
             else:
                 await asyncio.sleep(0)  # those that come first are about to send
 
@@ -209,13 +209,13 @@ class Outgoing:
             if self.ended is not None:
                 raise self.ended.with_traceback(None)
             if self._is_full or self._sends_left <= 0:
-                await self._until_let_go_on()
+                await self._until_woken()
                 self.busy = self._is_full or self._sends_left <= 0 or self.ended is not None
             else:
                 self.busy = False
                 await asyncio.sleep(0)
 
-    async def _until_let_go_on(self) -> None:
+    async def _until_woken(self) -> None:
         sender = self._loop.create_future()
         self._senders.append(sender)
         try:
@@ -236,8 +236,8 @@ class Outgoing:
         self._held.append(data)
         self._bytes += size
 
-    def _let_go(self, inbox: Inbox) -> None:
-        """Now, or with what follows."""
+    def _flush_or_wait(self, inbox: Inbox) -> None:
+        """Write what is held now, or with what follows."""
         if self._is_flush_due:
             return
         # What was received and is still to be looked at may make this application send more.
@@ -248,7 +248,7 @@ class Outgoing:
             self._flush_later()
 
     def gather(self) -> None:
-        """What is sent from now on leaves together, when `release` is called."""
+        """Hold what is sent from now on, until `release` is called."""
         self._is_flush_due = True
 
     def release(self) -> None:
@@ -276,7 +276,7 @@ class Outgoing:
         self._outlet.write(self._frames.frame(array_of(held)))
 
 
-def head_of_a_send(handle: int) -> bytes:
-    """What stands before the bodies in the encoded form of messages to one group."""
+def send_prefix(handle: int) -> bytes:
+    """Return what stands before the bodies in the encoded form of messages to one group."""
     no_bodies: list[bytes] = []
     return _encode(Send([handle], no_bodies))[: -len(_encode(no_bodies))]

@@ -25,7 +25,7 @@ DEEPEST = 64
 """How many containers may lie inside one another."""
 MOST_BYTES_OF_AN_INTEGER = 1 << 10
 UNCHECKED_BYTES = 1 << 12
-"""In so few there is no room for enough keys to do harm."""
+"""A message of so few bytes has no room for enough keys to do harm."""
 
 BIG_INTEGER = 1
 """The code of the MessagePack extension for integers of more than 64 bits: two's complement,
@@ -42,6 +42,7 @@ class Codec(Protocol[T]):
 
 
 def encode(value: Any, /) -> bytes:
+    """Return the bytes of a message that holds the value."""
     if _is_too_deep(value):
         raise UsageError(f"a value deeper than {DEEPEST} containers; send it in parts")
     try:
@@ -63,7 +64,7 @@ def encode(value: Any, /) -> bytes:
 
 
 def decode(data: bytes, /) -> Any:
-    """A value of whatever type the sender chose."""
+    """Return the value, of whatever type the sender chose."""
     if MOST_BYTES >= len(data) > UNCHECKED_BYTES:
         check_keys(data, DEEPEST)
     value = _decoded(_decoder, data)
@@ -73,7 +74,7 @@ def decode(data: bytes, /) -> Any:
 
 
 def of(type: type[T]) -> Codec[T]:
-    """A codec for values of one type; others are refused, when sent and when received."""
+    """Return a codec for values of one type, which refuses others on both sides."""
     return _Typed(type)
 
 
@@ -122,7 +123,7 @@ def _extension(code: int, data: memoryview) -> int:
 
 
 def _with_big_integers(value: Any) -> Any:
-    """The same with extensions for the integers that MessagePack has no room for."""
+    """Return the value with extensions for the integers that MessagePack has no room for."""
     if isinstance(value, int):
         if -(1 << 63) <= value < 1 << 64:
             return value

@@ -34,14 +34,14 @@ class LocalServer:
         self.process = process
         self.log = log
         self.address = ""
-        """Known when it is ready."""
+        """The address is known when the server is ready."""
 
     @property
     def is_running(self) -> bool:
         return self.process.poll() is None
 
     def wait_until_ready(self, seconds: float) -> None:
-        """For the line in which it says where it listens."""
+        """Wait for the line in which the server says where it listens."""
         line = b""
         output = self.process.stdout
         assert output is not None
@@ -50,18 +50,18 @@ class LocalServer:
             readable, _, _ = select.select([output], [], [], max(0.0, until - time.monotonic()))
             more = os.read(output.fileno(), 4096) if readable else b""
             if not more:
-                raise UsageError(f"{self.name} did not start: {self.last_words()}")
+                raise UsageError(f"{self.name} did not start: {self.last_log_line()}")
             line += more
         self.address = str(json.loads(line)["address"])
 
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
         if not lines:
             return f"it said nothing within {START_SECONDS:g} s"
         return lines[-1].removeprefix("flexgroup: error: ")
 
     def stop(self) -> None:
-        """In good order; by force if that takes too long."""
+        """Stop the server in good order, or by force if that takes too long."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with suppress(BrokenPipeError):
@@ -75,7 +75,7 @@ class LocalServer:
 
 
 class LocalCluster:
-    """Starts on entry, stops on exit. Logs go to a folder, a file for each server."""
+    """Servers that start on entry and stop on exit; each has a file for its log in a folder."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class LocalCluster:
         self._size = size
         self._directory = directory
         self._options = list(options)
-        """Of `flexgroup server`, for all of them."""
+        """The options of `flexgroup server` that all servers are given."""
         self._first_port = first_port
 
     @property
@@ -142,7 +142,7 @@ class LocalCluster:
         return server
 
     def stop(self) -> None:
-        """The youngest first: the oldest leads the changes that their leaving makes."""
+        """Stop the youngest first, since the oldest leads the changes that their leaving makes."""
         for server in reversed(self.servers):
             server.stop()
         self.servers.clear()

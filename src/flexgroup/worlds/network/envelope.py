@@ -15,14 +15,16 @@ from flexgroup.core.errors import PeerError
 
 @final
 class Envelope:
+    """Messages of clients that go to the same groups together."""
+
     __slots__ = ("contents", "count", "groups")
 
     def __init__(self, groups: tuple[tuple[int, int], ...], count: int, contents: bytes) -> None:
         self.groups = groups
-        """Pairs of a group's number and the position among this server's messages to it."""
+        """Pairs of a group's number and of the position among this server's messages to it."""
         self.count = count
         self.contents = contents
-        """So many messages with their senders, as the server that packed them encoded them."""
+        """The messages with their senders, as the server that packed them has encoded them."""
 
 
 def seal(groups: tuple[tuple[int, int], ...], count: int, contents: bytes) -> bytes:
