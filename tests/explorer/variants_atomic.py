@@ -17,10 +17,10 @@ def atomic_that_delivers_on_arrival() -> StackPlan:
     atomic = loaded_anew("atomic")
 
     def deliver_up_to_D(self: Any) -> None:
-        for m in self.messages:
+        for m in self.received.messages:
             self.deliver(m)
-        self.messages.clear()
-        self.numbers.clear()
+        self.received.messages.clear()
+        self.received.numbers.clear()
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:
         self.receive(sender, packet)
@@ -51,7 +51,7 @@ def atomic_that_takes_ties_as_they_come() -> StackPlan:
     keeping = atomic.Atomic.keep
 
     def keep(self: Any, m: Any, c: int, origin: int) -> None:
-        waiting = self.numbers[self.delivered :]
+        waiting = self.received.numbers[self.received.delivered :]
         alike = [ts for ts in waiting if atomic.clock_of(ts) == c]
         keeping(self, m, c, len(alike))
 
@@ -64,11 +64,12 @@ def atomic_with_a_vector_for_one_group_only() -> StackPlan:
     atomic = loaded_anew("atomic")
 
     def deliver_up_to_D(self: Any) -> None:
-        for ts, m in list(zip(self.numbers, self.messages, strict=True)):
+        received = self.received
+        for ts, m in list(zip(received.numbers, received.messages, strict=True)):
             members = {atomic.process_of(ts), *m.destinations} - {self.process}
             if atomic.clock_of(ts) <= min(self.VR[member] for member in members):
-                self.numbers.remove(ts)
-                self.messages.remove(m)
+                received.numbers.remove(ts)
+                received.messages.remove(m)
                 self.deliver(m)
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:

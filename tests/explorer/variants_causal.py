@@ -20,7 +20,7 @@ def reliable_that_knows_no_duplicates() -> StackPlan:
     careful = reliable.Reliable.on_message
 
     def on_message(self: Any, origin: int, packet: Any, since: int) -> None:
-        if packet.seq <= reliable.seq_of(reliable.Origin.entry(self.origins, origin).have):
+        if packet.seq <= reliable.seq_of(self.origin(origin).have):
             self.deliver(packet.m)
         careful(self, origin, packet, since)
 
@@ -41,7 +41,7 @@ def reliable_that_is_content_with_one_acknowledgement() -> StackPlan:
     reliable = loaded_anew("reliable")
 
     def on_acks(self: Any, sender: int, acks: Any) -> None:
-        self.acked = [self.last[sender]] * self.size
+        self.sent.acked = [self.sent.last[sender]] * self.size
         self.advance_stable()
 
     reliable.Reliable.on_acks = on_acks

@@ -125,7 +125,7 @@ def test_what_has_a_number_up_to_d_is_delivered_in_order_of_number_then_origin()
 def test_null_messages_are_not_queued() -> None:
     stack = started()
     told(stack, 1, Null(4, 0, 0, 0))
-    assert layer_of(stack).messages == []
+    assert layer_of(stack).received.messages == []
 
 
 def test_one_clock_numbers_what_goes_to_all_groups() -> None:
@@ -165,9 +165,9 @@ def test_a_message_is_stable_when_all_have_a_d_of_at_least_its_number() -> None:
     told(stack, 1, data(1, c=1))
     assert delivered(told(stack, 2, Null(2, 0, 0, 0))) == [message_id(1, 1)]
     told(stack, 1, Null(4, 1, 1, 0))
-    assert len(layer_of(stack).messages) == 1
+    assert len(layer_of(stack).received.messages) == 1
     told(stack, 2, Null(4, 1, 2, 0))
-    assert len(layer_of(stack).messages) == 0
+    assert len(layer_of(stack).received.messages) == 0
 
 
 # Section 2.2.3: overlapping groups.
@@ -230,9 +230,9 @@ def test_who_has_a_message_of_its_own_starts_from_the_beginning() -> None:
     for c in (1, 2, 3):
         told(stack, 1, data(1, c=c, after=c - 1))
         end_of_silence(stack)
-    assert layer_of(stack).lead == 8
+    assert layer_of(stack).silence.lead == 8
     cast(stack, EVERYBODY)
-    assert layer_of(stack).lead == 1
+    assert layer_of(stack).silence.lead == 1
 
 
 def test_a_message_with_a_number_that_all_others_left_is_delivered_at_once() -> None:
@@ -292,7 +292,7 @@ def test_what_a_suspected_process_sends_is_ignored() -> None:
     stack.notice(Suspect(2))
     stack.take_effects()
     assert told(stack, 2, data(2, c=1)) == []
-    assert layer_of(stack).messages == []
+    assert layer_of(stack).received.messages == []
 
 
 def test_after_a_suspicion_the_others_are_asked() -> None:

@@ -64,7 +64,7 @@ def test_other_layers_below(stack: str) -> None:
 def kept(bench: Bench) -> list[int]:
     """How many messages each process still keeps."""
     layers = [bench.hosts[process].stack.layers[0] for process in range(bench.size)]
-    return [len(layer.messages) for layer in layers if isinstance(layer, Atomic)]
+    return [len(layer.received.messages) for layer in layers if isinstance(layer, Atomic)]
 
 
 def test_what_all_have_received_is_forgotten_when_they_have_said_so() -> None:
