@@ -63,6 +63,8 @@ COMPILED = (
     "protocols/dcc_published.py",
     "protocols/df.py",
     "protocols/fifo.py",
+    "protocols/parts/client_requests.py",
+    "protocols/parts/delivery_log.py",
     "protocols/parts/destination_agreement.py",
     "protocols/parts/edge_clock.py",
     "protocols/parts/hypercube.py",

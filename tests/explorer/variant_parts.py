@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +14,23 @@ from flexgroup.core.layer import Layer
 from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan
 from flexgroup.worlds.explorer.scope import Scope
 
-FILE_OF = {"xamp_reliable": "xamp_at_least"}
-"""Of protocols that share one."""
+
+def loaded_anew(module: str, part: str | None = None) -> Any:
+    """A protocol's module, loaded a second time, and with it a part that it is composed of."""
+    if part is None:
+        return _loaded(module)
+    name = f"flexgroup.protocols.parts.{part}"
+    shared = import_module(name)
+    sys.modules[name] = _loaded(f"parts/{part}")
+    try:
+        return loaded_anew(module)
+    finally:
+        sys.modules[name] = shared
 
 
-def loaded_anew(module: str) -> Any:
-    path = Path(flexgroup.__file__).parent / "protocols" / f"{FILE_OF.get(module, module)}.py"
-    spec = spec_from_file_location(f"explored_{module}", path)
+def _loaded(module: str) -> Any:
+    path = Path(flexgroup.__file__).parent / "protocols" / f"{module}.py"
+    spec = spec_from_file_location(f"explored_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     fresh = module_from_spec(spec)

@@ -13,37 +13,37 @@ LAYERS = {"vcube_atomic_majority": "VCubeAtomicMajority"}
 
 
 def fresh() -> Any:
-    """The layer, to be spoilt."""
-    return loaded_anew("vcube_atomic_majority").VCubeAtomicMajority
+    """The module of the protocol and of its agreement, to be spoilt."""
+    return loaded_anew("vcube_atomic_majority", "majority_agreement")
 
 
 def majority_that_does_not_put_first_what_may_be_delivered() -> StackPlan:
-    layer = fresh()
-    layer.choose = lambda self: tuple(sorted(self.pending))
-    return plan_of(layer)
+    module = fresh()
+    module.MajorityAgreement.choose = lambda self: tuple(sorted(self.pending))
+    return plan_of(module.VCubeAtomicMajority)
 
 
 def majority_that_does_not_wait_for_lower_timestamps() -> StackPlan:
-    layer = fresh()
+    module = fresh()
 
     def deliverable(self: Any) -> list[int]:
         return sorted(m for m, known in self.received.items() if known.is_stable)
 
-    layer.deliverable = deliverable
-    return plan_of(layer)
+    module.VCubeAtomicMajority.deliverable = deliverable
+    return plan_of(module.VCubeAtomicMajority)
 
 
 def majority_of_one() -> StackPlan:
-    layer = fresh()
-    layer.is_majority = lambda self, count: count > 0
-    return plan_of(layer)
+    module = fresh()
+    module.MajorityAgreement.is_majority = lambda self, count: count > 0
+    return plan_of(module.VCubeAtomicMajority)
 
 
 def majority_that_keeps_messages_to_itself() -> StackPlan:
     """Those that closed the epoch wait for messages of the batch for ever."""
-    layer = fresh()
-    layer.share = lambda self, m: None
-    return plan_of(layer)
+    module = fresh()
+    module.MajorityAgreement.share = lambda self, layer, m: None
+    return plan_of(module.VCubeAtomicMajority)
 
 
 # Random schedules catch these: it takes more processes and messages to see what they do.
@@ -51,29 +51,29 @@ def majority_that_keeps_messages_to_itself() -> StackPlan:
 
 def majority_that_confirms_at_once() -> StackPlan:
     """As `vcube-atomic` does: who delivers knows what some of the others may not know."""
-    layer = fresh()
-    careful = layer.check_acks
+    module = fresh()
+    careful = module.VCubeAtomicMajority.check_acks
 
     def check_acks(self: Any, m: int, known: Any) -> None:
         missing, known.missing = known.missing, 0
         careful(self, m, known)
         known.missing = missing
 
-    layer.check_acks = check_acks
-    return plan_of(layer)
+    module.VCubeAtomicMajority.check_acks = check_acks
+    return plan_of(module.VCubeAtomicMajority)
 
 
 def majority_that_forgets_what_it_accepted() -> StackPlan:
     """Two coordinators may have different batches accepted by majorities."""
-    layer = fresh()
-    careful = layer.take_part
+    module = fresh()
+    careful = module.MajorityAgreement.take_part
 
-    def take_part(self: Any, round: int) -> None:
+    def take_part(self: Any, layer: Any, round: int) -> None:
         self.accepted_in, self.accepted = 0, ()
-        careful(self, round)
+        careful(self, layer, round)
 
-    layer.take_part = take_part
-    return plan_of(layer)
+    module.MajorityAgreement.take_part = take_part
+    return plan_of(module.VCubeAtomicMajority)
 
 
 TWO_RACE = broadcasts(2, 0, 1, suspicions=1)

@@ -101,43 +101,49 @@ def reliable_that_forgets_at_once() -> StackPlan:
 # Destination agreement.
 
 
+AGREEMENT = "destination_agreement"
+
+
 def _without_waiting_for_lower_timestamps(module: Any, layer: Any) -> StackPlan:
     def deliverable(self: Any) -> list[Any]:
         stamped = [known for known in self.received.values() if known.sn >= 0]
         return sorted(stamped, key=lambda known: (known.sn, known.m.id))
 
-    layer.deliverable = deliverable
+    module.DestinationAgreement.deliverable = deliverable
     return plan_of(layer)
 
 
 def _without_waiting_for_anybody(module: Any, layer: Any) -> StackPlan:
-    careful = layer.check_deliverable
+    careful = module.DestinationAgreement.check_deliverable
 
-    def check_deliverable(self: Any, known: Any) -> None:
+    def check_deliverable(self: Any, layer: Any, known: Any) -> None:
         known.missing = known.pending = 0
-        careful(self, known)
+        careful(self, layer, known)
 
-    layer.check_deliverable = check_deliverable
+    module.DestinationAgreement.check_deliverable = check_deliverable
     return plan_of(layer)
 
 
 def _that_waits_for_the_crashed(module: Any, layer: Any) -> StackPlan:
-    layer.others = lambda self: ((1 << self.size) - 1) & ~(1 << self.process)
+    def others(self: Any) -> int:
+        return ((1 << self.size) - 1) & ~(1 << self.process)  # type: ignore[no-any-return]
+
+    module.DestinationAgreement.others = others
     return plan_of(layer)
 
 
 def vcube_atomic_that_does_not_wait_for_lower_timestamps() -> StackPlan:
-    module = loaded_anew("vcube_atomic")
+    module = loaded_anew("vcube_atomic", AGREEMENT)
     return _without_waiting_for_lower_timestamps(module, module.VCubeAtomic)
 
 
 def vcube_atomic_that_waits_for_nobody() -> StackPlan:
-    module = loaded_anew("vcube_atomic")
+    module = loaded_anew("vcube_atomic", AGREEMENT)
     return _without_waiting_for_anybody(module, module.VCubeAtomic)
 
 
 def vcube_atomic_that_waits_for_the_crashed() -> StackPlan:
-    module = loaded_anew("vcube_atomic")
+    module = loaded_anew("vcube_atomic", AGREEMENT)
     return _that_waits_for_the_crashed(module, module.VCubeAtomic)
 
 
@@ -166,17 +172,17 @@ def vcube_atomic_that_keeps_its_timestamp_to_the_tree_it_is_in() -> StackPlan:
 
 
 def all2all_that_does_not_wait_for_lower_timestamps() -> StackPlan:
-    module = loaded_anew("all2all_atomic")
+    module = loaded_anew("all2all_atomic", AGREEMENT)
     return _without_waiting_for_lower_timestamps(module, module.All2AllAtomic)
 
 
 def all2all_that_waits_for_nobody() -> StackPlan:
-    module = loaded_anew("all2all_atomic")
+    module = loaded_anew("all2all_atomic", AGREEMENT)
     return _without_waiting_for_anybody(module, module.All2AllAtomic)
 
 
 def all2all_that_waits_for_the_crashed() -> StackPlan:
-    module = loaded_anew("all2all_atomic")
+    module = loaded_anew("all2all_atomic", AGREEMENT)
     return _that_waits_for_the_crashed(module, module.All2AllAtomic)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
 
 from .variant_parts import Case, loaded_anew, plan_of
@@ -21,13 +22,14 @@ LAYERS = {
 def that_forgets_what_it_delivered(module: str) -> StackPlan:
     """A repetition is taken for another message."""
     layer = getattr(loaded_anew(module), LAYERS[module])
-    taking = layer.on_data
+    taking = layer.on_packet
 
-    def on_data(self: Any, sender: int, packet: Any) -> None:
-        self.received.clear()
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        part = self if module == "xamp_best_effort" else self.at_least
+        part.received = KnownMessages()
         taking(self, sender, packet)
 
-    layer.on_data = on_data
+    layer.on_packet = on_packet
     return plan_of(layer)
 
 
@@ -45,8 +47,13 @@ def that_forgets_the_last_destination(module: str) -> StackPlan:
 
 def that_does_not_count(module: str) -> StackPlan:
     """All messages have the same number, so the second is taken for a repetition."""
-    loaded = loaded_anew(module)
-    loaded.numbered = lambda sent, destinations: (0,) * len(destinations)
+    loaded = loaded_anew(module, "at_least")
+    telling = loaded.AtLeast.tr_w_resp
+
+    def tr_w_resp(self: Any, layer: Any, m: Any, numbers: Any, send: bool) -> None:
+        telling(self, layer, m, (0,) * len(numbers), send)
+
+    loaded.AtLeast.tr_w_resp = tr_w_resp
     return plan_of(getattr(loaded, LAYERS[module]))
 
 
@@ -59,7 +66,9 @@ def best_effort_that_forgets_the_last_destination() -> StackPlan:
 
 
 def best_effort_that_does_not_count() -> StackPlan:
-    return that_does_not_count("xamp_best_effort")
+    loaded = loaded_anew("xamp_best_effort")
+    loaded.numbered = lambda sent, destinations: (0,) * len(destinations)
+    return plan_of(loaded.XampBestEffort)
 
 
 def at_least_that_forgets_what_it_delivered() -> StackPlan:

@@ -76,3 +76,17 @@ def test_every_module_says_what_it_is() -> None:
         if text.strip() and not ast.get_docstring(ast.parse(text))
     ]
     assert not silent
+
+
+def test_protocols_are_composed_of_parts_and_inherit_from_none() -> None:
+    """What several protocols share is a record that each of them holds."""
+    inheriting = [
+        f"{name}: {node.name}({ast.unparse(base)})"
+        for name, path in zip(NAMES, SOURCES, strict=True)
+        if name.startswith("protocols/") and name != "protocols/table.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if ast.unparse(base) not in ("Layer", "Packet", "Record", "Protocol")
+    ]
+    assert not inheriting

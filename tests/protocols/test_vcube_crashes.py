@@ -66,7 +66,7 @@ def with_line_60_as_printed() -> StackPlan:
     as_corrected = module.VCubeAtomic.replace
 
     def replace(self: Any, s: int, forwarded: Any) -> None:
-        if forwarded.source not in self.crashed:
+        if forwarded.source not in self.agreement.crashed:
             as_corrected(self, s, forwarded)
         elif forwarded.clusters >> s & 1:
             self.confirm(s, forwarded.T, forwarded)

@@ -69,9 +69,9 @@ def test_what_all_have_delivered_is_forgotten() -> None:
     casts = [(30.0 * number, number % 8) for number in range(60)]
     for (layer,) in run(MAJORITY, 8, casts).layers:
         assert isinstance(layer, VCubeAtomicMajority)
-        assert layer.forgotten + len(layer.delivered) == 60
-        assert len(layer.delivered) < 40
-        assert not layer.pending
+        assert layer.log.count == 60
+        assert len(layer.log.kept) < 40
+        assert not layer.agreement.pending
         assert not layer.received
 
 
@@ -82,8 +82,8 @@ def test_after_a_crash_messages_are_still_delivered_and_nothing_is_kept() -> Non
     assert len(outcome.delivered[0]) == 10
     for (layer,) in outcome.layers[:7]:
         assert isinstance(layer, VCubeAtomicMajority)
-        assert not layer.pending
-        assert not layer.shared
+        assert not layer.agreement.pending
+        assert not layer.agreement.shared
         assert not layer.early
 
 

@@ -11,7 +11,8 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.parts.tr_w_resp import Received, Transmission
+from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.tr_w_resp import Transmission
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.prepared import Manner
@@ -70,11 +71,12 @@ def test_with_ord_all_must_respond_to_the_same_try() -> None:
 
 
 def test_what_came_is_remembered_by_number_without_gaps() -> None:
-    received = Received()
+    received = KnownMessages()
     for number in (0, 2, 1, 4):
-        received.add(number)
-    assert [number for number in range(6) if received.has(number)] == [0, 1, 2, 4]
-    assert (received.next, sorted(received.early)) == (3, [4])
+        received.add(message_id(7, number))
+    known = [number for number in range(6) if received.has(message_id(7, number))]
+    assert known == [0, 1, 2, 4]
+    assert (received.last, received.ahead) == ({7: 3}, {message_id(7, 4)})
 
 
 # bestEffort.
@@ -83,7 +85,7 @@ def test_what_came_is_remembered_by_number_without_gaps() -> None:
 def test_nr_0_ends_at_once() -> None:
     bench = Bench(parse_stack("xamp-best-effort/0"), 3)
     bench.cast(0, EVERYBODY)
-    assert layer_of(bench, 0).transmissions == {}
+    assert layer_of(bench, 0).transmissions.open == {}
     assert not any(bench.timers.values())
 
 
@@ -92,7 +94,7 @@ def test_nr_1_ends_with_the_first_response() -> None:
     bench.cast(0, (1, 2))
     bench.deliver(0, 1)
     bench.deliver(1, 0)
-    assert layer_of(bench, 0).transmissions == {}
+    assert layer_of(bench, 0).transmissions.open == {}
 
 
 def test_there_is_no_option_that_is_not_a_number_of_responses() -> None:
@@ -146,10 +148,10 @@ def test_a_process_that_is_suspected_is_not_waited_for() -> None:
     bench.cast(0, EVERYBODY)
     bench.crash(2)
     everything_arrives(bench)
-    assert layer_of(bench, 0).transmissions
+    assert layer_of(bench, 0).at_least.transmissions.open
     for process in (0, 1):
         bench.suspect(process, 2)
-        assert layer_of(bench, process).transmissions == {}
+        assert layer_of(bench, process).at_least.transmissions.open == {}
 
 
 # Causal multicast.

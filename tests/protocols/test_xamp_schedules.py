@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from flexgroup.core.message import origin_of
 from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.protocols.parts.tr_w_resp import message_of
 
 from ..explorer.variant_parts import loaded_anew, plan_of
 from .member_schedules import Casts, Ended, Faults, random_casts, run
@@ -78,7 +79,7 @@ def where_only_the_sender_repeats() -> StackPlan:
     repeating = module.XampReliable.on_timer
 
     def on_timer(self: Any, name: str) -> None:
-        if origin_of(module.message_of(name)) == self.process:
+        if origin_of(message_of(name)) == self.process:
             repeating(self, name)
 
     module.XampReliable.on_timer = on_timer

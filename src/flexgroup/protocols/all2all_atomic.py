@@ -21,15 +21,16 @@ from typing import ClassVar, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context
+from flexgroup.core.layer import Context, Layer, Notice, Suspect
 from flexgroup.core.message import Message, MessageId, Packet
+from flexgroup.protocols.parts.client_requests import Request
+from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.destination_agreement import (
-    ALL,
     FAR,
     Agreed,
     DestinationAgreement,
     Flush,
-    Request,
+    Received,
 )
 
 
@@ -51,8 +52,8 @@ class Ack(Packet):
     count: int
 
 
-class All2AllAtomic(DestinationAgreement):
-    __slots__ = ()
+class All2AllAtomic(Layer):
+    __slots__ = ("agreement",)
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
@@ -60,17 +61,41 @@ class All2AllAtomic(DestinationAgreement):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.counts = [ALL if j == self.process else 0 for j in range(self.size)]
+        log = DeliveryLog([ALL if j == self.process else 0 for j in range(self.size)])
+        self.agreement = DestinationAgreement(self.process, self.size, log)
+        """TS, received(i) and stamped(i); and what is ours, after a crash."""
 
-    def spread(self, m: Message) -> None:
-        to = tuple([j for j in range(self.size) if self.counts[j] != ALL])
+    def on_cast(self, m: Message) -> None:
+        if self.process >= self.size:
+            self.send(m.destinations[:1], Request(m))
+        elif not self.agreement.stopped:
+            self.a_broadcast(m)
+
+    def on_request(self, client: int, packet: Request) -> None:
+        m = packet.m
+        if not packet.is_of(client, self.size) or not self.is_for_me(m):
+            raise self.refuse(client, packet)
+        if self.agreement.knows(m.id):
+            raise self.refuse(client, packet)
+        self.a_broadcast(m)
+
+    def a_broadcast(self, m: Message) -> None:
+        self.agreement.TS += 1
+        known = self.agreement.receive_first(m)
+        self.tell(known)
+        self.agreement.check_deliverable(self, known)
+
+    def tell(self, known: Received) -> None:
+        """Tell all others the timestamp that this process has just given a message: TS."""
+        counts = self.agreement.log.counts
+        to = tuple([j for j in range(self.size) if counts[j] != ALL])
         if to:
-            self.send(to, Tree(m, self.TS))
+            self.send(to, Tree(known.m, self.agreement.TS))
         # pending_ack(i), as a bit mask of those that have not confirmed.
-        self.received[m.id].pending = self.others()
+        known.pending = self.agreement.others()
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if self.stopped:
+        if self.agreement.stopped:
             return
         if isinstance(packet, Ack):
             self.on_ack(sender, packet)
@@ -91,31 +116,60 @@ class All2AllAtomic(DestinationAgreement):
             raise self.refuse(j, packet)
         if packet.ts >= FAR:
             raise self.refuse(j, packet)
-        if j in self.crashed:
+        agreement = self.agreement
+        if j in agreement.crashed:
             return
-        self.TS = max(self.TS + 1, packet.ts)
-        known = self.received.get(m.id)
-        if known is None and not self.is_delivered(m.id):
-            known = self.receive_first(m)
-            self.spread(m)
-        self.send((j,), Ack(m.id, self.count))
+        agreement.TS = max(agreement.TS + 1, packet.ts)
+        known = agreement.received.get(m.id)
+        if known is None and not agreement.delivered.has(m.id):
+            known = agreement.receive_first(m)
+            self.tell(known)
+        self.send((j,), Ack(m.id, agreement.log.count))
         if known is not None:
             known.hear(j, packet.ts)
-            self.check_deliverable(known)
+            agreement.check_deliverable(self, known)
 
     def on_ack(self, j: int, packet: Ack) -> None:
-        if j in self.crashed:
+        agreement = self.agreement
+        if j in agreement.crashed:
             return
-        known = self.received.get(packet.m)
+        known = agreement.received.get(packet.m)
         if known is None or not known.pending >> j & 1:
             raise self.refuse(j, packet)
-        self.counts[j] = max(self.counts[j], packet.count)
+        counts = agreement.log.counts
+        counts[j] = max(counts[j], packet.count)
         known.pending ^= 1 << j
-        self.check_deliverable(known)
+        agreement.check_deliverable(self, known)
 
-    def take_over(self, crashed: tuple[int, ...]) -> None:
+    # After a crash.
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Suspect) and self.agreement.is_news(notice):
+            self.crash((notice.process,))
+        self.pass_on(notice)
+
+    def crash(self, crashed: tuple[int, ...]) -> None:
+        """Wait for no confirmation of theirs any more."""
+        agreement = self.agreement
+        agreement.exclude(crashed)
         for j in crashed:
-            self.counts[j] = ALL
-        others = self.others()
-        for known in self.received.values():
+            agreement.log.counts[j] = ALL
+        others = agreement.others()
+        for known in agreement.received.values():
             known.pending &= others
+        agreement.flush(self)
+
+    def on_flush(self, j: int, packet: Flush) -> None:
+        agreement = self.agreement
+        if not agreement.is_sound(j, packet):
+            raise self.refuse(j, packet)
+        if agreement.heeds(j, packet):
+            news = tuple([k for k in packet.crashed if k not in agreement.crashed])
+            if news:
+                self.crash(news)
+            agreement.on_flush(self, j, packet)
+
+    def on_agreed(self, j: int, packet: Agreed) -> None:
+        if not self.agreement.is_sound(j, packet):
+            raise self.refuse(j, packet)
+        self.agreement.on_agreed(self, j, packet)

@@ -24,10 +24,11 @@ from flexgroup.protocols.vcube_atomic_published import VCubeAtomicPublished
 from flexgroup.protocols.vcube_best_effort import VCubeBestEffort
 from flexgroup.protocols.vcube_detector import VCubeDetector
 from flexgroup.protocols.vcube_reliable import VCubeReliable
-from flexgroup.protocols.xamp_at_least import XampAtLeast, XampReliable
+from flexgroup.protocols.xamp_at_least import XampAtLeast
 from flexgroup.protocols.xamp_atomic import PUBLISHED, XampAtomic
 from flexgroup.protocols.xamp_best_effort import XampBestEffort
 from flexgroup.protocols.xamp_causal import XampCausal
+from flexgroup.protocols.xamp_reliable import XampReliable
 
 
 class Fault(StrEnum):

@@ -27,24 +27,15 @@ from typing import ClassVar, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context
-from flexgroup.core.message import (
-    ID,
-    INT,
-    INTS,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-)
+from flexgroup.core.layer import Context, Layer, Notice, Suspect
+from flexgroup.core.message import Message, MessageId, Packet
+from flexgroup.protocols.parts.client_requests import Request
+from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.destination_agreement import (
-    ALL,
     FAR,
     Agreed,
     DestinationAgreement,
     Flush,
-    Request,
 )
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
@@ -61,12 +52,8 @@ from flexgroup.protocols.parts.pending_acks import Forwarded, Timestamps, Trees
 class Tree(Packet):
     """TREE(m, T)."""
 
-    __slots__ = ("T", "m")
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE), ("T", INTS))
-
-    def __init__(self, m: Message, T: Timestamps) -> None:
-        self.m = m
-        self.T = T
+    m: Message
+    T: tuple[int, ...]
 
 
 @final
@@ -77,17 +64,13 @@ class Ack(Packet):
     Not in the paper: everybody in that part has delivered so many messages.
     """
 
-    __slots__ = ("T", "count", "m")
-    FIELDS: ClassVar[Fields] = (("m", ID), ("T", INTS), ("count", INT))
-
-    def __init__(self, m: MessageId, T: Timestamps, count: int) -> None:
-        self.m = m
-        self.T = T
-        self.count = count
+    m: MessageId
+    T: tuple[int, ...]
+    count: int
 
 
-class VCubeAtomic(DestinationAgreement):
-    __slots__ = ("pending_ack",)
+class VCubeAtomic(Layer):
+    __slots__ = ("agreement", "pending_ack")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
@@ -95,14 +78,36 @@ class VCubeAtomic(DestinationAgreement):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        log = DeliveryLog([ALL] + [0] * dimension(self.size))
+        self.agreement = DestinationAgreement(self.process, self.size, log)
+        """TS, correct(i), received(i) and stamped(i); and what is ours, after a crash."""
         self.pending_ack: dict[MessageId, Trees] = {}
-        self.counts = [ALL] + [0] * dimension(self.size)
+        """What was sent on in the trees of each message, and is not confirmed."""
         self.count_clusters()
 
-    # Lines 7 to 13 are in DestinationAgreement.a_broadcast, but for the last.
+    # Lines 7 to 13.
 
-    def spread(self, m: Message) -> None:
-        self.forward(self.process, 1, dimension(self.size), m, (self.process, self.TS))
+    def on_cast(self, m: Message) -> None:
+        if self.process >= self.size:
+            self.send(m.destinations[:1], Request(m))
+        elif not self.agreement.stopped:
+            self.a_broadcast(m)
+
+    def on_request(self, client: int, packet: Request) -> None:
+        m = packet.m
+        if not packet.is_of(client, self.size) or not self.is_for_me(m):
+            raise self.refuse(client, packet)
+        if self.agreement.knows(m.id):
+            raise self.refuse(client, packet)
+        self.a_broadcast(m)
+
+    def a_broadcast(self, m: Message) -> None:
+        agreement = self.agreement
+        agreement.TS += 1
+        known = agreement.receive_first(m)
+        own = (self.process, agreement.TS)
+        self.forward(self.process, 1, dimension(self.size), m, own)
+        agreement.check_deliverable(self, known)
 
     # Lines 14 to 17.
 
@@ -111,7 +116,8 @@ class VCubeAtomic(DestinationAgreement):
 
         It does not go again to who has it and has not confirmed it.
         """
-        to = neighborhood(self.process, low, high, self.size, self.crashed)
+        agreement = self.agreement
+        to = neighborhood(self.process, low, high, self.size, agreement.crashed)
         if not to:
             return False
         trees = self.pending_ack.get(m.id)
@@ -130,14 +136,14 @@ class VCubeAtomic(DestinationAgreement):
             if trees is None:
                 trees = self.pending_ack[m.id] = Trees(self.size)
             trees.put(T[0], forwarded)
-            known = self.received.get(m.id)
+            known = agreement.received.get(m.id)
             if known is not None:
                 known.pending += 1
         forwarded.clusters |= clusters
         return True
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if self.stopped:
+        if self.agreement.stopped:
             return
         if isinstance(packet, Ack):
             self.on_ack(sender, packet)
@@ -157,26 +163,28 @@ class VCubeAtomic(DestinationAgreement):
     def on_tree(self, j: int, packet: Tree) -> None:
         if not self.is_tree(j, packet):
             raise self.refuse(j, packet)
-        if self.crashed and j in self.crashed:
+        agreement = self.agreement
+        crashed = agreement.crashed
+        if crashed and j in crashed:
             return
         m, T = packet.m, packet.T
         level = cluster(self.process, j) - 1
-        self.TS += 1
+        agreement.TS += 1
         for at in range(1, len(T), 2):
-            self.TS = max(self.TS, T[at])
-        known = self.received.get(m.id)
-        if known is None and not self.is_delivered(m.id):
-            known = self.receive_first(m)
-            own = (self.process, self.TS)
+            agreement.TS = max(agreement.TS, T[at])
+        known = agreement.received.get(m.id)
+        if known is None and not agreement.delivered.has(m.id):
+            known = agreement.receive_first(m)
+            own = (self.process, agreement.TS)
             T = T + own
             self.forward(self.process, level + 1, dimension(self.size), m, own)
         if known is not None:
             for at in range(0, len(packet.T), 2):
-                if not (self.crashed and packet.T[at] in self.crashed):
+                if not (crashed and packet.T[at] in crashed):
                     known.hear(packet.T[at], packet.T[at + 1])
         awaited = self.forward(j, 1, level, m, T)
         if known is not None:
-            self.check_deliverable(known)
+            agreement.check_deliverable(self, known)
         if not awaited:
             self.ack(j, m.id, T)
 
@@ -192,7 +200,8 @@ class VCubeAtomic(DestinationAgreement):
     # Lines 33 to 37.
 
     def on_ack(self, j: int, packet: Ack) -> None:
-        if self.crashed and j in self.crashed:
+        crashed = self.agreement.crashed
+        if crashed and j in crashed:
             return
         T = packet.T
         s = cluster(self.process, j)
@@ -201,7 +210,8 @@ class VCubeAtomic(DestinationAgreement):
         if forwarded is None or not forwarded.awaited(T) >> s & 1 or self.ff_neighbor(s) != j:
             raise self.refuse(j, packet)
         if packet.count:
-            self.counts[s] = max(self.counts[s], packet.count)
+            counts = self.agreement.log.counts
+            counts[s] = max(counts[s], packet.count)
         self.confirm(s, T, forwarded)
 
     def confirm(self, s: int, T: Timestamps, forwarded: Forwarded) -> None:
@@ -214,28 +224,37 @@ class VCubeAtomic(DestinationAgreement):
         trees.put(T[0], forwarded.rest())
         if not trees.count:
             del self.pending_ack[m]
-        known = self.received.get(m)
+        known = self.agreement.received.get(m)
         if known is not None:
             known.pending -= len(sources)
-            self.check_deliverable(known)
+            self.agreement.check_deliverable(self, known)
         for source in sources:
             self.ack(source, m, T)
 
-    # Lines 38 to 52 are DestinationAgreement.check_deliverable. Lines 53 to 56:
+    # Lines 38 to 52 are `DestinationAgreement.check_deliverable`. Lines 53 to 56:
 
     def ack(self, source: int, m: MessageId, T: Timestamps) -> None:
-        if source != self.process and not (self.crashed and source in self.crashed):
+        crashed = self.agreement.crashed
+        if source != self.process and not (crashed and source in crashed):
             came = T[:-2] if T[-2] == self.process else T
-            count = self.count
+            log = self.agreement.log
+            count = log.count
             for s in range(1, cluster(self.process, source)):
-                count = min(count, self.counts[s])
+                count = min(count, log.counts[s])
             self.send((source,), Ack(m, came, count))
 
-    # Lines 57 to 67, but for what DestinationAgreement.crash does.
+    # Lines 57 to 67; FLUSH and AGREED are ours.
 
-    def take_over(self, crashed: tuple[int, ...]) -> None:
-        before = self.crashed.difference(crashed)
-        clusters = range(1, len(self.counts))
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Suspect) and self.agreement.is_news(notice):
+            self.crash((notice.process,))
+        self.pass_on(notice)
+
+    def crash(self, crashed: tuple[int, ...]) -> None:
+        """Send to their successors what the crashed have not confirmed."""
+        before = self.agreement.crashed.copy()
+        self.agreement.exclude(crashed)
+        clusters = range(1, dimension(self.size) + 1)
         lost = {ff_neighbor(self.process, s, self.size, before): s for s in clusters}
         for j in crashed:
             if j in lost:
@@ -244,6 +263,7 @@ class VCubeAtomic(DestinationAgreement):
                         if forwarded is not None:
                             self.replace(lost[j], forwarded)
         self.count_clusters()
+        self.agreement.flush(self)
 
     def replace(self, s: int, forwarded: Forwarded) -> None:
         """Send what was not confirmed in cluster s to who is FF_neighbor(s) now."""
@@ -254,11 +274,27 @@ class VCubeAtomic(DestinationAgreement):
             else:
                 self.confirm(s, T, forwarded)
 
+    def on_flush(self, j: int, packet: Flush) -> None:
+        agreement = self.agreement
+        if not agreement.is_sound(j, packet):
+            raise self.refuse(j, packet)
+        if agreement.heeds(j, packet):
+            news = tuple([k for k in packet.crashed if k not in agreement.crashed])
+            if news:
+                self.crash(news)
+            agreement.on_flush(self, j, packet)
+
+    def on_agreed(self, j: int, packet: Agreed) -> None:
+        if not self.agreement.is_sound(j, packet):
+            raise self.refuse(j, packet)
+        self.agreement.on_agreed(self, j, packet)
+
     def ff_neighbor(self, s: int) -> int:
-        return ff_neighbor(self.process, s, self.size, self.crashed)
+        return ff_neighbor(self.process, s, self.size, self.agreement.crashed)
 
     def count_clusters(self) -> None:
-        """Clusters in which nobody is left have delivered all there is."""
-        for s in range(1, len(self.counts)):
+        """Count clusters in which nobody is left as if they had delivered all there is."""
+        counts = self.agreement.log.counts
+        for s in range(1, len(counts)):
             if self.ff_neighbor(s) == NOBODY:
-                self.counts[s] = ALL
+                counts[s] = ALL

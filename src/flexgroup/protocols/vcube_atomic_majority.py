@@ -18,102 +18,80 @@ Trees do not go round the suspected: what the fast way needs is that everybody i
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from contextlib import suppress
+from typing import ClassVar, final
 
+from flexgroup.core.errors import PeerError
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Record
-from flexgroup.core.message import (
-    ID,
-    INT,
-    INTS,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    origin_of,
-    seq_of,
-)
-from flexgroup.protocols.parts.destination_agreement import FAR, Request
-from flexgroup.protocols.parts.epochs import Accept, Close, Copy, Decide, Flush, InEpoch, Propose
+from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect, Trust
+from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
+from flexgroup.protocols.parts.client_requests import Request
+from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
+from flexgroup.protocols.parts.destination_agreement import FAR
 from flexgroup.protocols.parts.hypercube import NOBODY, cluster, dimension, ff_neighbor
-from flexgroup.protocols.parts.majority_agreement import OPEN, MajorityAgreement
+from flexgroup.protocols.parts.majority_agreement import (
+    OPEN,
+    Accept,
+    Close,
+    Copy,
+    Decide,
+    Flush,
+    MajorityAgreement,
+    OfRounds,
+    Propose,
+)
 
 Timestamps = tuple[int, ...]
 """The paper's T, flat: a process and its timestamp, another process and its, ..."""
 
-KEPT: Final = 16
-"""Places of delivered messages that are kept without a look whether they may still be needed."""
-
 
 @final
-class Tree(InEpoch):
+class Tree(Packet):
     """TREE(m, T)."""
 
-    __slots__ = ("T", "m")
-    FIELDS: ClassVar[Fields] = (("epoch", INT), ("m", MESSAGE), ("T", INTS))
-
-    def __init__(self, epoch: int, m: Message, T: Timestamps) -> None:
-        super().__init__(epoch)
-        self.m = m
-        self.T = T
-
-    def is_sound(self, sender: int, to: int, size: int) -> bool:
-        places, T = self.m.destinations, self.T
-        if not super().is_sound(sender, to, size) or not places or places[-1] >= size:
-            return False
-        if not T or len(T) % 2:
-            return False
-        return all(T[at] < size and T[at + 1] < FAR for at in range(0, len(T), 2))
+    epoch: int
+    m: Message
+    T: tuple[int, ...]
 
 
 @final
-class Ack(InEpoch):
+class Ack(Packet):
     """ACK(m, T): everybody in the sender's part of the tree has all timestamps of m.
 
     And everybody there has delivered so many messages in this epoch.
     """
 
-    __slots__ = ("T", "count", "m")
-    FIELDS: ClassVar[Fields] = (("epoch", INT), ("m", ID), ("T", INTS), ("count", INT))
+    epoch: int
+    m: MessageId
+    T: tuple[int, ...]
+    count: int
 
-    def __init__(self, epoch: int, m: MessageId, T: Timestamps, count: int) -> None:
-        super().__init__(epoch)
-        self.m = m
-        self.T = T
-        self.count = count
+
+InEpoch = Tree | Ack | OfRounds
+"""What is about one epoch."""
 
 
 @final
 class Stamped(Record):
     """A message of this epoch that is not delivered yet."""
 
-    __slots__ = ("highest", "missing", "owed", "pending_ack")
-
-    def __init__(self, missing: int, highest: int) -> None:
-        self.missing = missing
-        """Whose timestamps are missing, as a bit mask."""
-        self.highest = highest
-        """The highest timestamp that is known."""
-        self.pending_ack: dict[Timestamps, tuple[int, int]] = {}
-        """From whom T came that went on, and which clusters have not confirmed it (a bit mask)."""
-        self.owed: list[tuple[int, Timestamps]] = []
-        """What is to be confirmed to whom as soon as no timestamp is missing."""
-
-    def copy(self) -> Stamped:
-        twin = Stamped(self.missing, self.highest)
-        twin.pending_ack = dict(self.pending_ack)
-        twin.owed = list(self.owed)
-        return twin
+    missing: int
+    """Whose timestamps are missing, as a bit mask."""
+    highest: int
+    """The highest timestamp that is known."""
+    pending_ack: dict[tuple[int, ...], tuple[int, int]] = {}
+    """From whom T came that went on, and which clusters have not confirmed it (a bit mask)."""
+    owed: list[tuple[int, tuple[int, ...]]] = []
+    """What is to be confirmed to whom as soon as no timestamp is missing."""
 
     @property
     def is_stable(self) -> bool:
-        """All processes have all timestamps."""
+        """Tell whether all processes have all timestamps."""
         return not self.missing and not self.pending_ack
 
 
-class VCubeAtomicMajority(MajorityAgreement):
-    __slots__ = ("TS", "children", "counts", "delivered", "forgotten", "look_at", "received")
+class VCubeAtomicMajority(Layer):
+    __slots__ = ("TS", "agreement", "children", "early", "log", "received")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
@@ -126,21 +104,29 @@ class VCubeAtomicMajority(MajorityAgreement):
         self.TS = 0
         """The highest timestamp given or seen."""
         self.received: dict[MessageId, Stamped] = {}
+        """What came in this epoch and is not delivered."""
         self.children = [
             ff_neighbor(self.process, s, self.size, set()) if s else NOBODY
             for s in range(dimension(self.size) + 1)
         ]
         """The first process of each cluster."""
-        self.delivered: list[tuple[MessageId, int]] = []
-        """Delivered in this epoch, with their sn, and maybe not by all."""
-        self.forgotten = 0
-        """How many messages were delivered in this epoch before those."""
-        self.counts = [0] * len(self.children)
-        """How many messages each cluster is known to have delivered in this epoch."""
-        self.look_at = KEPT
-        """How many delivered messages are kept before the next look at `counts`."""
+        self.log = self.new_log()
+        """What was delivered in this epoch, and maybe not by all."""
+        self.agreement = MajorityAgreement(self.process, self.size)
+        """Which epoch it is, what is undelivered, and how epochs are closed."""
+        self.early: list[tuple[int, Packet]] = []
+        """Packets of epochs that this process is not in yet, and their senders."""
+
+    def new_log(self) -> DeliveryLog:
+        return DeliveryLog([ALL if child == NOBODY else 0 for child in self.children])
 
     # Lines 7 to 13.
+
+    def on_cast(self, m: Message) -> None:
+        if self.process >= self.size:
+            self.send(m.destinations[:1], Request(m))
+        else:
+            self.agreement.broadcast(self, m)
 
     def introduce(self, m: Message) -> None:
         self.TS += 1
@@ -163,30 +149,23 @@ class VCubeAtomicMajority(MajorityAgreement):
         clusters = [s for s in range(low, high + 1) if self.children[s] != NOBODY]
         if clusters:
             known.pending_ack[T] = (source, sum(1 << s for s in clusters))
-            packet = Tree(self.epoch, m, T)
+            packet = Tree(self.agreement.epoch, m, T)
             for s in clusters:
                 self.send((self.children[s],), packet)
         return len(clusters) > 0
-
-    def on_round_packet(self, j: int, packet: InEpoch) -> None:
-        if isinstance(packet, Tree):
-            self.on_tree(j, packet)
-        elif isinstance(packet, Ack):
-            self.on_ack(j, packet)
-        else:
-            super().on_round_packet(j, packet)
 
     # Lines 18 to 32. Who closed the epoch takes and confirms nothing more.
 
     def on_tree(self, j: int, packet: Tree) -> None:
         m, T = packet.m, packet.T
+        agreement = self.agreement
         known = self.received.get(m.id)
-        if self.is_delivered(m.id) or (known is not None and T in known.pending_ack):
+        if agreement.delivered.has(m.id) or (known is not None and T in known.pending_ack):
             raise self.refuse(j, packet)
-        if self.round == OPEN and m.id not in self.pending:
-            self.hold(m)
-            self.doubt()
-        if self.round != OPEN:
+        if agreement.round == OPEN and m.id not in agreement.pending:
+            agreement.hold(self, m)
+            agreement.doubt(self)
+        if agreement.round != OPEN:
             return
         level = cluster(self.process, j) - 1
         self.TS = max(self.TS + 1, *T[1::2])
@@ -206,7 +185,7 @@ class VCubeAtomicMajority(MajorityAgreement):
     # Lines 33 to 37.
 
     def on_ack(self, j: int, packet: Ack) -> None:
-        if self.round != OPEN:
+        if self.agreement.round != OPEN:
             return
         known = self.received.get(packet.m)
         s = cluster(self.process, j)
@@ -215,7 +194,7 @@ class VCubeAtomicMajority(MajorityAgreement):
             source, awaited = known.pending_ack.get(packet.T, (source, awaited))
         if known is None or self.children[s] != j or not awaited >> s & 1:
             raise self.refuse(j, packet)
-        self.counts[s] = max(self.counts[s], packet.count)
+        self.log.counts[s] = max(self.log.counts[s], packet.count)
         awaited ^= 1 << s
         if awaited:
             known.pending_ack[packet.T] = (source, awaited)
@@ -233,11 +212,9 @@ class VCubeAtomicMajority(MajorityAgreement):
         if not self.received[m].is_stable:
             return
         for stable in self.deliverable():
-            sn = self.received.pop(stable).highest
-            self.delivered.append((stable, sn))
-            self.deliver_once(stable)
-        if len(self.delivered) >= self.look_at:
-            self.forget()
+            self.log.add(stable, self.received.pop(stable).highest)
+            self.agreement.deliver_once(self, stable)
+        self.log.forget_if_many()
 
     def deliverable(self) -> list[MessageId]:
         """The stable messages that nothing can precede any more, in order.
@@ -260,34 +237,79 @@ class VCubeAtomicMajority(MajorityAgreement):
         if known.missing:
             return
         for source, T in known.owed:
-            count = self.forgotten + len(self.delivered)
-            for s in range(1, cluster(self.process, source)):
-                if self.children[s] != NOBODY:
-                    count = min(count, self.counts[s])
-            self.send((source,), Ack(self.epoch, m, T, count))
+            confirmed = self.log.counts[: cluster(self.process, source)]
+            count = min([self.log.count, *confirmed])
+            self.send((source,), Ack(self.agreement.epoch, m, T, count))
         known.owed.clear()
 
-    # What the end of an epoch needs.
+    # The end of an epoch, as `MajorityAgreement` asks for it.
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Suspect):
+            self.agreement.suspect(self, notice.process)
+        elif isinstance(notice, Trust):
+            self.agreement.trust(notice.process)
+        self.pass_on(notice)
 
     def complete(self) -> tuple[int, ...]:
-        places = dict(self.delivered)
+        places = dict(self.log.kept)
         places.update((m, known.highest) for m, known in self.received.items() if not known.missing)
         return tuple([number for place in sorted(places.items()) for number in place])
 
     def begin(self) -> None:
         self.received.clear()
-        self.delivered.clear()
-        self.forgotten = 0
-        self.counts = [0] * len(self.children)
-        self.look_at = KEPT
+        self.log = self.new_log()
 
-    def forget(self) -> None:
-        """What all have delivered: the same messages, for all deliver in one order."""
-        stable = self.forgotten + len(self.delivered)
-        for s in range(1, len(self.children)):
-            if self.children[s] != NOBODY:
-                stable = min(stable, self.counts[s])
-        if stable > self.forgotten:
-            del self.delivered[: stable - self.forgotten]
-            self.forgotten = stable
-        self.look_at = 2 * len(self.delivered) + KEPT
+    # Packets.
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        epoch = self.agreement.epoch
+        self.take(sender, packet)
+        while self.agreement.epoch != epoch:
+            epoch = self.agreement.epoch
+            early, self.early = self.early, []
+            for j, kept in early:
+                # If it is wrong, whoever ended the epoch is not to blame.
+                with suppress(PeerError):
+                    self.take(j, kept)
+
+    def take(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, InEpoch):
+            self.on_epoch_packet(sender, packet)
+        elif isinstance(packet, Copy) and self.agreement.is_sound_copy(sender, packet):
+            self.agreement.on_copy(self, packet.m)
+        elif isinstance(packet, Request) and self.is_request(sender, packet):
+            self.agreement.broadcast(self, packet.m)
+        else:
+            raise self.refuse(sender, packet)
+
+    def is_request(self, client: int, packet: Request) -> bool:
+        ours = packet.is_of(client, self.size) and self.is_for_me(packet.m)
+        return ours and not self.agreement.knows(packet.m.id)
+
+    def on_epoch_packet(self, j: int, packet: InEpoch) -> None:
+        """Keep packets of later epochs, and drop those of earlier ones."""
+        if not self.is_sound(j, packet):
+            raise self.refuse(j, packet)
+        if packet.epoch > self.agreement.epoch:
+            self.early.append((j, packet))
+        elif packet.epoch == self.agreement.epoch:
+            if isinstance(packet, Tree):
+                self.on_tree(j, packet)
+            elif isinstance(packet, Ack):
+                self.on_ack(j, packet)
+            else:
+                self.agreement.on_round(self, j, packet)
+
+    def is_sound(self, j: int, packet: InEpoch) -> bool:
+        """Tell whether a correct process may have sent it."""
+        if isinstance(packet, OfRounds):
+            return self.agreement.is_sound(j, packet)
+        if not self.agreement.is_other_member(j) or packet.epoch >= FAR:
+            return False
+        if isinstance(packet, Ack):
+            return True
+        to, T = packet.m.destinations, packet.T
+        if not to or to[-1] >= self.size or not T or len(T) % 2:
+            return False
+        return all(T[at] < self.size and T[at + 1] < FAR for at in range(0, len(T), 2))

@@ -26,7 +26,8 @@ from typing import ClassVar, final
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
-from flexgroup.protocols.parts.destination_agreement import FAR, Request
+from flexgroup.protocols.parts.client_requests import Request
+from flexgroup.protocols.parts.destination_agreement import FAR
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
@@ -133,14 +134,14 @@ class VCubeAtomicPublished(Layer):
             self.on_ack(sender, packet)
         elif isinstance(packet, Tree) and self.is_tree(sender, packet):
             self.on_tree(sender, packet.m, packet.T)
-        elif isinstance(packet, Request) and self.is_request(sender, packet.m):
+        elif isinstance(packet, Request) and self.is_request(sender, packet):
             self.a_broadcast(packet.m)
         else:
             raise self.refuse(sender, packet)
 
-    def is_request(self, client: int, m: Message) -> bool:
-        ours = client >= self.size and client == origin_of(m.id) and self.is_for_me(m)
-        return ours and self.is_new(m.id)
+    def is_request(self, client: int, packet: Request) -> bool:
+        ours = packet.is_of(client, self.size) and self.is_for_me(packet.m)
+        return ours and self.is_new(packet.m.id)
 
     def is_tree(self, j: int, packet: Tree) -> bool:
         to, T = packet.m.destinations, packet.T

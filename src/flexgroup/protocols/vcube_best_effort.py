@@ -26,7 +26,7 @@ from flexgroup.protocols.parts.hypercube import (
     ff_neighbor,
     neighborhood,
 )
-from flexgroup.protocols.parts.known_messages import is_known, make_known
+from flexgroup.protocols.parts.known_messages import KnownMessages
 
 
 @final
@@ -51,7 +51,7 @@ class Ack(Packet):
 
 
 class VCubeBestEffort(Layer):
-    __slots__ = ("ahead", "awaited", "crashed", "last", "pending_ack")
+    __slots__ = ("awaited", "crashed", "delivered", "pending_ack")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
@@ -61,10 +61,8 @@ class VCubeBestEffort(Layer):
         super().__init__(context)
         self.crashed: set[int] = set()
         """The processes that are not in correct(i)."""
-        self.last: dict[int, int] = {}
-        """How many messages of each source, from its first on, are delivered without a gap."""
-        self.ahead: set[MessageId] = set()
-        """Delivered while an earlier message of the same source is not."""
+        self.delivered = KnownMessages()
+        """The messages that this process has delivered, or would have as a destination."""
         self.pending_ack: dict[tuple[int, MessageId], tuple[Message, tuple[int, ...]]] = {}
         """What went to p and is not confirmed, and from whom it came."""
         self.awaited: dict[tuple[int, MessageId], int] = {}
@@ -81,14 +79,11 @@ class VCubeBestEffort(Layer):
         self.forward(self.process, dimension(self.size), m)
 
     def deliver_once(self, m: Message) -> None:
-        if self.is_known(m.id):
+        if self.delivered.has(m.id):
             return
-        make_known(m.id, self.last, self.ahead)
+        self.delivered.add(m.id)
         if self.process in m.destinations:
             self.deliver(m)
-
-    def is_known(self, m: MessageId) -> bool:
-        return is_known(m, self.last, self.ahead)
 
     # Lines 14 to 17.
 
@@ -123,7 +118,7 @@ class VCubeBestEffort(Layer):
 
     def is_request(self, client: int, m: Message) -> bool:
         ours = client >= self.size and client == origin_of(m.id) and self.is_for_me(m)
-        return ours and not self.is_known(m.id)
+        return ours and not self.delivered.has(m.id)
 
     # Lines 18 to 32.
 

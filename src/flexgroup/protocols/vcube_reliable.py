@@ -30,7 +30,7 @@ from flexgroup.protocols.parts.hypercube import (
     ff_neighbor,
     neighborhood,
 )
-from flexgroup.protocols.parts.known_messages import is_known, make_known
+from flexgroup.protocols.parts.known_messages import KnownMessages
 
 FAR: Final = 1 << 60
 """Above all numbers of messages."""
@@ -62,7 +62,9 @@ class Ack(Packet):
 
 
 class VCubeReliable(Layer):
-    __slots__ = ("ahead", "awaited", "crashed", "done", "kept", "last", "number", "pending_ack")
+    __slots__ = (
+        "awaited", "crashed", "delivered", "done", "kept", "number", "pending_ack",
+    )  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
@@ -72,10 +74,8 @@ class VCubeReliable(Layer):
         super().__init__(context)
         self.crashed: set[int] = set()
         """The processes that are not in correct(i)."""
-        self.last: dict[int, int] = {}
-        """How many messages of each source, from its first on, are delivered without a gap."""
-        self.ahead: set[MessageId] = set()
-        """Delivered while an earlier message of the same source is not."""
+        self.delivered = KnownMessages()
+        """The messages that this process has delivered, or would have as a destination."""
         self.pending_ack: dict[tuple[int, MessageId, int], tuple[Tree, tuple[int, ...]]] = {}
         """What went to p in the tree of a carrier and is not confirmed; from whom it came."""
         self.awaited: dict[tuple[int, MessageId, int], int] = {}
@@ -106,12 +106,9 @@ class VCubeReliable(Layer):
         self.check_acks(self.process, tree)
 
     def deliver_once(self, m: Message) -> None:
-        make_known(m.id, self.last, self.ahead)
+        self.delivered.add(m.id)
         if self.process in m.destinations:
             self.deliver(m)
-
-    def is_known(self, m: MessageId) -> bool:
-        return is_known(m, self.last, self.ahead)
 
     # Lines 14 to 17.
 
@@ -150,7 +147,7 @@ class VCubeReliable(Layer):
 
     def is_request(self, client: int, m: Message) -> bool:
         ours = client >= self.size and client == origin_of(m.id) and self.is_for_me(m)
-        return ours and not self.is_known(m.id)
+        return ours and not self.delivered.has(m.id)
 
     # Lines 18 to 32.
 
@@ -160,7 +157,7 @@ class VCubeReliable(Layer):
         for carrier, number in sorted(self.kept):
             if carrier == tree.carrier and number < tree.done:
                 del self.kept[carrier, number]
-        if not self.is_known(tree.m.id):
+        if not self.delivered.has(tree.m.id):
             self.deliver_once(tree.m)
             if tree.carrier in self.crashed:
                 self.carry(tree.m)

@@ -27,13 +27,13 @@ from typing import ClassVar, final
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
+from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.protocols.parts.tr_w_resp import (
     RESPONSE_TICKS,
-    Received,
     Transmission,
     message_of,
-    number_at,
     numbered,
+    numbered_at,
     participants,
     timer_of,
 )
@@ -101,7 +101,7 @@ class XampCausal(Layer):
         """What is being transmitted, as it was sent."""
         self.waiting: list[MessageId] = []
         """What came and is not delivered."""
-        self.delivered: dict[int, Received] = {}
+        self.delivered = KnownMessages()
         """What was delivered, by origin and number."""
         self.suspected: set[int] = set()
 
@@ -144,18 +144,15 @@ class XampCausal(Layer):
             and pairs(packet.history) is not None
         ):
             raise self.refuse(sender, packet)
-        if self.has_delivered(origin, number_at(self.process, m, packet.numbers)):
+        if self.has_delivered(numbered_at(self.process, origin, m, packet.numbers)):
             self.send((sender,), Response(m.id))
         elif m.id not in self.kept:
             self.waiting.append(m.id)
             self.tr_w_resp(packet, send=False)
             self.deliver_what_is_stable()
 
-    def has_delivered(self, origin: int, number: int) -> bool:
-        if origin == self.process:
-            return True
-        received = self.delivered.get(origin)
-        return received is not None and received.has(number)
+    def has_delivered(self, number: MessageId) -> bool:
+        return origin_of(number) == self.process or self.delivered.has(number)
 
     def deliver_what_is_stable(self) -> None:
         place = 0
@@ -170,7 +167,7 @@ class XampCausal(Layer):
     def is_stable(self, packet: Data) -> bool:
         """All messages in its history that were meant for this process are delivered here."""
         return all(
-            self.has_delivered(origin_of(m), number)
+            self.has_delivered(message_id(origin_of(m), number))
             for m, destinations in (pairs(packet.history) or {}).items()
             for process, number in destinations
             if process == self.process
@@ -179,8 +176,7 @@ class XampCausal(Layer):
     def deliver_and_respond(self, packet: Data) -> None:
         m = packet.m
         origin = origin_of(m.id)
-        number = number_at(self.process, m, packet.numbers)
-        self.delivered.setdefault(origin, Received()).add(number)
+        self.delivered.add(numbered_at(self.process, origin, m, packet.numbers))
         self.deliver(m)
         self.add_to_history(packet)
         others = [p for p in participants(origin, m) if p != self.process]

@@ -20,51 +20,25 @@ no more, unless processes suspect each other (docs/protocols/vcube-atomic.md).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar, Final, final
+from typing import Final, final
 
-from mypy_extensions import mypyc_attr
-
-from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
-from flexgroup.core.message import (
-    INTS,
-    MESSAGE,
-    Fields,
-    Message,
-    MessageId,
-    Packet,
-    origin_of,
-    seq_of,
-)
-from flexgroup.protocols.parts.known_messages import is_known, make_known
-
-ALL: Final = 1 << 60
-"""More messages than anybody delivers: what a part of the system has in which nobody is left."""
-
-KEPT: Final = 16
-"""Delivered messages that are kept without a look whether somebody may still need them."""
-
-Place = tuple[int, int, int]
-"""Of a message in the total order: (sn, source, number at the source)."""
+from flexgroup.core.layer import Layer, Notice, Record, Suspect
+from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
+from flexgroup.protocols.parts.delivery_log import DeliveryLog
+from flexgroup.protocols.parts.known_messages import KnownMessages
 
 UNKNOWN: Final = -1
+"""The sn of a message that is not stamped yet."""
 
 FAR: Final = 1 << 61
-"""Above all messages and timestamps, and small enough to be compared fast."""
+"""A number above all messages and timestamps, and small enough to be compared fast."""
 
 WORD_BITS: Final = 8
 """Processes in one bit mask. Python keeps all numbers of so many bits, and makes no new ones."""
 WORD: Final = (1 << WORD_BITS) - 1
 
-
-@final
-class Request(Packet):
-    """A client, which takes no part in the agreement, asks a destination to broadcast m."""
-
-    __slots__ = ("m",)
-    FIELDS: ClassVar[Fields] = (("m", MESSAGE),)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
+Place = tuple[int, int, int]
+"""The place of a message in the total order: (sn, source, number at the source)."""
 
 
 @final
@@ -74,52 +48,33 @@ class Flush(Packet):
     `highest` is flat: a message and its timestamp, another message and its, ...
     """
 
-    __slots__ = ("crashed", "highest")
-    FIELDS: ClassVar[Fields] = (("crashed", INTS), ("highest", INTS))
-
-    def __init__(self, crashed: tuple[int, ...], highest: tuple[int, ...]) -> None:
-        self.crashed = crashed
-        self.highest = highest
+    crashed: tuple[int, ...]
+    highest: tuple[int, ...]
 
 
 @final
 class Agreed(Packet):
     """These crashed, and this is the highest timestamp that any of the others knows."""
 
-    __slots__ = ("crashed", "highest")
-    FIELDS: ClassVar[Fields] = (("crashed", INTS), ("highest", INTS))
-
-    def __init__(self, crashed: tuple[int, ...], highest: tuple[int, ...]) -> None:
-        self.crashed = crashed
-        self.highest = highest
+    crashed: tuple[int, ...]
+    highest: tuple[int, ...]
 
 
 @final
 class Received(Record):
     """A message that is not delivered yet: in received(i) or, with an sn, in stamped(i)."""
 
-    __slots__ = ("highest", "m", "missing", "pending", "sn", "unheard")
-
-    def __init__(self, m: Message, others: int, highest: int) -> None:
-        self.m = m
-        self.missing = others.bit_count()
-        """How many timestamps are missing."""
-        self.unheard = [others >> at & WORD for at in range(0, others.bit_length(), WORD_BITS)]
-        """Whose they are, as bit masks of WORD_BITS processes each: one of all of them, which may
-        be a thousand, would be copied with each timestamp."""
-        self.highest = highest
-        """The highest timestamp that is known."""
-        self.pending = 0
-        """Which confirmations about this message are awaited, as the protocol counts them."""
-        self.sn = UNKNOWN
-
-    def copy(self) -> Received:
-        twin = Received(self.m, 0, self.highest)
-        twin.missing = self.missing
-        twin.unheard = self.unheard.copy()
-        twin.pending = self.pending
-        twin.sn = self.sn
-        return twin
+    m: Message
+    unheard: list[int]
+    """Whose timestamps are missing, as bit masks of WORD_BITS processes each: one mask of all of
+    them, which may be a thousand, would be copied with each timestamp."""
+    missing: int
+    """How many timestamps that is."""
+    highest: int
+    """The highest timestamp that is known."""
+    pending: int = 0
+    """Which confirmations about this message are awaited, as the protocol counts them."""
+    sn: int = UNKNOWN
 
     def hear(self, k: int, ts: int) -> None:
         """Take note of the timestamp of process k."""
@@ -138,79 +93,41 @@ class Received(Record):
             self.missing += self.unheard[word].bit_count()
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class DestinationAgreement(Layer):
-    """The base of protocols that spread timestamps; they say how."""
+@final
+class DestinationAgreement(Record):
+    """One process's part in it. The layer that it belongs to sends and delivers for it."""
 
-    __slots__ = (
-        "TS", "ahead", "count", "counts", "crashed", "delivered", "flushed", "foretold", "last",
-        "look_at", "received", "settled", "stopped",
-    )  # fmt: skip
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.TS = 0
-        """The highest timestamp given or seen."""
-        self.crashed: set[int] = set()
-        """The processes that are not in correct(i)."""
-        self.received: dict[MessageId, Received] = {}
-        """received(i) and stamped(i)."""
-        self.last: dict[int, int] = {}
-        """How many messages of each source, from its first on, are delivered without a gap."""
-        self.ahead: set[MessageId] = set()
-        """Delivered while an earlier message of the same source is not."""
-        self.foretold: dict[MessageId, int] = {}
-        """The highest timestamp of messages that this process has not received yet."""
-        self.settled = True
-        """It is agreed which timestamps of the crashed count."""
-        self.flushed: set[int] = set()
-        """At the lowest process that is up: whose FLUSH about these crashes has come."""
-        self.stopped = False
-        """Others take this process for crashed, so it is."""
-        self.delivered: list[tuple[MessageId, int]] = []
-        """Delivered messages and their sn, in order, that others may have to be told of."""
-        self.count = 0
-        """How many messages this process has delivered, those before them included."""
-        self.counts: list[int] = []
-        """How many messages each part of the system is known to have delivered."""
-        self.look_at = KEPT
-        """How many delivered messages are kept before the next look at `counts`."""
-
-    # What protocols say.
-
-    def spread(self, m: Message) -> None:
-        """Tell all others the timestamp that this process has just given m: TS."""
-        raise NotImplementedError
-
-    def take_over(self, crashed: tuple[int, ...]) -> None:
-        """Do what the crashed were to do, and wait for them no more."""
-        raise NotImplementedError
+    process: int
+    size: int
+    log: DeliveryLog
+    """What this process has delivered, for those who ask after a crash."""
+    TS: int = 0
+    """The highest timestamp given or seen."""
+    crashed: set[int] = set()
+    """The processes that are not in correct(i)."""
+    received: dict[MessageId, Received] = {}
+    """received(i) and stamped(i)."""
+    delivered: KnownMessages = KnownMessages()
+    foretold: dict[MessageId, int] = {}
+    """The highest timestamp of messages that this process has not received yet."""
+    settled: bool = True
+    """Whether it is agreed which timestamps of the crashed count."""
+    flushed: set[int] = set()
+    """At the lowest process that is up: whose FLUSH about these crashes has come."""
+    stopped: bool = False
+    """Whether others take this process for crashed; then it is."""
 
     # From a broadcast to its delivery.
 
-    def on_cast(self, m: Message) -> None:
-        if self.process >= self.size:
-            self.send(m.destinations[:1], Request(m))
-        elif not self.stopped:
-            self.a_broadcast(m)
-
-    def on_request(self, client: int, packet: Request) -> None:
-        m = packet.m
-        known = m.id in self.received or self.is_delivered(m.id)
-        if client < self.size or client != origin_of(m.id) or known or not self.is_for_me(m):
-            raise self.refuse(client, packet)
-        self.a_broadcast(m)
-
-    def a_broadcast(self, m: Message) -> None:
-        self.TS += 1
-        known = self.receive_first(m)
-        self.spread(m)
-        self.check_deliverable(known)
+    def knows(self, m: MessageId) -> bool:
+        return m in self.received or self.delivered.has(m)
 
     def receive_first(self, m: Message) -> Received:
         """Give m this process's timestamp."""
+        others = self.others()
+        unheard = [others >> at & WORD for at in range(0, others.bit_length(), WORD_BITS)]
         highest = max(self.TS, self.foretold.pop(m.id, 0))
-        known = self.received[m.id] = Received(m, self.others(), highest)
+        known = self.received[m.id] = Received(m, unheard, others.bit_count(), highest)
         return known
 
     def others(self) -> int:
@@ -220,19 +137,19 @@ class DestinationAgreement(Layer):
             mask &= ~(1 << j)
         return mask
 
-    def is_delivered(self, m: MessageId) -> bool:
-        return is_known(m, self.last, self.ahead)
-
-    def check_deliverable(self, known: Received) -> None:
+    def check_deliverable(self, layer: Layer, known: Received) -> None:
+        """Stamp a message that has all timestamps, and deliver what that makes deliverable."""
         if known.sn != UNKNOWN or known.pending or known.missing or not self.settled:
             return
         known.sn = known.highest
         for stamped in self.deliverable():
             m = stamped.m
             del self.received[m.id]
-            self.remember(m.id, stamped.sn)
+            self.delivered.add(m.id)
+            self.log.add(m.id, stamped.sn)
+            self.log.forget_if_many()
             if self.process in m.destinations:
-                self.deliver(m)
+                layer.deliver(m)
 
     def deliverable(self) -> list[Received]:
         """The stamped messages that nothing can precede any more, in order.
@@ -251,49 +168,31 @@ class DestinationAgreement(Layer):
         stamped.sort()
         return [self.received[m] for place, m in stamped if bound is None or place < bound]
 
-    def remember(self, m: MessageId, sn: int) -> None:
-        """That m is delivered."""
-        make_known(m, self.last, self.ahead)
-        self.delivered.append((m, sn))
-        self.count += 1
-        if len(self.delivered) >= self.look_at:
-            self.forget()
-
-    def forget(self) -> None:
-        """What all have delivered: the same messages, for all deliver in one order."""
-        stable = min([self.count, *self.counts])
-        forgotten = self.count - len(self.delivered)
-        if stable > forgotten:
-            del self.delivered[: stable - forgotten]
-        self.look_at = 2 * len(self.delivered) + KEPT
-
     # After a crash.
 
-    def on_notice(self, notice: Notice) -> None:
+    def is_news(self, notice: Notice) -> bool:
+        """Tell whether somebody is suspected who was not."""
         known = isinstance(notice, Suspect) and notice.process in self.crashed
-        if isinstance(notice, Suspect) and not known and not self.stopped:
-            self.crash((notice.process,))
-        self.pass_on(notice)
+        return isinstance(notice, Suspect) and not known and not self.stopped
 
-    def crash(self, crashed: tuple[int, ...]) -> None:
+    def exclude(self, crashed: tuple[int, ...]) -> None:
+        """Stamp nothing until it is agreed which timestamps of the crashed count."""
         self.settled = False
         self.crashed.update(crashed)
         others = self.others()
         for known in self.received.values():
             known.expect(others)
-        self.take_over(crashed)
-        self.flush()
 
-    def flush(self) -> None:
+    def flush(self, layer: Layer) -> None:
         self.flushed.clear()
         lowest = self.lowest()
         crashed = tuple(sorted(self.crashed))
         if lowest != self.process:
-            self.send((lowest,), Flush(crashed, self.highest()))
+            layer.send((lowest,), Flush(crashed, self.highest()))
         else:
             all_others = tuple([j for j in range(self.size) if j != self.process])
-            self.send(all_others, Flush(crashed, ()))
-            self.check_flushed()
+            layer.send(all_others, Flush(crashed, ()))
+            self.check_flushed(layer)
 
     def lowest(self) -> int:
         """The process that collects what the others flush."""
@@ -306,42 +205,39 @@ class DestinationAgreement(Layer):
         """The highest timestamp of each message that is known of at all."""
         known = {m: received.highest for m, received in self.received.items()}
         known.update(self.foretold)
-        known.update(self.delivered)
+        known.update(self.log.kept)
         return tuple([number for pair in sorted(known.items()) for number in pair])
 
-    def on_flush(self, j: int, packet: Flush) -> None:
-        if not self.is_flush(j, packet.crashed, packet.highest):
-            raise self.refuse(j, packet)
+    def heeds(self, j: int, packet: Flush) -> bool:
+        """Whether j's FLUSH counts. It does not if j crashed; and who is named in it stops."""
         if j in self.crashed:
-            return
-        if self.process in packet.crashed:
-            self.stopped = True
-            return
-        news = tuple([k for k in packet.crashed if k not in self.crashed])
-        if news:
-            self.crash(news)
+            return False
+        self.stopped = self.process in packet.crashed
+        return not self.stopped
+
+    def on_flush(self, layer: Layer, j: int, packet: Flush) -> None:
+        """Take note of what j flushes about the crashes that are known here."""
         if len(packet.crashed) == len(self.crashed) and self.lowest() == self.process:
             self.raise_to(packet.highest)
             self.flushed.add(j)
-            self.check_flushed()
+            self.check_flushed(layer)
 
-    def check_flushed(self) -> None:
+    def check_flushed(self, layer: Layer) -> None:
         if len(self.flushed) + len(self.crashed) + 1 < self.size:
             return
         if self.flushed:
             agreed = Agreed(tuple(sorted(self.crashed)), self.highest())
-            self.send(tuple(sorted(self.flushed)), agreed)
-        self.settle()
+            layer.send(tuple(sorted(self.flushed)), agreed)
+        self.settle(layer)
 
-    def on_agreed(self, j: int, packet: Agreed) -> None:
-        if not self.is_flush(j, packet.crashed, packet.highest):
-            raise self.refuse(j, packet)
+    def on_agreed(self, layer: Layer, j: int, packet: Agreed) -> None:
         if j not in self.crashed and packet.crashed == tuple(sorted(self.crashed)):
             self.raise_to(packet.highest)
-            self.settle()
+            self.settle(layer)
 
-    def is_flush(self, j: int, crashed: tuple[int, ...], highest: tuple[int, ...]) -> bool:
-        """FLUSH or AGREED such as a correct process sends."""
+    def is_sound(self, j: int, packet: Flush | Agreed) -> bool:
+        """Tell whether a correct process may have sent it."""
+        crashed, highest = packet.crashed, packet.highest
         if j >= self.size or j == self.process or not crashed or crashed[-1] >= self.size:
             return False
         if j in crashed or len(highest) % 2:
@@ -355,12 +251,12 @@ class DestinationAgreement(Layer):
             known = self.received.get(m)
             if known is not None:
                 known.highest = max(known.highest, ts)
-            elif not self.is_delivered(m):
+            elif not self.delivered.has(m):
                 self.foretold[m] = max(self.foretold.get(m, 0), ts)
 
-    def settle(self) -> None:
+    def settle(self, layer: Layer) -> None:
         self.settled = True
         for m in sorted(self.received):
             known = self.received.get(m)
             if known is not None:
-                self.check_deliverable(known)
+                self.check_deliverable(layer, known)

@@ -1,23 +1,30 @@
-"""Which messages a process knows of each source, in no more memory than there are gaps.
-
-`last` has how many messages of each source, from its first on, are known without a gap, and `ahead`
-those that are known while an earlier one of the same source is not.
-"""
+"""Which messages of each source a process knows, in no more memory than there are gaps."""
 
 from __future__ import annotations
 
+from typing import final
+
+from flexgroup.core.layer import Record
 from flexgroup.core.message import MessageId, message_id, origin_of, seq_of
 
 
-def is_known(m: MessageId, last: dict[int, int], ahead: set[MessageId]) -> bool:
-    return seq_of(m) < last.get(origin_of(m), 0) or m in ahead
+@final
+class KnownMessages(Record):
+    """The messages of all sources that are known, say because they have been delivered."""
 
+    last: dict[int, int] = {}
+    """How many messages of each source, from its first on, are known without a gap."""
+    ahead: set[MessageId] = set()
+    """The messages that are known while an earlier one of the same source is not."""
 
-def make_known(m: MessageId, last: dict[int, int], ahead: set[MessageId]) -> None:
-    ahead.add(m)
-    source = origin_of(m)
-    turn = last.get(source, 0)
-    while message_id(source, turn) in ahead:
-        ahead.remove(message_id(source, turn))
-        turn += 1
-    last[source] = turn
+    def has(self, m: MessageId) -> bool:
+        return seq_of(m) < self.last.get(origin_of(m), 0) or m in self.ahead
+
+    def add(self, m: MessageId) -> None:
+        self.ahead.add(m)
+        source = origin_of(m)
+        turn = self.last.get(source, 0)
+        while message_id(source, turn) in self.ahead:
+            self.ahead.remove(message_id(source, turn))
+            turn += 1
+        self.last[source] = turn

@@ -20,281 +20,345 @@ that it has, or gets, to all (COPY).
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol, final
 
-from flexgroup.core.errors import PeerError
-from flexgroup.core.layer import Context, Notice, Suspect, Trust
-from flexgroup.core.message import Message, Packet, origin_of, seq_of
-from flexgroup.protocols.parts.destination_agreement import Request
-from flexgroup.protocols.parts.epochs import (
-    Accept,
-    Batch,
-    Close,
-    Copy,
-    Decide,
-    Flush,
-    InEpoch,
-    Propose,
-    coordinator,
-)
-from flexgroup.protocols.parts.held_messages import HeldMessages
+from flexgroup.core.layer import Record
+from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
+from flexgroup.protocols.parts.destination_agreement import FAR
+from flexgroup.protocols.parts.known_messages import KnownMessages
+
+Batch = tuple[int, ...]
+"""Messages in the order in which they are delivered."""
 
 OPEN: Final = 0
 """The round in which there is none: the epoch is open. The first round is 1."""
 
 
-class MajorityAgreement(HeldMessages):
-    """The base of protocols that order messages fast while nobody is suspected; they say how."""
+def coordinator(round: int, size: int) -> int:
+    return (round - 1) % size
 
-    __slots__ = (
-        "accepted", "accepted_in", "accepts", "decision", "early", "epoch", "flushes", "proposal",
-        "proposed", "round", "suspected",
-    )  # fmt: skip
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.suspected: set[int] = set()
-        self.epoch = 0
-        self.early: list[tuple[int, Packet]] = []
-        """Packets of epochs that this process is not in yet, and their senders."""
-        self.round = OPEN
-        self.accepted_in = OPEN
-        """The last round of this epoch in which this process accepted a batch."""
-        self.accepted: Batch = ()
-        self.proposal: Batch | None = None
-        """What the coordinator proposed, while messages of it are missing here."""
-        self.decision: Batch | None = None
-        """The same for what is decided."""
-        # At the coordinator of a round.
-        self.flushes: dict[int, Flush] = {}
-        self.proposed: Batch | None = None
-        self.accepts: set[int] = set()
+@final
+class Copy(Packet):
+    """A message that somebody may not have."""
 
-    # What protocols say.
+    m: Message
+
+
+@final
+class Flush(Packet):
+    """I am in this round, accepted this batch in that one (or 0), and know these places.
+
+    `complete` is flat: a message and its sn, another message and its, ...
+    """
+
+    epoch: int
+    round: int
+    accepted_in: int
+    accepted: tuple[int, ...]
+    complete: tuple[int, ...]
+
+    def places(self) -> dict[MessageId, int]:
+        return dict(zip(self.complete[::2], self.complete[1::2], strict=True))
+
+
+@final
+class Close(Packet):
+    """Enter the round that I coordinate."""
+
+    epoch: int
+    round: int
+
+
+@final
+class Propose(Packet):
+    """Accept this batch."""
+
+    epoch: int
+    round: int
+    batch: tuple[int, ...]
+
+
+@final
+class Accept(Packet):
+    """I accept the batch that you proposed in this round."""
+
+    epoch: int
+    round: int
+
+
+@final
+class Decide(Packet):
+    """This batch is what the epoch ends with."""
+
+    epoch: int
+    batch: tuple[int, ...]
+
+
+OfRounds = Flush | Close | Propose | Accept | Decide
+"""What is said in order to close an epoch."""
+
+
+class FastOrder(Protocol):
+    """The layer that orders the messages of an open epoch, as the agreement sees it."""
+
+    def send(self, to: tuple[int, ...], packet: Packet) -> None: ...
+
+    def deliver(self, m: Message) -> None: ...
 
     def introduce(self, m: Message) -> None:
         """Start to order a message of this process in this epoch."""
-        raise NotImplementedError
 
     def complete(self) -> tuple[int, ...]:
         """The messages of this epoch whose place in the order is known here, and those places.
 
         Flat: a message and its sn, another and its. Those that all have delivered may be left out.
         """
-        raise NotImplementedError
 
     def begin(self) -> None:
         """Forget the last epoch."""
-        raise NotImplementedError
 
-    # Broadcasts.
 
-    def on_cast(self, m: Message) -> None:
-        if self.process >= self.size:
-            self.send(m.destinations[:1], Request(m))
-        else:
-            self.a_broadcast(m)
+@final
+class MajorityAgreement(Record):
+    """One process's part in it. The layer that it belongs to sends and delivers for it."""
 
-    def on_request(self, client: int, packet: Request) -> None:
-        m = packet.m
-        known = m.id in self.pending or self.is_delivered(m.id)
-        if client < self.size or client != origin_of(m.id) or known or not self.is_for_me(m):
-            raise self.refuse(client, packet)
-        self.a_broadcast(m)
+    process: int
+    size: int
+    suspected: set[int] = set()
+    pending: dict[MessageId, Message] = {}
+    """Messages that this process has and has not delivered."""
+    own: set[MessageId] = set()
+    """Those among them that this process broadcast."""
+    shared: set[MessageId] = set()
+    """Those among them that this process has sent to all."""
+    delivered: KnownMessages = KnownMessages()
+    epoch: int = 0
+    round: int = OPEN
+    accepted_in: int = OPEN
+    """The last round of this epoch in which this process accepted a batch."""
+    accepted: tuple[int, ...] = ()
+    proposal: tuple[int, ...] | None = None
+    """What the coordinator proposed, while messages of it are missing here."""
+    decision: tuple[int, ...] | None = None
+    """What is decided, while messages of it are missing here."""
+    flushes: dict[int, Flush] = {}
+    """At the coordinator of a round: what came from whom."""
+    proposed: tuple[int, ...] | None = None
+    """At the coordinator of a round: the batch that it proposed."""
+    accepts: set[int] = set()
+    """At the coordinator of a round: who accepted that batch."""
 
-    def a_broadcast(self, m: Message) -> None:
+    # Messages.
+
+    def knows(self, m: MessageId) -> bool:
+        return m in self.pending or self.delivered.has(m)
+
+    def broadcast(self, layer: FastOrder, m: Message) -> None:
         self.own.add(m.id)
-        self.hold(m)
-        self.doubt()
+        self.hold(layer, m)
+        self.doubt(layer)
         if self.round == OPEN:
-            self.introduce(m)
+            layer.introduce(m)
 
-    def hold(self, m: Message) -> None:
+    def hold(self, layer: FastOrder, m: Message) -> None:
         self.pending[m.id] = m
         if self.round != OPEN:
-            self.share(m)
+            self.share(layer, m)
 
-    def on_copy(self, m: Message) -> None:
-        if m.id not in self.pending and not self.is_delivered(m.id):
-            self.hold(m)
-            self.doubt()
-            self.check_messages()
+    def share(self, layer: FastOrder, m: Message) -> None:
+        if m.id not in self.shared:
+            self.shared.add(m.id)
+            self.tell_others(layer, Copy(m))
+
+    def tell_others(self, layer: FastOrder, packet: Packet) -> None:
+        if self.size > 1:
+            layer.send(tuple([j for j in range(self.size) if j != self.process]), packet)
+
+    def deliver_once(self, layer: FastOrder, m: MessageId) -> None:
+        message = self.pending.pop(m)
+        self.own.discard(m)
+        self.shared.discard(m)
+        self.delivered.add(m)
+        if self.process in message.destinations:
+            layer.deliver(message)
+
+    def on_copy(self, layer: FastOrder, m: Message) -> None:
+        if not self.knows(m.id):
+            self.hold(layer, m)
+            self.doubt(layer)
+            self.check_messages(layer)
 
     # Closing an epoch.
 
-    def on_notice(self, notice: Notice) -> None:
-        if isinstance(notice, Suspect) and self.process != notice.process < self.size:
-            self.suspected.add(notice.process)
-            self.doubt()
-        elif isinstance(notice, Trust):
-            self.suspected.discard(notice.process)
-        self.pass_on(notice)
+    def suspect(self, layer: FastOrder, j: int) -> None:
+        if self.process != j < self.size:
+            self.suspected.add(j)
+            self.doubt(layer)
 
-    def doubt(self) -> None:
+    def trust(self, j: int) -> None:
+        self.suspected.discard(j)
+
+    def doubt(self, layer: FastOrder) -> None:
         """Wait for nobody who is suspected."""
         if self.decision is not None:
             return
         if self.round == OPEN:
             if self.suspected and self.pending:
-                self.enter(1)
+                self.enter(layer, 1)
         elif coordinator(self.round, self.size) in self.suspected:
-            self.enter(self.round + 1)
+            self.enter(layer, self.round + 1)
 
     def is_majority(self, count: int) -> bool:
         return 2 * count > self.size
 
-    def enter(self, round: int) -> None:
+    def enter(self, layer: FastOrder, round: int) -> None:
         """Enter this round or the first after it whose coordinator is not suspected."""
         while coordinator(round, self.size) in self.suspected:
             round += 1
-        self.take_part(round)
+        self.take_part(layer, round)
         leader = coordinator(round, self.size)
-        flush = Flush(self.epoch, round, self.accepted_in, self.accepted, self.complete())
+        flush = Flush(self.epoch, round, self.accepted_in, self.accepted, layer.complete())
         if leader != self.process:
-            self.send((leader,), flush)
+            layer.send((leader,), flush)
         else:
-            self.tell_others(Close(self.epoch, round))
+            self.tell_others(layer, Close(self.epoch, round))
             self.flushes[self.process] = flush
-            self.check_flushes()
+            self.check_flushes(layer)
 
-    def take_part(self, round: int) -> None:
+    def take_part(self, layer: FastOrder, round: int) -> None:
         self.round = round
         self.proposal = None
         self.flushes.clear()
         self.proposed = None
         self.accepts.clear()
         for m in sorted(self.pending):
-            self.share(self.pending[m])
+            self.share(layer, self.pending[m])
 
     # A round.
 
-    def on_flush(self, j: int, flush: Flush) -> None:
+    def on_round(self, layer: FastOrder, j: int, packet: OfRounds) -> None:
+        if isinstance(packet, Flush):
+            self.on_flush(layer, j, packet)
+        elif isinstance(packet, Close):
+            self.on_close(layer, packet)
+        elif isinstance(packet, Propose):
+            self.on_propose(layer, packet)
+        elif isinstance(packet, Accept):
+            self.on_accept(layer, j, packet)
+        else:
+            self.decide(layer, packet.batch)
+
+    def on_flush(self, layer: FastOrder, j: int, flush: Flush) -> None:
         if flush.round > self.round:
-            self.enter(flush.round)
+            self.enter(layer, flush.round)
         if flush.round == self.round:
             self.flushes[j] = flush
-            self.check_flushes()
+            self.check_flushes(layer)
 
-    def on_close(self, close: Close) -> None:
+    def on_close(self, layer: FastOrder, close: Close) -> None:
         if close.round > self.round:
-            self.enter(close.round)
+            self.enter(layer, close.round)
 
-    def check_flushes(self) -> None:
+    def check_flushes(self, layer: FastOrder) -> None:
         if self.proposed is None and self.is_majority(len(self.flushes)):
             batch = self.proposed = self.choose()
-            self.tell_others(Propose(self.epoch, self.round, batch))
+            self.tell_others(layer, Propose(self.epoch, self.round, batch))
             self.proposal = batch
-            self.check_messages()
+            self.check_messages(layer)
 
     def choose(self) -> Batch:
-        """What may be decided already; or else first what somebody may have delivered."""
+        """Choose what may be decided already, or put first what somebody may have delivered."""
         latest = max(self.flushes.values(), key=lambda flush: flush.accepted_in)
         if latest.accepted_in != OPEN:
             return latest.accepted
-        places = [dict(flush.places()) for flush in self.flushes.values()]
+        places = [flush.places() for flush in self.flushes.values()]
         everywhere = [m for m in places[0] if all(m in others for others in places)]
         everywhere.sort(key=lambda m: (places[0][m], origin_of(m), seq_of(m)))
         return (*everywhere, *sorted(self.pending.keys() - set(everywhere)))
 
-    def on_propose(self, propose: Propose) -> None:
+    def on_propose(self, layer: FastOrder, propose: Propose) -> None:
         if propose.round > self.round:
-            self.take_part(propose.round)
+            self.take_part(layer, propose.round)
         if propose.round == self.round and self.accepted_in != self.round:
             self.proposal = propose.batch
-            self.check_messages()
-            self.doubt()
+            self.check_messages(layer)
+            self.doubt(layer)
 
-    def check_messages(self) -> None:
+    def check_messages(self, layer: FastOrder) -> None:
         """Go on with what waited for the messages of a batch, if they are there."""
         if self.decision is not None:
             if self.has(self.decision):
-                self.conclude(self.decision)
+                self.conclude(layer, self.decision)
         elif self.proposal is not None and self.has(self.proposal):
             self.accepted_in, self.accepted, self.proposal = self.round, self.proposal, None
             leader = coordinator(self.round, self.size)
             if leader == self.process:
-                self.count_accept(self.process)
+                self.count_accept(layer, self.process)
             else:
-                self.send((leader,), Accept(self.epoch, self.round))
+                layer.send((leader,), Accept(self.epoch, self.round))
 
-    def on_accept(self, j: int, accept: Accept) -> None:
+    def has(self, batch: Batch) -> bool:
+        return all(self.knows(m) for m in batch)
+
+    def on_accept(self, layer: FastOrder, j: int, accept: Accept) -> None:
         if accept.round == self.round and self.proposed is not None:
-            self.count_accept(j)
+            self.count_accept(layer, j)
 
-    def count_accept(self, j: int) -> None:
+    def count_accept(self, layer: FastOrder, j: int) -> None:
         self.accepts.add(j)
         if self.proposed is not None and self.is_majority(len(self.accepts)):
-            self.decide(self.proposed)
+            self.decide(layer, self.proposed)
 
     # A decision.
 
-    def decide(self, batch: Batch) -> None:
+    def decide(self, layer: FastOrder, batch: Batch) -> None:
         if self.decision is None:
             self.round = max(self.round, 1)
             self.decision = batch
-            self.tell_others(Decide(self.epoch, batch))
-            self.check_messages()
+            self.tell_others(layer, Decide(self.epoch, batch))
+            self.check_messages(layer)
 
-    def conclude(self, batch: Batch) -> None:
+    def conclude(self, layer: FastOrder, batch: Batch) -> None:
         """Deliver what is left of the batch, and begin the next epoch."""
         for m in batch:
-            if not self.is_delivered(m):
-                self.deliver_once(m)
+            if not self.delivered.has(m):
+                self.deliver_once(layer, m)
         self.epoch += 1
         self.round = self.accepted_in = OPEN
         self.accepted = ()
         self.proposal = self.decision = self.proposed = None
         self.flushes.clear()
         self.accepts.clear()
-        self.begin()
-        self.doubt()
+        layer.begin()
+        self.doubt(layer)
         for m in sorted(self.own):
             if self.round == OPEN:
-                self.introduce(self.pending[m])
+                layer.introduce(self.pending[m])
 
-    # Packets.
+    # What a correct process may send to this one.
 
-    def on_packet(self, sender: int, packet: Packet) -> None:
-        epoch = self.epoch
-        self.take(sender, packet)
-        while self.epoch != epoch:
-            epoch = self.epoch
-            early, self.early = self.early, []
-            for j, kept in early:
-                # If it is wrong, whoever ended the epoch is not to blame.
-                with suppress(PeerError):
-                    self.take(j, kept)
-
-    def take(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, InEpoch):
-            self.on_epoch_packet(sender, packet)
-        elif isinstance(packet, Copy) and packet.is_sound(sender, self.process, self.size):
-            self.on_copy(packet.m)
-        elif isinstance(packet, Request):
-            self.on_request(sender, packet)
-        else:
-            raise self.refuse(sender, packet)
-
-    def on_epoch_packet(self, j: int, packet: InEpoch) -> None:
-        """Packets of other epochs are late, or early."""
-        if not packet.is_sound(j, self.process, self.size):
-            raise self.refuse(j, packet)
-        if packet.epoch > self.epoch:
-            self.early.append((j, packet))
-        elif packet.epoch == self.epoch:
-            self.on_round_packet(j, packet)
-
-    def on_round_packet(self, j: int, packet: InEpoch) -> None:
+    def is_sound(self, sender: int, packet: OfRounds) -> bool:
+        if not self.is_other_member(sender) or packet.epoch >= FAR:
+            return False
+        if isinstance(packet, Decide):
+            return max(packet.batch, default=0) < FAR
+        if not 1 <= packet.round < FAR:
+            return False
+        leader = coordinator(packet.round, self.size)
         if isinstance(packet, Flush):
-            self.on_flush(j, packet)
-        elif isinstance(packet, Close):
-            self.on_close(packet)
-        elif isinstance(packet, Propose):
-            self.on_propose(packet)
-        elif isinstance(packet, Accept):
-            self.on_accept(j, packet)
-        elif isinstance(packet, Decide):
-            self.decide(packet.batch)
-        else:
-            raise self.refuse(j, packet)
+            known = max((*packet.accepted, *packet.complete), default=0) < FAR
+            paired = len(packet.complete) % 2 == 0
+            return leader == self.process and paired and known and packet.accepted_in < packet.round
+        if isinstance(packet, Accept):
+            return leader == self.process
+        if isinstance(packet, Propose) and max(packet.batch, default=0) >= FAR:
+            return False
+        return leader == sender
+
+    def is_sound_copy(self, sender: int, copy: Copy) -> bool:
+        to = copy.m.destinations
+        return self.is_other_member(sender) and len(to) > 0 and to[-1] < self.size
+
+    def is_other_member(self, sender: int) -> bool:
+        return sender < self.size and sender != self.process

@@ -4,14 +4,15 @@ Source: Rodrigues and Veríssimo 1992; section 2.3.1 of the FlexGroup dissertati
 tr-w-resp([m], ord, send, Mr, Pr, nr). The parameters keep their names. `send` has no
 attribute: a process that does not send the first time just waits.
 
-Packets and bookkeeping: layers keep these records, send what is to be sent and set the timers.
+Layers keep these records; `Transmissions` sets timers and sends again for those whose packet is
+`Data`.
 """
 
 from __future__ import annotations
 
 from typing import Final, final
 
-from flexgroup.core.layer import Record
+from flexgroup.core.layer import Layer, Notice, Record, Suspect, Trust
 from flexgroup.core.message import Message, MessageId, Packet, message_id, name_of
 
 RESPONSE_TICKS: Final = 50
@@ -39,13 +40,13 @@ class Transmission(Record):
 
     m: Message
     numbers: tuple[int, ...]
-    """Of m among the messages of its origin to each destination."""
+    """The number of m among the messages of its origin to each destination."""
     Pr: tuple[int, ...]
     """The processes of which responses are expected."""
     nr: int
     """How many responses are enough."""
     ord: bool = False
-    """All must respond to the same try."""
+    """Whether all must respond to the same try."""
     Mr: tuple[int, ...] = ()
     """The bag of responses: who responded."""
     attempt: int = 1
@@ -58,7 +59,7 @@ class Transmission(Record):
         return len(self.Mr) >= min(self.nr, len(self.Pr))
 
     def try_again(self) -> tuple[int, ...]:
-        """To whom to send again."""
+        """Begin the next try; the processes to send to are returned."""
         self.attempt += 1
         if self.ord:
             self.Mr = ()
@@ -71,22 +72,46 @@ class Transmission(Record):
 
 
 @final
-class Received(Record):
-    """Which messages of an origin came, by number: repetitions are known by that."""
+class Transmissions(Record):
+    """All calls of tr-w-resp at a process that have not ended."""
 
-    next: int = 0
-    """All below this one."""
-    early: frozenset[int] = frozenset()
-    """And these above it."""
+    open: dict[MessageId, Transmission] = {}
+    suspected: set[int] = set()
 
-    def has(self, number: int) -> bool:
-        return number < self.next or number in self.early
+    def expected(self, processes: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of whom a response can be expected: Pr of a new call."""
+        return tuple([process for process in processes if process not in self.suspected])
 
-    def add(self, number: int) -> None:
-        self.early = self.early | {number}
-        while self.next in self.early:
-            self.early = self.early - {self.next}
-            self.next += 1
+    def start(self, layer: Layer, transmission: Transmission) -> None:
+        m = transmission.m.id
+        self.open[m] = transmission
+        layer.set_timer(timer_of(m), RESPONSE_TICKS)
+        self.end_if_enough(layer, m)
+
+    def on_response(self, layer: Layer, sender: int, m: MessageId) -> None:
+        transmission = self.open.get(m)
+        if transmission is not None:
+            transmission.respond(sender)
+            self.end_if_enough(layer, m)
+
+    def end_if_enough(self, layer: Layer, m: MessageId) -> None:
+        if self.open[m].has_enough():
+            del self.open[m]
+            layer.cancel_timer(timer_of(m))
+
+    def on_timer(self, layer: Layer, name: str) -> None:
+        transmission = self.open[message_of(name)]
+        layer.send(transmission.try_again(), Data(transmission.m, transmission.numbers))
+        layer.set_timer(name, RESPONSE_TICKS)
+
+    def on_notice(self, layer: Layer, notice: Notice) -> None:
+        if isinstance(notice, Suspect):
+            self.suspected.add(notice.process)
+            for m in sorted(self.open):
+                self.open[m].leave_out(notice.process)
+                self.end_if_enough(layer, m)
+        elif isinstance(notice, Trust):
+            self.suspected.discard(notice.process)
 
 
 def numbered(sent: dict[int, int], destinations: tuple[int, ...]) -> tuple[int, ...]:
@@ -97,8 +122,9 @@ def numbered(sent: dict[int, int], destinations: tuple[int, ...]) -> tuple[int, 
     return numbers
 
 
-def number_at(process: int, m: Message, numbers: tuple[int, ...]) -> int:
-    return numbers[m.destinations.index(process)]
+def numbered_at(process: int, origin: int, m: Message, numbers: tuple[int, ...]) -> MessageId:
+    """By what repetitions of m are known at a destination: its origin, and its number there."""
+    return message_id(origin, numbers[m.destinations.index(process)])
 
 
 def participants(origin: int, m: Message) -> tuple[int, ...]:
