@@ -134,7 +134,7 @@ class VCubeAtomic(Layer):
         if forwarded is None:
             forwarded = Forwarded(m, T, source, before)
             if trees is None:
-                trees = self.pending_ack[m.id] = Trees(self.size)
+                trees = self.pending_ack[m.id] = Trees([None] * self.size)
             trees.put(T[0], forwarded)
             known = agreement.received.get(m.id)
             if known is not None:

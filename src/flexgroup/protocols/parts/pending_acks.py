@@ -24,23 +24,14 @@ Timestamps = tuple[int, ...]
 class Forwarded(Record):
     """The entries of pending_ack(i) that differ in nothing but the child."""
 
-    __slots__ = ("T", "clusters", "m", "other", "source")
-
-    def __init__(self, m: Message, T: Timestamps, source: int, other: Forwarded | None) -> None:
-        self.m = m
-        self.T = T
-        self.source = source
-        """From whom (m, T) came."""
-        self.clusters = 0
-        """The clusters s whose FF_neighbor it went to and has not confirmed it, as bits s."""
-        self.other = other
-        """Entries for m in the same tree, with another T or source; only after crashes."""
-
-    def copy(self) -> Forwarded:
-        other = self.other.copy() if self.other is not None else None
-        twin = Forwarded(self.m, self.T, self.source, other)
-        twin.clusters = self.clusters
-        return twin
+    m: Message
+    T: tuple[int, ...]
+    source: int
+    """The process from which (m, T) came."""
+    other: Forwarded | None
+    """Entries for m in the same tree, with another T or source; only after crashes."""
+    clusters: int = 0
+    """The clusters s whose FF_neighbor it went to and has not confirmed it, as bits s."""
 
     def entry(self, T: Timestamps, source: int) -> Forwarded | None:
         """The entries for (m, T) that came from `source`."""
@@ -80,18 +71,9 @@ class Forwarded(Record):
 class Trees(Record):
     """The entries of pending_ack(i) for one message, by the root of the tree: the first in T."""
 
-    __slots__ = ("count", "of_root")
-
-    def __init__(self, size: int) -> None:
-        self.of_root: list[Forwarded | None] = [None] * size
-        self.count = 0
-        """In how many trees something is awaited."""
-
-    def copy(self) -> Trees:
-        twin = Trees(0)
-        twin.of_root = [None if tree is None else tree.copy() for tree in self.of_root]
-        twin.count = self.count
-        return twin
+    of_root: list[Forwarded | None]
+    count: int = 0
+    """In how many trees something is awaited."""
 
     def put(self, root: int, forwarded: Forwarded | None) -> None:
         if self.of_root[root] is None:
