@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from flexgroup.core.message import MessageId, message_id
-from flexgroup.properties.kernels.rows import runs
+from flexgroup.properties.kernels.grouping import runs
 from flexgroup.testing.large_runs import correct_run
 from flexgroup.trace.history import Deliveries, History, Multicasts
 

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.core.message import message_id
-from flexgroup.pipeline.watch.arrival import ARRIVING
 from flexgroup.pipeline.watch.follower import Follower
-from flexgroup.pipeline.watch.refusal import RefusedError
-from flexgroup.pipeline.watch.tally import WATCHED
+from flexgroup.pipeline.watch.reassembly import ARRIVING, RefusedError
+from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.history import lost_since

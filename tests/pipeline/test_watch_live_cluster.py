@@ -18,8 +18,8 @@ from flexgroup.client.group import Group
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify.verify import verify
-from flexgroup.pipeline.watch.stream import Watch
-from flexgroup.pipeline.watch.watched import Notes
+from flexgroup.pipeline.watch.stream import TraceSetWatch
+from flexgroup.pipeline.watch.watched_run import BatchReport
 from flexgroup.properties.catalogue import check
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.run import Run
@@ -126,7 +126,7 @@ def seen(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     over: Outcomes = {}
     with Chatter(folder) as chatter:
 
-        def tell(run: str, notes: Notes) -> None:
+        def tell(run: str, notes: BatchReport) -> None:
             assert not notes.refused
             names = [str(row["property"]) for row in notes.violations]
             if not chatter.goes_on.is_set():
@@ -137,7 +137,7 @@ def seen(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Seen:
                 told = str(row["outcome"]), int(str(row["violations"]))
                 over[run, str(row["property"])] = told
 
-        watch = Watch(spark, str(chatter.traces), str(folder / "watched"), tell, PROPERTIES)
+        watch = TraceSetWatch(spark, str(chatter.traces), str(folder / "watched"), tell, PROPERTIES)
         deadline = time.monotonic() + 3 * LAST_RESORT
 
         def is_enough() -> bool:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexgroup.core.message import message_id
-from flexgroup.pipeline.watch.arrival import ARRIVING
-from flexgroup.pipeline.watch.spans import Spans
-from flexgroup.pipeline.watch.watched import Notes, Watched
+from flexgroup.pipeline.watch.message_intervals import MessageIntervals
+from flexgroup.pipeline.watch.reassembly import ARRIVING
+from flexgroup.pipeline.watch.watched_run import BatchReport, WatchedRun
 
 from ..properties.histories import events_of
 from .watching import rows_of
@@ -41,53 +41,53 @@ def told(stack: str, outcome: str) -> dict[str, object]:
     }
 
 
-def names(notes: Notes) -> list[object]:
+def names(notes: BatchReport) -> list[object]:
     return [row["property"] for row in notes.violations]
 
 
 def test_only_what_the_stack_promises_is_told() -> None:
-    watched = Watched.new("skeen", None)
+    watched = WatchedRun.new("skeen", None)
     notes = watched.advance(0, OPPOSITE, told("skeen", "running"), None)
     assert {"acyclic order", "pairwise order"} < set(names(notes))
-    watched = Watched.new("best-effort", None)
+    watched = WatchedRun.new("best-effort", None)
     notes = watched.advance(0, OPPOSITE, told("best-effort", "running"), None)
     assert names(notes) == []
 
 
 def test_what_is_found_is_told_when_it_is_known_what_was_promised() -> None:
-    watched = Watched.new("late", None)
-    assert watched.advance(0, OPPOSITE, None, None) == Notes()
+    watched = WatchedRun.new("late", None)
+    assert watched.advance(0, OPPOSITE, None, None) == BatchReport()
     notes = watched.advance(1, NOTHING, None, told("skeen", "complete"))
     assert "acyclic order" in names(notes)
     assert watched.advance(2, NOTHING, None, None).violations == []
 
 
 def test_chosen_properties_need_no_promise() -> None:
-    watched = Watched.new("chosen", ["acyclic order"])
+    watched = WatchedRun.new("chosen", ["acyclic order"])
     assert names(watched.advance(0, OPPOSITE, None, None)) == ["acyclic order"]
 
 
 def test_a_run_is_over_one_batch_after_it_was_listed() -> None:
     """Its last events may be seen after its row in `runs`, in the same batch or the next."""
-    watched = Watched.new("run", ["validity", "causal order"])
+    watched = WatchedRun.new("run", ["validity", "causal order"])
     multicast, delivery = OPPOSITE.slice(0, 1), OPPOSITE.slice(2, 1)
-    assert watched.advance(0, multicast, None, told("skeen", "complete")) == Notes()
+    assert watched.advance(0, multicast, None, told("skeen", "complete")) == BatchReport()
     notes = watched.advance(1, delivery, None, None)
     assert names(notes) == ["validity"]
     assert [row["violations"] for row in notes.final] == [1]
     assert notes.unwatched == ["causal order"]
-    assert watched.life.over
+    assert watched.lifecycle.over
 
 
 def test_a_run_that_is_refused_says_why() -> None:
-    watched = Watched.new("run", None)
+    watched = WatchedRun.new("run", None)
     watched.advance(0, OPPOSITE, None, None)
     notes = watched.advance(1, OPPOSITE, None, None)
     assert "came after step" in notes.refused
 
 
 def test_a_run_of_a_newer_version_is_refused() -> None:
-    watched = Watched.new("run", None)
+    watched = WatchedRun.new("run", None)
     newer = told("skeen", "running") | {"schema_version": 99}
     assert "upgrade flexgroup" in watched.advance(0, NOTHING, newer, None).refused
 
@@ -97,7 +97,7 @@ identities = st.builds(message_id, st.integers(0, 3), st.integers(0, 12))
 
 @given(added=st.lists(st.sets(identities), max_size=6), asked=st.lists(identities))
 def test_spans_are_sets(added: list[set[int]], asked: list[int]) -> None:
-    spans, expected = Spans(), set[int]()
+    spans, expected = MessageIntervals(), set[int]()
     for messages in added:
         spans.add(np.array(sorted(messages - expected), dtype=np.int64))
         expected |= messages
@@ -106,7 +106,7 @@ def test_spans_are_sets(added: list[set[int]], asked: list[int]) -> None:
 
 
 def test_numbers_without_gaps_are_one_span_for_each_origin() -> None:
-    spans = Spans()
+    spans = MessageIntervals()
     for seq in np.random.default_rng(1).permutation(1000):
         spans.add(np.array([message_id(origin, int(seq)) for origin in (0, 7)], dtype=np.int64))
     assert len(spans) == 2

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexgroup.cli.main import main
-from flexgroup.cli.watch import Teller, follow
+from flexgroup.cli.watch import Printer, follow
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.watch.stream import Watch
-from flexgroup.pipeline.watch.tally import WATCHED
+from flexgroup.pipeline.watch.stream import TraceSetWatch
+from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.reader import load_history, read_runs
@@ -50,7 +50,7 @@ def found_by_checking(traces: Path) -> Found:
     }
 
 
-def found_by_watching(spark: SparkSession, watch: Watch) -> Found:
+def found_by_watching(spark: SparkSession, watch: TraceSetWatch) -> Found:
     """The last number of violations told of each run and property; none was told twice."""
     rows = spark.read.parquet(watch.violations).orderBy("batch").collect()
     assert len({(row.run, row.property, row.violations) for row in rows}) == len(rows)
@@ -58,8 +58,8 @@ def found_by_watching(spark: SparkSession, watch: Watch) -> Found:
     return {(row.run, row.property): row.violations for row in rows}
 
 
-def watch_once(spark: SparkSession, traces: Path, out: Path) -> Watch:
-    watch = Watch(spark, str(traces), str(out), Teller(as_json=True).tell, WATCHED)
+def watch_once(spark: SparkSession, traces: Path, out: Path) -> TraceSetWatch:
+    watch = TraceSetWatch(spark, str(traces), str(out), Printer(as_json=True).tell, WATCHED)
     follow(watch, once=True, until_finished=False, stopping=lambda: False)
     return watch
 
@@ -107,8 +107,8 @@ KILLED = """
 import os, signal, sys
 from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.watch.stream import Watch
-Watch._tick = lambda watch, batch: os.kill(os.getpid(), signal.SIGKILL)
+from flexgroup.pipeline.watch.stream import TraceSetWatch
+TraceSetWatch._tick = lambda watch, batch: os.kill(os.getpid(), signal.SIGKILL)
 main(["watch", *sys.argv[1:]])
 """
 
@@ -136,7 +136,9 @@ def test_a_restart_after_a_crash_loses_nothing_and_tells_nothing_twice(
 def test_a_simulation_is_watched_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
     """The directory is empty at first, and watching ends by itself when the run is over."""
     simulation = Thread(target=record_scenario, args=(DISORDERLY, tmp_path, False, None, 60))
-    watch = Watch(spark, str(tmp_path), str(tmp_path / "_watch"), Teller(False).tell, WATCHED)
+    watch = TraceSetWatch(
+        spark, str(tmp_path), str(tmp_path / "_watch"), Printer(False).tell, WATCHED
+    )
     assert watch.unfinished is None
     simulation.start()
     follow(watch, once=False, until_finished=True, stopping=lambda: False)
@@ -148,7 +150,7 @@ def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / "events" / "event=deliver" / "damaged.parquet"
     file.parent.mkdir(parents=True)
     file.write_text("not Parquet")
-    watch = Watch(spark, str(tmp_path), str(tmp_path / "_watch"), Teller(False).tell)
+    watch = TraceSetWatch(spark, str(tmp_path), str(tmp_path / "_watch"), Printer(False).tell)
     with pytest.raises(UsageError, match=r"damaged.parquet' as Parquet"), watch.plain_errors():
         follow(watch, once=True, until_finished=False, stopping=lambda: False)
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.facts import CODES
-from flexgroup.pipeline.watch.arrival import ARRIVING, FOLLOWED
+from flexgroup.pipeline.verify.event_rows import CODES
 from flexgroup.pipeline.watch.follower import HOLD, Follower
+from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.properties.verdict import Verdict
 from flexgroup.trace.schema import MULTICAST
 

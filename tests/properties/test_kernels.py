@@ -9,14 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
-from flexgroup.properties.kernels.cuts import NOTHING, close
+from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
 from flexgroup.properties.kernels.disagreement import disagreements
 from flexgroup.properties.kernels.graphs import peel, strong_components
-from flexgroup.properties.kernels.head_merge import head_merge, latest_ancestor
-from flexgroup.properties.kernels.knots import knots
-from flexgroup.properties.kernels.paths import QueueSearch, shortest_cycle
-from flexgroup.properties.kernels.prefixes import MISSING, skips
-from flexgroup.properties.kernels.rows import (
+from flexgroup.properties.kernels.grouping import (
     by_pairs,
     distinct,
     grouped,
@@ -24,6 +20,9 @@ from flexgroup.properties.kernels.rows import (
     numbered,
     runs,
 )
+from flexgroup.properties.kernels.head_merge import cyclic_components, head_merge, latest_ancestor
+from flexgroup.properties.kernels.shortest_paths import QueueSearch, shortest_cycle
+from flexgroup.properties.kernels.skipped_messages import MISSING, skips
 from flexgroup.trace.history import Ints
 
 from .oracle import Relation, closure, shortest_cycle_length
@@ -55,7 +54,7 @@ def order_of(lists: list[list[int]]) -> Relation:
     return {pair for queue in lists for pair in combinations(queue, 2)}
 
 
-def knots_of(relation: Relation) -> set[frozenset[int]]:
+def components_of(relation: Relation) -> set[frozenset[int]]:
     reach = closure(relation)
     return {
         frozenset(other for other in range(NODES) if {(node, other), (other, node)} <= reach)
@@ -132,28 +131,32 @@ class TestGraphs:
 class TestHeadMerge:
     @without_deadline
     @given(queues)
-    def test_the_order_is_everyone_s_except_inside_knots(self, lists: list[list[int]]) -> None:
+    def test_the_order_is_everyone_s_except_inside_components(self, lists: list[list[int]]) -> None:
         merge = head_merge(*rows_of(lists), NODES)
         assert sorted(merge.order.tolist()) == list(range(NODES))
-        knot_of = {node: number for number, knot in enumerate(merge.knots) for node in knot}
+        component_of = {
+            node: number for number, component in enumerate(merge.components) for node in component
+        }
         place = {node: number for number, node in enumerate(merge.order.tolist())}
         for one, other in order_of(lists):
-            same_knot = one in knot_of and knot_of[one] == knot_of.get(other)
-            assert same_knot or place[one] < place[other]
+            same_component = one in component_of and component_of[one] == component_of.get(other)
+            assert same_component or place[one] < place[other]
 
     @without_deadline
     @given(queues)
-    def test_knots_are_what_cycles_tie_together(self, lists: list[list[int]]) -> None:
-        knots = head_merge(*rows_of(lists), NODES).knots
-        assert {frozenset(knot.tolist()) for knot in knots} == knots_of(order_of(lists))
+    def test_components_are_what_cycles_tie_together(self, lists: list[list[int]]) -> None:
+        components = head_merge(*rows_of(lists), NODES).components
+        assert {frozenset(component.tolist()) for component in components} == components_of(
+            order_of(lists)
+        )
 
     @without_deadline
     @given(queues)
-    def test_members_of_a_knot_stand_together(self, lists: list[list[int]]) -> None:
+    def test_members_of_a_component_stand_together(self, lists: list[list[int]]) -> None:
         merge = head_merge(*rows_of(lists), NODES)
-        for knot in merge.knots:
-            places = sorted(np.flatnonzero(np.isin(merge.order, knot)).tolist())
-            assert places == list(range(places[0], places[0] + len(knot)))
+        for component in merge.components:
+            places = sorted(np.flatnonzero(np.isin(merge.order, component)).tolist())
+            assert places == list(range(places[0], places[0] + len(component)))
 
     @without_deadline
     @given(queues, st.permutations(range(NODES)))
@@ -195,20 +198,20 @@ class TestPaths:
     @given(queues)
     def test_a_shortest_cycle_is_found_if_there_is_one(self, lists: list[list[int]]) -> None:
         process, message = rows_of(lists)
-        knots = head_merge(process, message, NODES).knots
-        in_knot = np.isin(message, [node for knot in knots for node in knot])
-        process, message = process[in_knot], message[in_knot]
-        if knots:
-            links = shortest_cycle(process, message, knots, at_least=2, budget=10_000)
+        components = head_merge(process, message, NODES).components
+        in_component = np.isin(message, [node for component in components for node in component])
+        process, message = process[in_component], message[in_component]
+        if components:
+            links = shortest_cycle(process, message, components, at_least=2, budget=10_000)
             assert len(links) == shortest_cycle_length(order_of(lists))
             for (_, other), (one, _) in pairwise([*links, links[0]]):
                 assert message[other] == message[one]
 
     def test_without_budget_some_cycle_is_still_found(self) -> None:
         process, message = rows_of([[0, 1], [1, 2], [2, 3], [3, 0], [3, 1]])
-        knots = head_merge(process, message, NODES).knots
-        assert len(shortest_cycle(process, message, knots, at_least=2, budget=0)) == 4
-        assert len(shortest_cycle(process, message, knots, at_least=2, budget=1_000)) == 3
+        components = head_merge(process, message, NODES).components
+        assert len(shortest_cycle(process, message, components, at_least=2, budget=0)) == 4
+        assert len(shortest_cycle(process, message, components, at_least=2, budget=1_000)) == 3
 
 
 class TestDisagreements:
@@ -314,14 +317,18 @@ class TestSkips:
             assert pairs == expected
 
 
-class TestKnots:
+class TestCyclicComponents:
     @without_deadline
     @given(queues)
     def test_are_the_sets_that_precede_each_other(self, lists: list[list[int]]) -> None:
         process, message = rows_of(lists)
-        found = knots(process, message, NODES)
-        assert {frozenset(knot.tolist()) for knot in found} == knots_of(order_of(lists))
-        assert [knot.tolist() for knot in found] == sorted(sorted(knot.tolist()) for knot in found)
+        found = cyclic_components(process, message, NODES)
+        assert {frozenset(component.tolist()) for component in found} == components_of(
+            order_of(lists)
+        )
+        assert [component.tolist() for component in found] == sorted(
+            sorted(component.tolist()) for component in found
+        )
 
 
 class TestCuts:
@@ -332,7 +339,7 @@ class TestCuts:
     ) -> None:
         process, message = rows_of(lists)
         flags = np.isin(np.arange(NODES), list(inside))
-        cut, frontier = close(process, message, flags)
+        cut, frontier = smallest_cut(process, message, flags)
         before = {one for one, other in closure(order_of(lists)) if other in inside}
         assert set(np.flatnonzero(cut).tolist()) == inside | before
         for place, last in enumerate(frontier.tolist()):

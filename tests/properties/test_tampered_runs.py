@@ -176,8 +176,8 @@ def test_a_packet_that_passes_an_outsider(deliveries: int) -> None:
     assert found["minimality"].violations == 1
 
 
-def test_many_swaps_are_found_and_counted_as_knots() -> None:
-    """Swaps of neighbours far apart from each other: as many knots, each of two messages."""
+def test_many_swaps_are_found_and_counted_as_components() -> None:
+    """Swaps of neighbours far apart from each other: as many components, each of two messages."""
     events = [
         event
         for number in range(2_000)

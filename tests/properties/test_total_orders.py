@@ -117,7 +117,7 @@ def test_of_several_cycles_the_witness_is_a_shortest_one() -> None:
     ]
 
 
-def test_violations_of_acyclic_order_are_separate_knots() -> None:
+def test_violations_of_acyclic_order_are_separate_components() -> None:
     later = THREE_PROCESSES_IN_A_CIRCLE.replace("0.", "0.9").replace("1.0", "1.9")
     assert verdict_on("acyclic order", THREE_PROCESSES_IN_A_CIRCLE + later).violations == 2
 

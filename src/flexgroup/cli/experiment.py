@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare, print_json
 from flexgroup.cli.progress import progress_bar
+from flexgroup.cli.spark_commands import add_master
 from flexgroup.core.errors import UsageError
+from flexgroup.properties.verdict import Outcome
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from flexgroup.pipeline.sweep import Progress
 
 SCALES = ("small", "paper")
-OUTCOMES = ("holds", "violated", "unknown")
 
 
 def add_to(commands: Commands) -> None:
@@ -37,9 +38,7 @@ def add_to(commands: Commands) -> None:
         help="small takes minutes; paper: 1 to 64 clients, three repetitions (small)")  # fmt: skip
     add("--out", type=Path, metavar="DIR",
         help="where everything goes; what is finished there is not run again")  # fmt: skip
-    add("--master", metavar="URL",
-        help="a Spark master, such as local[4] or spark://host:7077; DIR must be a path "
-        "that all its machines share (local[2])")  # fmt: skip
+    add_master(parser, "; DIR must be a path that all its machines share")
     add("--force", action="store_true", help="remove what is in DIR and begin anew")
 
 
@@ -174,8 +173,9 @@ def _show_figures(experiment: Experiment, result: Result) -> None:
 
 
 def _show_violations(result: Result) -> None:
-    """How often each promise was broken, and one example of each."""
-    told = ", ".join(f"{result.outcomes.get(name, 0)} {name}" for name in OUTCOMES)
+    """Print how often each promise was broken, and one example of each."""
+    names = [outcome.value for outcome in Outcome]
+    told = ", ".join(f"{result.outcomes.get(name, 0)} {name}" for name in names)
     print(f"promised properties, run by run: {told}")
     counts = Counter((row["stack"], row["property"]) for row in result.violations)
     for (stack, name), count in counts.items():

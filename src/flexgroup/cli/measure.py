@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare, make_folder, print_json
-from flexgroup.cli.progress import waiting
+from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.spark_commands import add_master, add_tables, add_traces, trace_job
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,46 +42,29 @@ def add_to(commands: Commands) -> None:
         "measure the runs of a trace set on Spark: throughput, latency, costs",
         "flexgroup measure runs/first --out runs/first/tables --csv",
     )
-    add = parser.add_argument
-    add("traces", metavar="DIR", help="a trace set, at any place that Spark can read")
-    add("--master", metavar="URL", help="the Spark to use: spark://..., yarn, ... (this machine)")
-    add("--out", type=Path, metavar="DIR",
-        help="write the Parquet tables measures, points and packets here")  # fmt: skip
-    add("--csv", action="store_true", help="write each table as CSV, too, beside the others")
-    add("--force", action="store_true", help="overwrite tables that exist")
+    add_traces(parser)
+    add_master(parser)
+    add_tables(parser, TABLES)
+    parser.add_argument(
+        "--csv", action="store_true", help="write each table as CSV, too, beside the others"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     if options.csv and options.out is None:
         raise UsageError("--csv writes files; say where with --out DIR")
+    with trace_job(options, "measure", "measuring", TABLES) as job:
+        from flexgroup.pipeline.measure import Measured
 
-    from flexgroup.pipeline.reading.local_files import look_here, refuse_if_missing, settings_for
-    from flexgroup.pipeline.result_tables import refuse_to_overwrite, write_tables
-    from flexgroup.pipeline.spark.session import start
-
-    if options.out is not None and not options.force:
-        refuse_to_overwrite(options.out, TABLES)
-    refuse_if_missing(options.traces, options.master)
-    files = look_here(options.traces)
-    if options.out is not None:
-        make_folder(options.out)
-    with waiting("starting Spark", wanted=not options.json):
-        started = start(options.master, "flexgroup measure", settings_for(files, options.master))
-    began = time.perf_counter()
-    # Only now: without Spark, start has said what to do about it.
-    from flexgroup.pipeline.measure import Measured
-    from flexgroup.pipeline.reading.trace_set import open_trace_set
-    from flexgroup.pipeline.spark.errors import readable
-
-    with readable(options.traces), waiting("measuring", wanted=not options.json):
-        measured = Measured(open_trace_set(started.spark, options.traces, files))
+        measured = Measured(job.traces)
         if options.out is not None:
-            tables = {name: getattr(measured, name) for name in TABLES}
-            write_tables(tables, options.out, options.csv)
-        rows = measured.points.to_pylist()
-    rows.sort(key=_by_description)
-    seconds = {"start": started.seconds, "measure": time.perf_counter() - began}
-    _show(options, rows, seconds)
+            job.write({name: getattr(measured, name) for name in TABLES}, options.csv)
+        points = sorted(measured.points.to_pylist(), key=_by_description)
+    if options.json:
+        print_json({"points": points, **job.to_json()})
+    else:
+        _print_table(points)
+        job.print_times("measuring")
     return 0
 
 
@@ -93,19 +74,6 @@ def _by_description(point: Point) -> list[str]:
         f"{point[name]:09}" if isinstance(point[name], int) else str(point[name])
         for name in ordered
     ]
-
-
-def _show(options: argparse.Namespace, points: Sequence[Point], seconds: Mapping[str, Any]) -> None:
-    if options.json:
-        out = str(options.out) if options.out else None
-        print_json({"points": points, "out": out, "seconds": seconds})
-        return
-    from flexgroup.pipeline.spark.session import times_told
-
-    _print_table(points)
-    print(times_told(seconds["start"], "measuring", seconds["measure"]))
-    if options.out:
-        print(f"tables written to {options.out}")
 
 
 def _print_table(points: Sequence[Point]) -> None:

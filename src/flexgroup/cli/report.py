@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare, make_folder, print_json
 from flexgroup.cli.progress import waiting
+from flexgroup.cli.spark_commands import add_master
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -24,7 +25,7 @@ def add_to(commands: Commands) -> None:
     add = parser.add_argument
     add("directory", type=Path, metavar="DIR", help="that of an experiment or of a trace set")
     add("--out", type=Path, metavar="FILE", help="where the page goes (DIR/report.html)")
-    add("--master", metavar="URL", help="the Spark to compute missing tables on (local[2])")
+    add_master(parser, ", for tables that are missing")
     add("--force", action="store_true", help="replace a file that is not a report")
 
 

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import declare
+from flexgroup.cli.spark_commands import add_master, add_properties, add_traces
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.java import FAST_START
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
-    from flexgroup.pipeline.watch.stream import Watch
-    from flexgroup.pipeline.watch.watched import Notes
+    from flexgroup.pipeline.watch.stream import TraceSetWatch
+    from flexgroup.pipeline.watch.watched_run import BatchReport
 
 # Watching is many small jobs: parallel over runs, few of which go on at the same time, and for
 # Java over before thorough compiling pays.
@@ -41,40 +42,40 @@ def add_to(commands: Commands) -> None:
         "Check the runs of a trace set while they are being recorded, until interrupted. A restart"
         " goes on where watching was stopped. With --json, one JSON object a line."
     )
-    add = parser.add_argument
-    add("traces", metavar="DIR", help="the directory of a trace set, which may still be empty")
-    add("--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)")
-    add("--property", action="append", metavar="P", dest="properties",
-        help="check this one; may be repeated (what each run's stack promises)")  # fmt: skip
+    add_traces(parser, "the directory of a trace set, which may still be empty")
+    parser.add_argument(
+        "--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)"
+    )
+    add_properties(parser)
+    add_master(parser)
     until = parser.add_mutually_exclusive_group()
     until.add_argument("--once", action="store_true", help="check what is there, and stop")
     until.add_argument("--until-finished", action="store_true",
                        help="stop when every run that was seen is over")  # fmt: skip
-    add("--master", metavar="URL", help="a Spark to run on (two cores of this machine)")
 
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.pipeline.spark.session import refuse_connect, start
     from flexgroup.pipeline.verify.promises import known
     from flexgroup.pipeline.watch.sources import traces_at
-    from flexgroup.pipeline.watch.stream import Watch
+    from flexgroup.pipeline.watch.stream import TraceSetWatch
 
     properties = None if options.properties is None else known(options.properties)
     traces_at(options.traces)
     refuse_connect(options.master, "watching")
     out = options.out or options.traces.rstrip("/") + "/_watch"
-    teller = Teller(options.json)
+    printer = Printer(options.json)
     settings = LOCAL_SETTINGS if options.master is None else None
     spark = start(options.master, "flexgroup watch", settings).spark
     try:
-        watch = Watch(spark, options.traces, out, teller.tell, properties)
+        watch = TraceSetWatch(spark, options.traces, out, printer.tell, properties)
         with watch.plain_errors(), stop_requests() as stopping:
             follow(watch, options.once, options.until_finished, stopping)
         if watch.found_any():
             return 1
     finally:
         spark.stop()
-    for name, reason in teller.refused.items():
+    for name, reason in printer.refused.items():
         raise UsageError(
             f"run '{name}' cannot be watched: {reason}; when it is over, check it with:"
             f" flexgroup verify {options.traces}"
@@ -82,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def follow(watch: Watch, once: bool, until_finished: bool, stopping: Callable[[], bool]) -> None:
+def follow(
+    watch: TraceSetWatch, once: bool, until_finished: bool, stopping: Callable[[], bool]
+) -> None:
     """Watch until that is enough, or until asked to stop."""
     # Also when a later end is wanted: what is there already may be all that is wanted.
     catching_up = once or until_finished
@@ -111,21 +114,21 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-class Teller:
+class Printer:
     """Prints what was found about runs, for people or for programs."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self.refused: dict[str, str] = {}
 
-    def tell(self, run: str, notes: Notes) -> None:
+    def tell(self, run: str, notes: BatchReport) -> None:
         if notes.refused:
             self.refused[run] = notes.refused
         lines = self._objects(run, notes) if self._as_json else self._texts(run, notes)
         for line in lines:
             print(line, flush=True)
 
-    def _objects(self, run: str, notes: Notes) -> Iterator[str]:
+    def _objects(self, run: str, notes: BatchReport) -> Iterator[str]:
         for row in notes.violations:
             yield json.dumps({**row, "witness": json.loads(str(row["witness"]))}, sort_keys=True)
         if notes.refused:
@@ -135,7 +138,7 @@ class Teller:
             over = {"run": run, "over": True, "verdicts": verdicts, "unwatched": notes.unwatched}
             yield json.dumps(over, sort_keys=True)
 
-    def _texts(self, run: str, notes: Notes) -> Iterator[str]:
+    def _texts(self, run: str, notes: BatchReport) -> Iterator[str]:
         for row in notes.violations:
             lines = [f"{run}", f"{row['property']}: violated, {row['violations']} so far"]
             yield "\n  ".join(
@@ -146,7 +149,7 @@ class Teller:
         if notes.final:
             yield "\n  ".join([f"{run} is over", *self._outcomes(notes)])
 
-    def _outcomes(self, notes: Notes) -> Iterator[str]:
+    def _outcomes(self, notes: BatchReport) -> Iterator[str]:
         for row in notes.final:
             count = f", {row['violations']} in all" if row["violations"] else ""
             yield f"{row['property']}: {row['outcome']}{count}"

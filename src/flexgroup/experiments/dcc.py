@@ -45,7 +45,8 @@ def grids(
     processes: tuple[int, ...] = (16,),
     clients: tuple[int, ...] | None = None,
 ) -> dict[str, list[Grid]]:
-    """The same runs at both scales, unless the clients are given, with each scale's clients."""
+    """Return the same runs at both scales, unless the clients are given, with each scale's
+    clients."""
     small, paper = (clients or SMALL_CLIENTS), (clients or PAPER_CLIENTS)
     return {
         SMALL: [Grid(stacks, workloads, small, SMALL_SEEDS, SMALL_DURATION, processes)],

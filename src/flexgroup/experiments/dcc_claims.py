@@ -22,7 +22,7 @@ SIZES = (4, 8, 16)
 
 
 def with_random(groups: str, share: str) -> str:
-    """The groups with a share of messages to random sets."""
+    """Return the groups with a share of messages to random sets."""
     return groups if share == "0" else f"{groups}@{share}"
 
 

@@ -86,7 +86,7 @@ def _writable(path: Path) -> Iterator[None]:
 
 
 def _lock(file: IO[str], path: Path) -> None:
-    """Nobody else works here meanwhile; the lock goes with the process, however that ends."""
+    """Let nobody else work here meanwhile; the lock goes with the process, however that ends."""
     import fcntl
 
     try:
@@ -98,7 +98,7 @@ def _lock(file: IO[str], path: Path) -> None:
 
 
 def describe(experiment: Experiment, scale: str) -> dict[str, Any]:
-    """What was run, as `experiment.json` tells it."""
+    """Return what was run, as `experiment.json` tells it."""
     return {
         "name": experiment.name,
         "title": experiment.title,

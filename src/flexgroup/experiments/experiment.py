@@ -72,7 +72,7 @@ class Claim:
     """The claim is about systems of at least this size."""
 
     def on(self, network: str, name: str) -> Claim:
-        """The same claim where the network is another."""
+        """Return the same claim where the network is another."""
         return replace(self, name=f"{self.name}, {name}", network=network)
 
     def judge(self, findings: Findings) -> Verdict:
@@ -92,11 +92,11 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
 
     def scenarios(self, scale: str) -> list[Scenario]:
-        """Each run once, in the order of the grids."""
+        """Return each run once, in the order of the grids."""
         return list(dict.fromkeys(run for grid in self.grids[scale] for run in grid.scenarios()))
 
     def claims_at(self, scale: str) -> list[Claim]:
-        """Those about networks and sizes that this scale runs."""
+        """Return those about networks and sizes that this scale runs."""
         grids = self.grids[scale]
         networks = {network for grid in grids for network in grid.networks}
         largest = max(size for grid in grids for size in grid.processes)
@@ -108,7 +108,7 @@ class Experiment:
 
 
 def together(name: str, title: str, source: str, parts: Sequence[Experiment]) -> Experiment:
-    """One experiment of several, with each run, figure and claim once."""
+    """Return one experiment of several, with each run, figure and claim once."""
     return Experiment(
         name,
         title,

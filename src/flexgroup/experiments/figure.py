@@ -27,8 +27,8 @@ CONDITIONS = ("clients", "processes", "crashed")
 
 class Kind(Enum):
     CURVES = "curves"
-    """One curve a series, one point a number of clients or, if that is shown across, of another
-    condition."""
+    """A curve for each series, with a point for each number of clients or, if another condition is
+    shown across, for each value of that."""
     BARS = "bars"
     """One bar a series at the most clients, grouped by workload."""
     TABLE = "table"
@@ -43,7 +43,7 @@ class Series:
     stack: str
     workload: str
     processes: int | None = 16
-    """None for all sizes."""
+    """How many processes the system has; None stands for all sizes."""
     network: str = "lan"
     lost: str | None = ""
     """Which processes crash, as `1,5`; None for any."""
@@ -58,7 +58,7 @@ class Figure:
     kind: Kind
     series: tuple[Series, ...]
     metrics: tuple[str, ...]
-    """For curves, across and up; for bars, up; for a table, its columns."""
+    """What curves show across and up, what bars show, and what the columns of a table are."""
     section: str
     paper: str
 
@@ -75,7 +75,7 @@ class Figure:
         return self.metrics[0] if self.metrics[0] in CONDITIONS else "clients"
 
     def points_of(self, series: Series, findings: Findings) -> list[Point]:
-        """The points of one series as the condition grows: all, or the last."""
+        """Return the points of one series as the condition grows: all, or the last."""
         curve = findings.curve(
             series.stack, series.workload, series.processes, series.network, series.lost
         )
@@ -87,7 +87,7 @@ def name_of(stack: str) -> str:
 
 
 def compared(stacks: tuple[str, ...], *workloads: str) -> tuple[Series, ...]:
-    """Each stack under each workload."""
+    """Return each stack under each workload."""
     return tuple(
         Series(name_of(stack), stack, workload) for workload in workloads for stack in stacks
     )

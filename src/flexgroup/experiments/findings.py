@@ -20,7 +20,7 @@ KEY = ("stack", "workload", "processes", "clients", "network")
 VIOLATED = "violated"
 
 Judged = Mapping[tuple[str, str, str, str], int]
-"""By stack, network, which processes crash, and property."""
+"""Numbers of runs, by stack, network, which processes crash, and property."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Point:
     """The share of the time that the processes work, on average over them."""
     unanswered: float
     packets: Mapping[str, float] = field(default_factory=dict)
-    """By type, how many of them processes sent in a run."""
+    """How many packets of each type processes sent in a run."""
 
     def shown(self, metric: str) -> float:
         """Return the value of a metric or a condition, in the unit that is shown."""
@@ -70,7 +70,7 @@ class Findings:
     def of_tables(
         cls, points: Iterable[Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]]
     ) -> Findings:
-        """From the rows of `points`, and of `verdicts` with the description of each run."""
+        """Gather the rows of `points`, and of `verdicts` with the description of each run."""
         told = [
             (
                 (row["stack"], row["network"], lost_processes(row["faults"]), row["property"]),
@@ -85,7 +85,7 @@ class Findings:
         )
 
     def on(self, network: str) -> Findings:
-        """The same, asked about another network."""
+        """Return the same, asked about another network."""
         return Findings(self.points, self.checked, self.violated, network)
 
     def at(
@@ -101,8 +101,8 @@ class Findings:
         network: str | None = None,
         lost: str | None = "",
     ) -> list[Point]:
-        """The points of a stack under a workload, as systems and loads and losses grow; None stands
-        for all there are."""
+        """Return the points of a stack under a workload, as systems and loads and losses grow; None
+        stands for all there are."""
         wanted = (stack, workload, processes, network or self.network, lost)
         curve = [
             point
@@ -115,11 +115,11 @@ class Findings:
         return sorted(curve, key=lambda point: (point.processes, point.clients, point.crashed))
 
     def peak(self, stack: str, workload: str) -> float:
-        """The highest throughput on the curve."""
+        """Return the highest throughput on the curve."""
         return max(point.throughput for point in self.curve(stack, workload))
 
     def runs_checked(self, stack: str, name: str, lost: str | None = "") -> int:
-        """In how many runs of the stack the property was checked."""
+        """Count the runs of the stack in which the property was checked."""
         return self._count(self.checked, stack, name, lost)
 
     def runs_violated(self, stack: str, name: str, lost: str | None = "") -> int:
@@ -139,7 +139,7 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 
 def lost_processes(faults: str | None) -> str:
-    """Which processes crash in a run, in ascending order, from the column `faults`."""
+    """Return which processes crash in a run, in ascending order, from the column `faults`."""
     crashes = json.loads(faults or "{}").get("crashes", ())
     return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
 

@@ -54,7 +54,7 @@ class Result:
 def run_experiment(
     spark: SparkSession, experiment: Experiment, scale: str, directory: Directory, stage: Stage
 ) -> Result:
-    """All stages; runs that an earlier attempt finished are not simulated again."""
+    """Go through all stages; runs that an earlier attempt finished are not simulated again."""
     seconds: dict[str, float] = {}
     scenarios = experiment.scenarios(scale)
     with _timed(seconds, "simulate"), stage(f"simulating {len(scenarios)} runs") as progress:

@@ -37,7 +37,7 @@ NETWORKS = {
 
 
 def _grids(names: tuple[str, ...], seeds: tuple[int, ...], duration: float) -> list[Grid]:
-    """What the claims ask for, on each of these networks."""
+    """Return what the claims ask for, on each of these networks."""
     networks = tuple(NETWORKS[name] for name in names)
     clients = (ONE, MOST)
     mixed = tuple(with_random(groups, share) for groups in GROUPS for share in SHARES)

@@ -49,7 +49,7 @@ FaultsOf = Callable[[str, int], Faults]
 
 
 def found_out(crashed: str, microsecond: int) -> Faults:
-    """One crash, and the first test after it, by all."""
+    """Return one crash, which all find out with the first test after it."""
     tested = -(-microsecond // TEST_INTERVAL) * TEST_INTERVAL or TEST_INTERVAL
     noticed = tested + TIMEOUT - microsecond
     return Faults(crashes=(f"{crashed}@{microsecond}us",), detection=f"{noticed}us")
@@ -158,7 +158,7 @@ def with_a_crash(
     claims: tuple[Claim, ...],
     stacks: tuple[str, ...] = STACKS,
 ) -> Experiment:
-    """Messages and latency beside those of the same broadcast without faults."""
+    """Return messages and latency beside those of the same broadcast without faults."""
     shown = series(lost, stacks=stacks)
     return Experiment(
         name,

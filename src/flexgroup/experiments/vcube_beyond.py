@@ -39,7 +39,7 @@ def in_each_size(
 
 
 def any_violated(findings: Findings, stack: str, lost: str | None = "") -> int:
-    """How many verdicts about runs of this stack are bad."""
+    """Tell how many verdicts about runs of this stack are bad."""
     return sum(findings.runs_violated(stack, name, lost) for name in PROPERTIES)
 
 
@@ -88,7 +88,7 @@ LOSSES_ON = "neko:jitter=100us"
 
 
 def losses(crashed: int) -> Faults:
-    """Every fourth process, one each two milliseconds; each is found out 5 ms later."""
+    """Crash every fourth process, one each two milliseconds; each is found out 5 ms later."""
     return Faults(
         crashes=tuple(f"{1 + 4 * number}@{1 + 2 * number}ms" for number in range(crashed)),
         detection="5ms" if crashed else None,

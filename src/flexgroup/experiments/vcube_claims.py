@@ -33,7 +33,7 @@ Pair = tuple[Point, Point]
 
 
 def pairs(findings: Findings, lost: str = "") -> list[Pair]:
-    """In systems of growing size."""
+    """Return the pairs in systems of growing size."""
     hierarchical, all2all = (
         findings.curve(stack, "broadcast", None, lost=lost) for stack in STACKS
     )
@@ -57,7 +57,7 @@ def saves_on_average(findings: Findings, papers: float, lost: str = "") -> Verdi
 
 
 def as_counted(findings: Findings) -> Verdict:
-    """Fault-free, with exact time and clusters in ascending order."""
+    """Compare with the counts of the paper, which hold without faults and with exact time."""
     found = pairs(findings)
     exact = all(
         ours.volume == 4 * (ours.processes**2 - 1) / 3
@@ -82,7 +82,7 @@ def crosses(findings: Findings, size: int, lost: str = "") -> Verdict:
 
 
 def linear_and_exponential(findings: Findings) -> Verdict:
-    """Against the logarithm of the size: each doubling adds the same, or doubles."""
+    """Tell whether each doubling of the size adds the same to the one, and doubles the other."""
     found = pairs(findings)
     added = _steps([ours.latency for ours, _ in found])
     more = _steps([theirs.latency for _, theirs in found])
@@ -95,7 +95,7 @@ def linear_and_exponential(findings: Findings) -> Verdict:
 
 
 def delayed_by(findings: Findings, stack: str, papers: float, lost: str) -> Verdict:
-    """How much longer an algorithm takes if a process crashes."""
+    """Return how much longer an algorithm takes if a process crashes."""
     free, faulty = (findings.curve(stack, "broadcast", None, lost=who) for who in ("", lost))
     more = [after.latency - before.latency for before, after in zip(free, faulty, strict=True)]
     mean = sum(more) / len(more)
@@ -104,7 +104,7 @@ def delayed_by(findings: Findings, stack: str, papers: float, lost: str) -> Verd
 
 
 def faster_by(findings: Findings, stack: str, papers: float) -> Verdict:
-    """How much faster a broadcast is among the processes that are left."""
+    """Return how much faster a broadcast is among the processes that are left."""
     free, left = (findings.curve(stack, "broadcast", None, lost=lost) for lost in ("", P1_LOST))
     less = [before.latency - after.latency for before, after in zip(free, left, strict=True)]
     told = ", ".join(f"{each:.1f}" for each in less)

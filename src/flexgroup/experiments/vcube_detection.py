@@ -133,7 +133,7 @@ def suspicious(seeds: tuple[int, ...]) -> list[Grid]:
 
 
 def broken(findings: Findings, stacks: tuple[str, ...]) -> Verdict:
-    """Each stack violates a promise, or leaves messages that are never delivered."""
+    """Tell whether each stack violates a promise, or leaves messages that are never delivered."""
     told, holds = [], True
     for stack in stacks:
         violated = any_violated(findings, stack)
@@ -146,7 +146,7 @@ def broken(findings: Findings, stacks: tuple[str, ...]) -> Verdict:
 
 
 def whole(findings: Findings, stacks: tuple[str, ...], lost: str = "") -> Verdict:
-    """No promise is violated, and what is to be delivered is."""
+    """Tell whether no promise is violated, and what is to be delivered is."""
     told, holds = [], True
     for stack in stacks:
         violated = any_violated(findings, stack, lost)

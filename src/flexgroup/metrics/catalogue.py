@@ -81,7 +81,8 @@ def _mean(total: Number, count: int) -> Number:
 
 
 def _share_without(total: str) -> Callable[[Sums], Number]:
-    """The share of messages that are not among those that were counted; 1 if there are none."""
+    """Return the share of messages that are not among those that were counted; 1 if there are
+    none."""
 
     def formula(sums: Sums) -> Number:
         with_it = _mean(sums[total], sums["messages"] or 0)
@@ -114,7 +115,7 @@ def _convoyed(sums: Sums) -> Number:
 
 
 def _latest(sums: Sums) -> int:
-    """When the last packet was received, in the picoseconds in which work is counted."""
+    """Tell when the last packet was received, in the picoseconds in which work is counted."""
     return 1000 * max(sums["latest"] or 0, 1)
 
 

@@ -21,7 +21,7 @@ TAIL = (
 
 @cache
 def student_95(freedom: int) -> float:
-    """What |t| does not exceed with probability 0.95."""
+    """Return what |t| does not exceed with probability 0.95."""
     if freedom > LARGE:
         return sum(coefficient / float(freedom) ** power for power, coefficient in enumerate(TAIL))
     low, high = 0.0, atan2(1, 0)
@@ -33,7 +33,7 @@ def student_95(freedom: int) -> float:
 
 
 def _central(angle: float, freedom: int) -> float:
-    """The probability of |t| < tan(angle) * sqrt(freedom) (ibid. 26.7.3 and 26.7.4)."""
+    """Return the probability of |t| < tan(angle) * sqrt(freedom) (ibid. 26.7.3 and 26.7.4)."""
     odd = freedom % 2
     term = cos(angle) if odd else 1.0
     total = 0.0 if freedom == 1 else term

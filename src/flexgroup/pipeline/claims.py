@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def claimed(folder: Path, pieces: int, owner: str, *, is_retry: bool = False) -> Iterator[int]:
-    """The numbers of the pieces that fall to this owner, each claimed when it is asked for.
+    """Yield the numbers of the pieces that fall to this owner, each claimed when it is asked for.
 
     What an owner reports is lost if it dies. So whoever tries again under the same name gets all
     that the one before had claimed, and what somebody claimed who died before writing a name.

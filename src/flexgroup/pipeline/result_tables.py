@@ -30,7 +30,7 @@ def refuse_to_overwrite(directory: Path, names: Iterable[str]) -> None:
 
 
 def write_tables(tables: Mapping[str, pa.Table], directory: Path, with_csv: bool = False) -> None:
-    """Each table as a folder with one file, all or none; those that have the names give way."""
+    """Write each table as a folder with one file, all or none; those of the same names give way."""
     drafts = {name: directory / f"_{name}" for name in tables}
     try:
         for name, draft in drafts.items():
@@ -55,7 +55,7 @@ def write_tables(tables: Mapping[str, pa.Table], directory: Path, with_csv: bool
 
 
 def in_order(table: pa.Table, *names: str) -> pa.Table:
-    """Sorted by these columns, nothing coming first."""
+    """Return the rows sorted by these columns, nulls coming first."""
     columns = ([(value is not None, value) for value in table[name].to_pylist()] for name in names)
     keys = list(zip(*columns, strict=True))
     order = sorted(range(len(keys)), key=keys.__getitem__)

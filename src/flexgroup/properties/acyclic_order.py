@@ -2,20 +2,20 @@
 
 The relation "some process, correct or not, delivered m and then m'" has no cycles.
 
-Violations are counted in knots: largest sets of messages that precede each other in circles. The
-witness is a shortest cycle, except in knots of very many messages without a cycle of length
-two, where not every message is tried as a starting point.
+Violations are counted in cyclic components: largest sets of messages that precede each other in
+circles. The witness is a shortest cycle, except in components of very many messages without a cycle
+of length two, where not every message is tried as a starting point.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import IndexedHistory
-from flexgroup.properties.kernels.paths import Link, shortest_cycle
-from flexgroup.properties.opposite import earliest
+from flexgroup.properties.explanations import Letters, at, holds, violated
+from flexgroup.properties.indexed_history import IndexedHistory
+from flexgroup.properties.kernels.shortest_paths import RowPair, shortest_cycle
+from flexgroup.properties.opposite_orders import earliest
 from flexgroup.properties.verdict import Verdict
-from flexgroup.properties.wording import Cast, at, holds, violated
 
 NAME = "acyclic order"
 
@@ -23,11 +23,11 @@ SEARCHED_ROWS = 2_000_000
 
 
 def check(run: IndexedHistory) -> Verdict:
-    knots = run.merge.knots
-    if not knots:
+    components = run.merge.components
+    if not components:
         return holds(run, NAME)
     links = _cycle(run)
-    letter = Cast(run, [int(run.delivered[first]) for first, _ in links])
+    letter = Letters(run, [int(run.delivered[first]) for first, _ in links])
     lines = [letter.let()]
     witness = []
     for first, then in links:
@@ -38,18 +38,18 @@ def check(run: IndexedHistory) -> Verdict:
             f" {a} {at(before)} and then {b} {at(after)}"
         )
         witness += [before, after]
-    return violated(NAME, len(knots), witness, lines)
+    return violated(NAME, len(components), witness, lines)
 
 
-def _cycle(run: IndexedHistory) -> list[Link]:
-    """The delivery rows of a cycle, from its message of smallest identity on."""
+def _cycle(run: IndexedHistory) -> list[RowPair]:
+    """Return the delivery rows of a cycle, from its message of smallest identity on."""
     if len(run.opposed.first):
         first, then, other_first, other_then = earliest(run, run.opposed)
         links = [(first, then), (other_then, other_first)]
     else:
-        rows = run.knotted.row
+        rows = run.cyclic.row
         found = shortest_cycle(
-            run.knotted.process, run.knotted.message, run.merge.knots, 3, SEARCHED_ROWS
+            run.cyclic.process, run.cyclic.message, run.merge.components, 3, SEARCHED_ROWS
         )
         links = [(int(rows[first]), int(rows[then])) for first, then in found]
     start = int(np.argmin([run.delivered[first] for first, _ in links]))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
-from flexgroup.properties.missing import Missing, judge, missing_at_correct
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
+from flexgroup.properties.missing_deliveries import Missing, judge, missing_at_correct
 from flexgroup.properties.verdict import Verdict
 
 NAME = "agreement"
@@ -29,7 +29,7 @@ def check(run: IndexedHistory, total: int | None = None) -> Verdict:
 
 
 def missing_after(run: IndexedHistory, binding: Flags) -> Missing:
-    """What is missing of messages with a binding delivery."""
+    """Return what is missing of messages with a binding delivery."""
     missing = missing_at_correct(run)
     incomplete = np.zeros(run.message_count, dtype=np.bool_)
     incomplete[run.copies.message[missing]] = True

@@ -20,7 +20,7 @@ from flexgroup.properties import (
     validity,
     virtual_synchrony,
 )
-from flexgroup.properties.indexed import IndexedHistory
+from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Verdict
 from flexgroup.trace.history import History
 
@@ -44,7 +44,7 @@ PROPERTIES: dict[str, Check] = {
 
 
 def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]:
-    """The verdicts on the named properties, or on all, in the order of the names."""
+    """Return the verdicts on the named properties, or on all, in the order of the names."""
     chosen = list(PROPERTIES) if names is None else list(names)
     for name in chosen:
         if name not in PROPERTIES:

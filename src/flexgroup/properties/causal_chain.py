@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.verdict import Step
 from flexgroup.trace.schema import MULTICAST
 
 
 @dataclass(frozen=True)
-class Link:
+class CausalLink:
     """A process multicast or delivered `cause` and then multicast `effect`."""
 
     cause: int
@@ -29,27 +29,27 @@ class Link:
         )
 
 
-def shortest_chain(run: IndexedHistory, message: int, sought: Flags) -> list[Link]:
-    """The links from the nearest sought message to the given one, whose past holds some.
+def shortest_chain(run: IndexedHistory, message: int, sought: Flags) -> list[CausalLink]:
+    """Return the links from the nearest sought message to the given one, whose past holds some.
 
-    Breadth first and backwards. Of each process only the part of its history that was not
-    read yet is read, so the cost is linear in events.
+    The search is breadth first and backwards. Only that part of a process's history is read that
+    was not read yet, so the cost is linear in events.
     """
-    how: dict[int, Link] = {}
+    how: dict[int, CausalLink] = {}
     frontier = [message]
     past = _Past(run)
     for effect in frontier:
         then = run.multicast(effect)
         for cause, by in past.unread_before(then, int(run.multicast_row[effect])):
             if cause not in how and cause != message:
-                how[cause] = Link(cause, effect, by, then)
+                how[cause] = CausalLink(cause, effect, by, then)
                 frontier.append(cause)
                 if sought[cause]:
                     return _links(how, cause, message)
     raise ValueError("no sought message is in the causal past")
 
 
-def _links(how: dict[int, Link], cause: int, message: int) -> list[Link]:
+def _links(how: dict[int, CausalLink], cause: int, message: int) -> list[CausalLink]:
     links = []
     while cause != message:
         links.append(how[cause])
@@ -66,7 +66,7 @@ class _Past:
         self._deliveries_read: dict[int, int] = {}
 
     def unread_before(self, then: Step, multicast_row: int) -> Iterator[tuple[int, Step]]:
-        """The messages multicast or delivered at the process before this step, and where."""
+        """Yield the messages multicast or delivered at the process before this step, and where."""
         run, process = self._run, then.process
         if process in run.history.faulty:
             return

@@ -19,12 +19,18 @@ import numpy as np
 
 from flexgroup.core.message import name_of
 from flexgroup.properties.causal_chain import shortest_chain
-from flexgroup.properties.early import earliest, early, last_line, latest_of_same_sender, positions
-from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.explanations import Letters, holds, plural, violated
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
 from flexgroup.properties.kernels.graphs import peel
+from flexgroup.properties.premature_deliveries import (
+    earliest,
+    latest_of_same_sender,
+    positions,
+    premature,
+    premature_line,
+)
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.properties.wording import Cast, holds, plural, violated
 from flexgroup.trace.history import Ints
 
 NAME = "causal order"
@@ -52,7 +58,7 @@ def check(run: IndexedHistory) -> Verdict:
             run.message_count,
         )
         latest = np.maximum(latest, in_past)
-    wrong = early(run, latest)
+    wrong = premature(run, latest)
     if len(wrong):
         return _violation(run, wrong)
     if len(order) < run.message_count:
@@ -61,7 +67,7 @@ def check(run: IndexedHistory) -> Verdict:
 
 
 def _precedence(run: IndexedHistory) -> tuple[Edges, Edges]:
-    """Edges that generate causal precedence: by the same sender, and by delivery before."""
+    """Return edges that generate causal precedence: by the same sender, and by delivery before."""
     multicasts, deliveries, queues = run.history.multicasts, run.history.deliveries, run.queues
     rows = np.sort(run.multicast_row[run.multicast_row != NONE])
     message = np.searchsorted(run.identities, multicasts.message[rows])
@@ -87,7 +93,7 @@ def _violation(run: IndexedHistory, wrong: Ints) -> Verdict:
     sought = np.zeros(run.message_count, dtype=np.bool_)
     sought[copies.message[late]] = True
     chain = shortest_chain(run, int(copies.message[copy]), sought)
-    letter = Cast(run, [chain[0].cause, *(link.effect for link in chain)])
+    letter = Letters(run, [chain[0].cause, *(link.effect for link in chain)])
     lines = [letter.let()]
     witness = []
     for link in chain:
@@ -95,7 +101,7 @@ def _violation(run: IndexedHistory, wrong: Ints) -> Verdict:
         lines.append(f"{cause} -> {effect}, because {link.reason(cause, effect)}")
         witness += [link.by, link.then]
     row = int(copies.row[late[copies.message[late] == chain[0].cause]][0])
-    lines.append(last_line(run, letter[chain[-1].effect], copy, letter[chain[0].cause], row))
+    lines.append(premature_line(run, letter[chain[-1].effect], copy, letter[chain[0].cause], row))
     witness.append(run.delivery(int(copies.row[copy])))
     if row != NONE:
         witness.append(run.delivery(row))

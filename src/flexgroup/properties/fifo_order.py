@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.early import earliest, early, last_line, latest_of_same_sender, positions
-from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.explanations import Letters, at, holds, violated
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.premature_deliveries import (
+    earliest,
+    latest_of_same_sender,
+    positions,
+    premature,
+    premature_line,
+)
 from flexgroup.properties.verdict import Verdict
-from flexgroup.properties.wording import Cast, at, holds, violated
 
 NAME = "fifo order"
 
 
 def check(run: IndexedHistory) -> Verdict:
-    wrong = early(run, latest_of_same_sender(run))
+    wrong = premature(run, latest_of_same_sender(run))
     if len(wrong) == 0:
         return holds(run, NAME)
     copy = earliest(run, wrong)
     waited_for = _first_not_delivered_before(run, copy)
     first, second = int(run.copies.message[waited_for]), int(run.copies.message[copy])
-    letter = Cast(run, [first, second])
+    letter = Letters(run, [first, second])
     multicasts = [run.multicast(first), run.multicast(second)]
     row = int(run.copies.row[waited_for])
     deliveries = [run.delivery(int(run.copies.row[copy]))]
@@ -37,7 +43,7 @@ def check(run: IndexedHistory) -> Verdict:
         letter.let(),
         f"process {multicasts[0].process} multicast a {at(multicasts[0])}"
         f" and then b {at(multicasts[1])}",
-        last_line(run, letter[second], copy, letter[first], row),
+        premature_line(run, letter[second], copy, letter[first], row),
     ]
     return violated(NAME, len(wrong), multicasts + deliveries, lines)
 

@@ -21,9 +21,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from flexgroup.core.message import name_of
-from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
+from flexgroup.properties.explanations import Letters, at, holds, lost_events, plural, violated
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.properties.wording import Cast, at, holds, lost_events, plural, violated
 
 NAME = "integrity"
 
@@ -33,11 +33,11 @@ STRAY = "at no destination"
 KINDS = (DUPLICATE, NEVER_MULTICAST, STRAY)
 
 UNRECORDED = "perhaps never multicast"
-"""Of a message whose multicast may be among events that are lost."""
+"""The kind of deliveries of messages whose multicast may be among events that are lost."""
 
 
 def wrong_deliveries(run: IndexedHistory) -> dict[str, Flags]:
-    """Per kind of error, which delivery rows are wrong in that way, and which may be."""
+    """Tell, per kind of error, which delivery rows are wrong in that way, and which may be."""
     of_faulty = run.of_faulty[run.delivered]
     is_unrecorded = run.unrecorded[run.delivered] & ~of_faulty
     unknown = (run.multicast_row[run.delivered] == NONE) | of_faulty
@@ -51,7 +51,7 @@ def wrong_deliveries(run: IndexedHistory) -> dict[str, Flags]:
 
 
 def check(run: IndexedHistory, totals: Mapping[str, int] | None = None) -> Verdict:
-    """If the history is only a part of a run, `totals` are the errors of the whole, by kind."""
+    """Check a run; if the history is only a part of it, `totals` are its errors by kind."""
     deliveries = run.history.deliveries
     flags = wrong_deliveries(run)
     counts = totals or {kind: int(np.count_nonzero(rows)) for kind, rows in flags.items()}
@@ -77,7 +77,7 @@ def check(run: IndexedHistory, totals: Mapping[str, int] | None = None) -> Verdi
             f" of it: process {multicast.process} multicast it {at(multicast)}"
         )
     told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind))
-    lines = ["wrong deliveries: " + told, Cast(run, [message]).let(), reason]
+    lines = ["wrong deliveries: " + told, Letters(run, [message]).let(), reason]
     return violated(NAME, sum(counts.get(kind, 0) for kind in KINDS), witness, lines)
 
 

@@ -4,16 +4,16 @@ If two processes both deliver two messages that have the same destinations, they
 the same order.
 
 Violations are counted in pairs of processes that disagree. As for pairwise order, nothing
-outside the knots of the head merge is looked at.
+outside the cyclic components of the head merge is looked at.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory
-from flexgroup.properties.kernels.rows import distinct
-from flexgroup.properties.opposite import judge
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.kernels.grouping import distinct
+from flexgroup.properties.opposite_orders import judge
 from flexgroup.properties.verdict import Verdict
 from flexgroup.trace.history import Ints
 
@@ -21,7 +21,7 @@ NAME = "local order"
 
 
 def check(run: IndexedHistory) -> Verdict:
-    queues = run.knotted.chosen(run.multicast_row[run.knotted.message] != NONE)
+    queues = run.cyclic.chosen(run.multicast_row[run.cyclic.message] != NONE)
     messages = distinct(queues.message)
     label = np.zeros(run.message_count, dtype=np.int64)
     label[messages] = _destination_sets(run, messages)
@@ -29,7 +29,7 @@ def check(run: IndexedHistory) -> Verdict:
 
 
 def _destination_sets(run: IndexedHistory, messages: Ints) -> list[int]:
-    """A number for each message, equal for messages that have the same destinations."""
+    """Return a number for each message, equal for messages that have the same destinations."""
     starts = np.searchsorted(run.copies.message, messages).tolist()
     ends = np.searchsorted(run.copies.message, messages, side="right").tolist()
     processes = run.copies.process.tolist()

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from flexgroup.core.message import ORIGIN_MASK, name_of
-from flexgroup.properties.indexed import IndexedHistory, lookup
-from flexgroup.properties.kernels.rows import distinct
+from flexgroup.properties.explanations import describe, lost_events, plural, violated
+from flexgroup.properties.indexed_history import IndexedHistory, lookup
+from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.properties.wording import describe, lost_events, plural, violated
 from flexgroup.trace.history import Ints, Lost, Packets, may_be_lost
 from flexgroup.trace.schema import RECEIVE, SEND
 
@@ -56,7 +56,7 @@ def undecided(lost: Lost, messages: int) -> str:
 
 
 def _outsiders(run: IndexedHistory, packets: Packets) -> tuple[Ints, Ints]:
-    """The rows at processes that are neither origin nor destination of the message; and the
+    """Return the rows at processes that are neither origin nor destination of the message; and the
     messages of rows at processes that may be destinations, because their multicast may be lost."""
     origin = packets.message & ORIGIN_MASK
     rows = np.flatnonzero(

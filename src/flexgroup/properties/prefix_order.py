@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.explanations import Letters, at, holds, violated
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.disagreement import Disagreements
-from flexgroup.properties.kernels.prefixes import Skips, skips
-from flexgroup.properties.kernels.rows import distinct
-from flexgroup.properties.opposite import evidence
+from flexgroup.properties.kernels.grouping import distinct
+from flexgroup.properties.kernels.skipped_messages import Skips, skips
+from flexgroup.properties.opposite_orders import evidence
 from flexgroup.properties.verdict import Step, Verdict
-from flexgroup.properties.wording import Cast, at, holds, violated
 
 NAME = "prefix order"
 
@@ -27,7 +27,7 @@ NAME = "prefix order"
 def check(run: IndexedHistory) -> Verdict:
     copies = run.copies
     skipped = skips(copies.message, copies.process, copies.row, run.message_count)
-    at_destinations = run.knotted.chosen(run.expected[run.knotted.row])
+    at_destinations = run.cyclic.chosen(run.expected[run.cyclic.row])
     alike = np.zeros(run.message_count, dtype=np.int64)
     opposed = run.opposed_among(at_destinations, alike)
     pairs = _count_pairs(run, opposed, skipped)
@@ -50,7 +50,7 @@ def _evidence(run: IndexedHistory, skipped: Skips) -> tuple[list[Step], list[str
     row_of_other_b = run.row_at(skipped.overtaking, skipped.other)
     time = run.history.deliveries.time
     best = int(np.argmin(np.maximum(time[row_of_a], time[row_of_other_b])))
-    letter = Cast(run, [int(skipped.skipped[best]), int(skipped.overtaking[best])])
+    letter = Letters(run, [int(skipped.skipped[best]), int(skipped.overtaking[best])])
     a, other_b = run.delivery(int(row_of_a[best])), run.delivery(int(row_of_other_b[best]))
     row_of_b = int(run.row_at(skipped.overtaking, skipped.process)[best])
     witness = [a, other_b]

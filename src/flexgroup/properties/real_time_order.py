@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.explanations import Letters, at, holds, violated
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.head_merge import latest_ancestor
-from flexgroup.properties.kernels.paths import Link, QueueSearch
+from flexgroup.properties.kernels.shortest_paths import QueueSearch, RowPair
 from flexgroup.properties.verdict import Verdict
-from flexgroup.properties.wording import Cast, at, holds, violated
 from flexgroup.trace.history import Ints
 
 NAME = "real-time order"
@@ -45,7 +45,7 @@ def check(run: IndexedHistory) -> Verdict:
 
 
 def _first_delivery(run: IndexedHistory) -> Ints:
-    """Per message, the row of the delivery that has the smallest time, or NONE."""
+    """Return, per message, the row of the delivery that has the smallest time, or NONE."""
     queues = run.queues
     latest_first = np.argsort(-run.history.deliveries.time[queues.row], kind="stable")
     first = np.full(run.message_count, NONE, dtype=np.int64)
@@ -57,7 +57,7 @@ def _violation(
     run: IndexedHistory, violations: int, ancestor: int, early: int, first_row: int
 ) -> Verdict:
     path = _path(run, ancestor, early)
-    letter = Cast(run, [ancestor, *(int(run.delivered[then]) for _, then in path)])
+    letter = Letters(run, [ancestor, *(int(run.delivered[then]) for _, then in path)])
     lines, witness = [letter.let()], []
     for row, later_row in path:
         before, after = run.delivery(row), run.delivery(later_row)
@@ -78,7 +78,7 @@ def _violation(
     return violated(NAME, violations, [*witness, first, multicast], lines)
 
 
-def _path(run: IndexedHistory, ancestor: int, early: int) -> list[Link]:
+def _path(run: IndexedHistory, ancestor: int, early: int) -> list[RowPair]:
     if ancestor == early:
         return []
     queues = run.queues

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from flexgroup.properties.agreement import missing_after
-from flexgroup.properties.indexed import IndexedHistory
-from flexgroup.properties.missing import Missing, judge
+from flexgroup.properties.indexed_history import IndexedHistory
+from flexgroup.properties.missing_deliveries import Missing, judge
 from flexgroup.properties.verdict import Verdict
 
 NAME = "uniform agreement"

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory
-from flexgroup.properties.missing import Missing, judge, missing_at_correct
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.missing_deliveries import Missing, judge, missing_at_correct
 from flexgroup.properties.verdict import Verdict
 
 NAME = "validity"

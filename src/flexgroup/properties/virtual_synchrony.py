@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory, lookup
-from flexgroup.properties.kernels.rows import distinct, runs
+from flexgroup.properties.explanations import SHOWN_DESTINATIONS, Letters, at, plural, violated
+from flexgroup.properties.indexed_history import NONE, IndexedHistory, lookup
+from flexgroup.properties.kernels.grouping import distinct, runs
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.properties.wording import SHOWN_DESTINATIONS, Cast, at, plural, violated
 from flexgroup.trace.history import Ints
 
 NAME = "virtual synchrony"
@@ -54,7 +54,7 @@ def check(run: IndexedHistory) -> Verdict:
 
 
 def _stays(run: IndexedHistory) -> Stays:
-    """Pairs of view rows that follow each other at a process with no crash between them."""
+    """Return pairs of view rows that follow each other at a process with no crash between them."""
     views, crashes = run.history.views, run.history.crashes
     process = np.concatenate([views.process, crashes.process])
     step = np.concatenate([views.step, crashes.step])
@@ -67,7 +67,7 @@ def _stays(run: IndexedHistory) -> Stays:
 
 
 def _deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
-    """The first deliveries that fall into a stay, as rows, and the stay of each."""
+    """Return the first deliveries that fall into a stay, as rows, and the stay of each."""
     deliveries, row = run.history.deliveries, run.queues.row
     steps = 1 + max(int(deliveries.step.max(initial=0)), int(stays.left.max(initial=0)))
     at_step = deliveries.process[row] * steps + deliveries.step[row]
@@ -79,9 +79,9 @@ def _deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
 
 
 def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
-    """What was delivered between two views by one process and not by another that had to.
+    """Return what was delivered between two views by one process and not by another that had to.
 
-    One line each: a change of views (its number), a message, and the process that missed it.
+    Each line has a change of views (its number), a message, and the process that missed it.
     """
     width = 1 + max(
         int(part.max(initial=0))
@@ -104,7 +104,7 @@ def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
 
 
 def _violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing: Ints) -> Verdict:
-    """Told by the earliest delivery that another process misses."""
+    """Return the verdict that is explained by the earliest delivery that another process misses."""
     deliveries = run.history.deliveries
     key = stays.change[stay] * run.message_count + run.delivered[row]
     wanted = missing[:, 0] * run.message_count + missing[:, 1]
@@ -122,7 +122,7 @@ def _violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing
         witness.append(run.delivery(int(late)))
         last += f", but outside them {at(witness[1])}"
     lines = [
-        f"{Cast(run, [message]).let()}, v = {_view(run, before)}, w = {_view(run, after)}",
+        f"{Letters(run, [message]).let()}, v = {_view(run, before)}, w = {_view(run, after)}",
         f"process {delivery.process} installed v {_at(stays.entered[stay[cause]])},"
         f" delivered a {at(delivery)} and then installed w {_at(stays.left[stay[cause]])}",
         last,

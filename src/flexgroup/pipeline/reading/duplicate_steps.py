@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flexgroup.core.errors import UsageError
-from flexgroup.properties.kernels.rows import by_pairs
+from flexgroup.properties.kernels.grouping import by_pairs
 from flexgroup.trace.history import Ints
 
 if TYPE_CHECKING:

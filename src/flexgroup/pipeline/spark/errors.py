@@ -17,7 +17,7 @@ _JAVA = re.compile(r"^: ([\w.$]+(?:Exception|Error)(?:: .*)?)", re.MULTILINE)
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Turns Spark's complaints about what it reads from `path` into a UsageError."""
+    """Turn Spark's complaints about what it reads from `path` into a UsageError."""
     try:
         yield
     except Exception as error:
@@ -32,12 +32,13 @@ def _is_of_spark(error: Exception) -> bool:
 
 
 def condition_of(error: Exception) -> str:
-    """The name that Spark gives this kind of error, or nothing."""
+    """Return the name that Spark gives this kind of error, or nothing."""
     found = _CONDITION.search(str(error))
     return found[1] if found else ""
 
 
 def explained(error: Exception, path: str) -> UsageError:
+    """Return an error that says what to do about what Spark said."""
     text, condition = str(error), condition_of(error)
     told_by_a_task = _OURS.search(text)
     if told_by_a_task:

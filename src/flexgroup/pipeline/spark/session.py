@@ -87,7 +87,7 @@ class Started:
 def start(
     master: str | None = None, name: str = "flexgroup", settings: Mapping[str, str] | None = None
 ) -> Started:
-    """Spark on two cores of this machine, or on the given master."""
+    """Start Spark on two cores of this machine, or on the given master."""
     if importlib.util.find_spec("pyspark") is None:
         raise UsageError(
             "this needs Spark, and the package pyspark is not installed; "
@@ -125,7 +125,7 @@ def start(
 
 
 def refuse_connect(master: str | None, doing: str) -> None:
-    """For what Spark Connect cannot serve."""
+    """Raise a UsageError if the master is Spark Connect, which cannot serve this."""
     if master is not None and master.startswith(CONNECT):
         raise UsageError(
             f"{doing} needs Spark's driver in this process, which Spark Connect (sc://) has"
@@ -134,7 +134,7 @@ def refuse_connect(master: str | None, doing: str) -> None:
 
 
 def _refuse_without_answer(master: str) -> None:
-    """Spark itself would try for ten minutes."""
+    """Raise a UsageError if no server answers; Spark itself would try for ten minutes."""
     if importlib.util.find_spec("grpc") is None:
         raise UsageError(
             f"'{master}' is a Spark Connect server, and the packages for that are not installed;"
@@ -152,25 +152,25 @@ def _refuse_without_answer(master: str) -> None:
 
 
 def times_told(start: float, doing: str, seconds: float) -> str:
-    """A line on where the time went."""
+    """Return a line on where the time went."""
     told = f"Spark started in {start:.1f} s, {doing} took {seconds:.1f} s"
     return f"{told}: most of it was Spark's start" if start > seconds else told
 
 
 def is_on_this_machine(master: str | None) -> bool:
-    """Whether the executors are threads of this process's Spark, with its Python packages."""
+    """Tell whether the executors are threads of this process's Spark, with its Python packages."""
     return master is None or master == "local" or master.startswith("local[")
 
 
 def executors_are_here(spark: SparkSession) -> bool:
-    """Whether this session's executors see the files of this machine, at the same paths."""
+    """Tell whether this session's executors see the files of this machine, at the same paths."""
     # A session over Spark Connect has no context.
     context = getattr(spark, "sparkContext", None)
     return context is not None and is_on_this_machine(context.master)
 
 
 def packed() -> Path:
-    """This package as a zip file for the executors, in its pure-Python form."""
+    """Return this package as a zip file for the executors, in its pure-Python form."""
     root = Path(__file__).parents[2]
     folder = Path(tempfile.mkdtemp(prefix="flexgroup-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Runs too large for one task: checked in two stages, and then told from what was found.
+"""Runs too large for one task: checked in two stages, and then judged from what was found.
 
 The first stage has all about a message together, the second all about a slice of the run or about
 a destination. What they find are notes, few if the run is right. The driver sees a row for each
@@ -14,17 +14,29 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from flexgroup.pipeline.reading.trace_set import spark_schema
-from flexgroup.pipeline.verify.by_message import COUNTED, UNDELIVERED, by_message
-from flexgroup.pipeline.verify.by_slot import CLOCK, EDGE, KNOT, NOTES, by_slot
-from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts, packed_message
+from flexgroup.pipeline.verify.event_rows import (
+    EXPLAINED_COLUMNS,
+    FAULTS,
+    ORDERS,
+    event_rows,
+    packed_message,
+)
 from flexgroup.pipeline.verify.layout import Layout, placed
-from flexgroup.pipeline.verify.parcels import PARCELS
-from flexgroup.pipeline.verify.split import split_deliveries, split_multicasts
-from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
+from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
+from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, NOTES, check_orders
+from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
+from flexgroup.pipeline.verify.partitioning import partition_deliveries, partition_multicasts
+from flexgroup.pipeline.verify.small_histories import (
+    WHOLE,
+    Task,
+    judge_groups,
+    task_rows,
+    with_topic,
+)
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
 from flexgroup.properties import virtual_synchrony
+from flexgroup.properties.explanations import checked
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.properties.wording import checked
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
 
 if TYPE_CHECKING:
@@ -33,18 +45,18 @@ if TYPE_CHECKING:
     from flexgroup.pipeline.reading.trace_set import TraceSet
 
 PART_DELIVERIES = 500_000
-"""How many deliveries, about, a task of the first stage has."""
+"""About so many deliveries go to a task of the first stage."""
 
 MOST_TASKS = 1000
 
-KNOTTED = ("acyclic order", "pairwise order", "local order")
-"""Whatever violates one of these lies in a knot."""
+FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
+"""Whatever violates one of these lies in a cyclic component."""
 
 NO_VIEWS = "no views"
 
 
 @dataclass
-class Findings:
+class RunFindings:
     """What is known of one large run."""
 
     totals: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -58,7 +70,7 @@ class Findings:
 
 
 def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
-    """The verdicts on these runs, minimality aside."""
+    """Return the verdicts on these runs, except those on minimality."""
     notes = _exact_notes(traces, layouts)
     found = _findings(notes)
     late = _runs_with_late_multicasts(notes, layouts)
@@ -71,20 +83,20 @@ def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
         )
         judged.add(layout, found[number], whole)
     verdicts = traces.spark.createDataFrame(judged.verdicts, spark_schema(VERDICTS))
-    return verdicts.unionAll(_told(traces, notes, judged)) if judged.tasks else verdicts
+    return verdicts.unionAll(_judge_excerpts(traces, notes, judged)) if judged.tasks else verdicts
 
 
 class _Judged:
-    """What is decided, and what is left to tell: rows for DataFrames."""
+    """Rows for DataFrames: verdicts that are decided, and tasks for small histories."""
 
     def __init__(self) -> None:
         self.verdicts: list[tuple[object, ...]] = []
         self.tasks: list[tuple[int, str, str]] = []
-        """Number, topic, and what to do."""
+        """The number of the run, the topic, and what to do."""
         self.messages: list[tuple[int, str, int]] = []
-        """Number, topic and message; those in knots are not among them."""
+        """The number of the run, the topic and the message; not those in cyclic components."""
 
-    def add(self, layout: Layout, findings: Findings, whole: set[str]) -> None:
+    def add(self, layout: Layout, findings: RunFindings, whole: set[str]) -> None:
         seen = findings.totals[COUNTED]
         told = checked(seen.get(DELIVER, 0), seen.get(MULTICAST, 0))
         topics: dict[str, dict[str, dict[str, int]]] = defaultdict(dict)
@@ -97,8 +109,8 @@ class _Judged:
             elif not findings.totals.get(about):
                 row = verdict_row(layout.run, Verdict(name, Outcome.HOLDS, 0, None, told))
                 self.verdicts.append(tuple(row[column] for column in VERDICTS.names))
-            elif about == KNOT:
-                topics[KNOT][name] = {}
+            elif about == COMPONENT:
+                topics[COMPONENT][name] = {}
             else:
                 topics[name][name] = findings.totals[about]
                 self.messages += (
@@ -110,41 +122,41 @@ class _Judged:
             self.tasks.append((layout.number, topic, task.to_text()))
 
 
-def _told(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
-    """The verdicts on what is left to tell, from the events of the messages that matter."""
+def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
+    """Return the verdicts that are left, from the events of the messages that matter."""
     from pyspark.sql import functions as f
 
     spark = traces.spark
     tasks = spark.createDataFrame(judged.tasks, "number int, topic string, task string")
     topics = f.broadcast(tasks.select("number", "topic"))
-    in_knots = (
-        notes.where(f.col("about") == KNOT)
-        .select("number", f.lit(KNOT).alias("topic"), f.explode("messages").alias("message"))
+    in_components = (
+        notes.where(f.col("about") == COMPONENT)
+        .select("number", f.lit(COMPONENT).alias("topic"), f.explode("messages").alias("message"))
         .join(topics, ["number", "topic"])
     )
     chosen = spark.createDataFrame(
         judged.messages, "number int, topic string, message bigint"
-    ).unionAll(in_knots)
-    orders = facts(traces, ORDERS, TOLD_COLUMNS)
+    ).unionAll(in_components)
+    orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
     parts = [
         task_rows(tasks),
         with_topic(orders.join(chosen, ["number", "message"])),
         with_topic(orders.join(topics.where(f.col("topic") == WHOLE), "number")),
-        with_topic(facts(traces, (*FAULTS, VIEW), TOLD_COLUMNS).join(topics, "number")),
+        with_topic(event_rows(traces, (*FAULTS, VIEW), EXPLAINED_COLUMNS).join(topics, "number")),
     ]
-    return told(reduce(lambda one, other: one.unionAll(other), parts))
+    return judge_groups(reduce(lambda one, other: one.unionAll(other), parts))
 
 
 def _found_by(name: str) -> str:
-    if name in KNOTTED or name == "prefix order":
-        return KNOT
+    if name in FOUND_IN_COMPONENTS or name == "prefix order":
+        return COMPONENT
     return "fifo order" if name == "causal order" else name
 
 
 def _only_as_a_whole(
-    findings: Findings, has_views: bool, late_multicasts: bool, answering: bool
+    findings: RunFindings, has_views: bool, late_multicasts: bool, answering: bool
 ) -> set[str]:
-    """The properties that for this run no part of it decides."""
+    """Return the properties that only the whole of this run decides."""
     conditions = {
         virtual_synchrony.NAME: has_views,
         "prefix order": UNDELIVERED in findings.totals,
@@ -155,7 +167,7 @@ def _only_as_a_whole(
 
 
 def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
-    """The notes on all runs, those whose margins were too narrow cut into larger slices."""
+    """Return the notes on all runs, those whose margins were too narrow cut into larger slices."""
     from pyspark.sql import functions as f
 
     parts = []
@@ -183,20 +195,20 @@ def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
         .where(large)
         .select(*columns, "destinations")
     )
-    parcels = spark_schema(PARCELS)
-    split = deliveries_of.mapInArrow(split_deliveries(parts), parcels).unionAll(
-        multicasts_of.mapInArrow(split_multicasts(parts), parcels)
+    packed = spark_schema(PACKED_ROWS)
+    split = deliveries_of.mapInArrow(partition_deliveries(parts), packed).unionAll(
+        multicasts_of.mapInArrow(partition_multicasts(parts), packed)
     )
-    placed_parcels = split.repartitionById(parts, f.col("place")).mapInArrow(
-        by_message(layouts), parcels
+    checked = split.repartitionById(parts, f.col("place")).mapInArrow(
+        check_messages(layouts), packed
     )
-    return placed_parcels.repartitionById(places, f.col("place") % places).mapInArrow(
-        by_slot(layouts), spark_schema(NOTES)
+    return checked.repartitionById(places, f.col("place") % places).mapInArrow(
+        check_orders(layouts), spark_schema(NOTES)
     )
 
 
 def _too_narrow(notes: DataFrame) -> DataFrame:
-    """The numbers of runs in which some slice may not have seen all that it had to.
+    """Return the numbers of runs in which some slice may not have seen all that it had to.
 
     At the beginning of each slice and for each process: what lies before the margin must have
     been delivered before what lies behind the cut; and the cut as the slice before it found it
@@ -227,12 +239,12 @@ def _too_narrow(notes: DataFrame) -> DataFrame:
     return judged.where("too_narrow").select("number").distinct()
 
 
-def _findings(notes: DataFrame) -> dict[int, Findings]:
+def _findings(notes: DataFrame) -> dict[int, RunFindings]:
     from pyspark.sql import functions as f
 
-    found: dict[int, Findings] = defaultdict(Findings)
-    # Of knots only their number is wanted here: they may be as large as the run.
-    messages = f.when(f.col("about") != KNOT, f.col("messages"))
+    found: dict[int, RunFindings] = defaultdict(RunFindings)
+    # Of cyclic components only the number is wanted here: they may be as large as the run.
+    messages = f.when(f.col("about") != COMPONENT, f.col("messages"))
     rows = (
         notes.where(~f.col("about").isin(EDGE, CLOCK))
         .groupBy("number", "about", "kind")
@@ -248,8 +260,8 @@ def _findings(notes: DataFrame) -> dict[int, Findings]:
 
 
 def _runs_with_late_multicasts(notes: DataFrame, layouts: Sequence[Layout]) -> set[int]:
-    """Runs in which a slice holds a message that was multicast after the next one began: order in
-    real time then reaches across slices."""
+    """Return runs in which a slice holds a message that was multicast after the next one began:
+    order in real time then reaches across slices."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -265,7 +277,10 @@ def _runs_with_late_multicasts(notes: DataFrame, layouts: Sequence[Layout]) -> s
 
 
 def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[Layout]) -> set[int]:
-    """Where nobody does, as when all senders are clients, causal order is FIFO order."""
+    """Return the runs in which a process multicasts after it delivered something.
+
+    Where none does, as when all senders are clients, causal order is FIFO order.
+    """
     from pyspark.sql import functions as f
 
     numbers = [layout.number for layout in layouts if "causal order" in layout.properties]

@@ -31,10 +31,10 @@ class Layout:
     complete: bool
     properties: tuple[str, ...]
     deliveries: int
-    """About how many."""
+    """About how many deliveries the run has."""
     faulty: tuple[int, ...]
     bounds: Ints
-    """Where cells but the first begin, ascending: times of first deliveries."""
+    """The times of first deliveries at which cells but the first begin, ascending."""
     first_place: int = 0
     """Places name the tasks of all runs: first those of this run's slices, then those of its
     destinations."""
@@ -62,7 +62,7 @@ class Layout:
         return np.searchsorted(self.bounds, first_delivery, side="right")
 
     def begins(self, number: int) -> int:
-        """The smallest first delivery of a slice that is not the first one."""
+        """Return the smallest first delivery of a slice that is not the first one."""
         return int(self.bounds[number * self.cells_a_slice - 1])
 
     def widened(self) -> Layout:
@@ -70,7 +70,7 @@ class Layout:
 
 
 def placed(layouts: Iterable[Layout]) -> dict[int, Layout]:
-    """The layouts by number, with a place of its own for each task."""
+    """Return the layouts by number, with a place of its own for each task."""
     result, place = {}, 0
     for layout in layouts:
         result[layout.number] = replace(layout, first_place=place)
@@ -79,7 +79,7 @@ def placed(layouts: Iterable[Layout]) -> dict[int, Layout]:
 
 
 def cell_bounds(quantiles: Ints, deliveries: int, cell_deliveries: int) -> Ints:
-    """Where to cut, from quantiles of the times of deliveries that lie equally far apart."""
+    """Return where to cut, from quantiles of the times of deliveries that lie equally far apart."""
     cells = max(1, round(deliveries / cell_deliveries))
     inner = np.linspace(0, len(quantiles) - 1, min(cells, len(quantiles)) + 1)[1:-1]
     return np.unique(quantiles[inner.round().astype(np.int64)])

@@ -1,4 +1,4 @@
-"""All runs of a trace set, each by the way that fits its size."""
+"""The verdicts on all runs of a trace set, each reached in the way that fits its size."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ from flexgroup.pipeline.reading.duplicate_steps import (
 )
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
-from flexgroup.pipeline.verify.facts import FAULTS, ORDERS, TOLD_COLUMNS, facts
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
-from flexgroup.pipeline.verify.lost import with_lost_events
-from flexgroup.pipeline.verify.packets import minimality
+from flexgroup.pipeline.verify.lost_events import with_lost_events
+from flexgroup.pipeline.verify.minimality import minimality
 from flexgroup.pipeline.verify.promises import Plan, planned
-from flexgroup.pipeline.verify.telling import WHOLE, Task, task_rows, told, with_topic
+from flexgroup.pipeline.verify.small_histories import (
+    WHOLE,
+    Task,
+    judge_groups,
+    task_rows,
+    with_topic,
+)
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.minimality import NAME as MINIMALITY
@@ -46,7 +52,7 @@ QUANTILES = 4096
 
 @dataclass(frozen=True)
 class Limits:
-    """When runs are read by one task, when cut into pieces, and how large a piece is."""
+    """When one task reads a run, when a run is cut into pieces, and how large a piece is."""
 
     events_from_files: int = MOST_EVENTS
     whole_deliveries: int = 1_000_000
@@ -63,10 +69,10 @@ def verify(
     *,
     refuse_mixed: bool = False,
 ) -> DataFrame:
-    """Verdicts on these properties, or on what the stacks promise, of every run.
+    """Check these properties, or what the stacks promise, of every run.
 
-    The table has the columns of `tables.VERDICTS`, a row for each run and property. If asked to,
-    runs mixed under one name are refused: here, or by the task that reads the files of a run.
+    The table has the columns of `verdict_table.VERDICTS`, and a row for each run and property. If
+    asked to, runs mixed under one name are refused: here, or by the task that reads their files.
     """
     all_plans = planned(traces.described, properties)
     events = _runs_to_read(traces, limits)
@@ -140,14 +146,14 @@ def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
         for plan in plans
     ]
     task_frame = traces.spark.createDataFrame(tasks, "number int, topic string, task string")
-    events = facts(traces, (*ORDERS, *FAULTS, VIEW), TOLD_COLUMNS).join(
+    events = event_rows(traces, (*ORDERS, *FAULTS, VIEW), EXPLAINED_COLUMNS).join(
         f.broadcast(task_frame.select("number", "topic")), "number"
     )
-    return told(task_rows(task_frame).unionAll(with_topic(events)))
+    return judge_groups(task_rows(task_frame).unionAll(with_topic(events)))
 
 
 def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layout]:
-    """The runs that do not fit into one task, and where to cut them, from a sample."""
+    """Return the runs that do not fit into one task, and where to cut them, from a sample."""
     deliveries = traces.recorded(DELIVER)
     # Spark counts rows from the footers of files: this reads no data.
     total = deliveries.count()
@@ -184,7 +190,7 @@ def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layo
 
 
 def _by_run(sample: pa.Table) -> dict[str, Ints]:
-    """The times of each run."""
+    """Return the times of each run."""
     runs = sample.column("run").combine_chunks().dictionary_encode()
     code, time = runs.indices.to_numpy(), sample.column("time").to_numpy()
     return {name: time[code == place] for place, name in enumerate(runs.dictionary.to_pylist())}

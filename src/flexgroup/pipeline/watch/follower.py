@@ -1,7 +1,7 @@
 """Following one run: events in, in any batches; verdicts on violations out; state to bytes.
 
-Free of Spark, files and clocks: equal batches give equal verdicts, so a batch may be repeated
-from the state before it.
+A follower is free of Spark, files and clocks: equal batches give equal verdicts, so a batch may be
+repeated from the state before it.
 """
 
 from __future__ import annotations
@@ -14,30 +14,28 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK, name_of
-from flexgroup.pipeline.verify.facts import CODES, integers
-from flexgroup.pipeline.watch.arrival import Arrivals
-from flexgroup.pipeline.watch.frozen import Frozen, thawed
-from flexgroup.pipeline.watch.refusal import RefusedError
-from flexgroup.pipeline.watch.residual import Residual, departures
-from flexgroup.pipeline.watch.rows import COLUMNS
-from flexgroup.pipeline.watch.spans import Spans
-from flexgroup.pipeline.watch.tally import (
+from flexgroup.pipeline.verify.event_rows import CODES, integers
+from flexgroup.pipeline.watch.message_intervals import MessageIntervals
+from flexgroup.pipeline.watch.pending import PendingHistory, removals
+from flexgroup.pipeline.watch.reassembly import EVENT_ROWS, Reassembly, RefusedError
+from flexgroup.pipeline.watch.snapshot import Snapshot
+from flexgroup.pipeline.watch.violation_counts import (
     ACYCLIC,
     LOCAL,
     ORDERS,
     PAIRWISE,
     WATCHED,
-    Tally,
+    ViolationCounts,
     no_pairs,
 )
-from flexgroup.properties.indexed import Flags
+from flexgroup.properties.explanations import checked
+from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.properties.wording import checked
 from flexgroup.trace import schema
 from flexgroup.trace.history import Deliveries, Ints, Lost, lost_since, no_ints
 
 HOLD = 200_000
-"""Deliveries that are kept, at most, because some process delivered them after a message that
+"""At most so many deliveries are kept because some process delivered them after a message that
 others have yet to deliver. A message to a process that crashed may wait for ever."""
 
 IN_DOUBT = (
@@ -47,7 +45,7 @@ IN_DOUBT = (
 
 
 class Follower:
-    """What is known of one run."""
+    """Follows one run, and knows what has to be known of it."""
 
     def __init__(self, run: str, hold: int = HOLD) -> None:
         self.run = run
@@ -56,36 +54,36 @@ class Follower:
         self.deliveries = 0
         self.in_doubt: set[str] = set()
         """Properties that may be violated in ways that cannot be seen any more."""
-        self._arrivals = Arrivals()
-        self._kept: pa.Table = COLUMNS.empty_table()
-        self._forgotten = Spans()
+        self._reassembly = Reassembly()
+        self._kept: pa.Table = EVENT_ROWS.empty_table()
+        self._forgotten = MessageIntervals()
         self._released: Ints = no_ints()
-        self._tally = Tally()
+        self._counts = ViolationCounts()
 
     def take(self, arrived: pa.Table) -> list[Verdict]:
-        """The violations that show now that these rows have come.
+        """Return the violations that show now that these rows have come.
 
         A verdict gives the number of violations known so far, and evidence of a new one.
         """
-        rows = self._arrivals.in_order(arrived)
+        rows = self._reassembly.in_order(arrived)
         _refuse_foreign_rows(rows)
         found, rows = self._without_forgotten(rows)
         self._notice_late_news(rows)
         self._kept = pa.concat_tables([self._kept, rows])
-        run = self._residual(complete=False)
-        found += self._tally.look(run, over=False)
+        run = self._pending(complete=False)
+        found += self._counts.look(run, over=False)
         self._forget(run)
         return found
 
     def finish(
         self, complete: bool, lost: Sequence[int] = ()
     ) -> tuple[list[Verdict], list[Verdict]]:
-        """At the end of the run: what was not told before, and the verdicts on everything.
+        """Return, at the end of the run, what was not told before, and the verdicts on everything.
 
         The last events of some processes may be lost.
         """
-        self._arrivals.refuse_gaps()
-        new = self._tally.look(self._residual(complete, self._lost_since(lost)), over=True)
+        self._reassembly.refuse_gaps()
+        new = self._counts.look(self._pending(complete, self._lost_since(lost)), over=True)
         unknown = {
             verdict.property: verdict for verdict in new if verdict.outcome is Outcome.UNKNOWN
         }
@@ -94,7 +92,7 @@ class Follower:
         held = Verdict("", Outcome.HOLDS, 0, None, seen)
         doubt = Verdict("", Outcome.UNKNOWN, 0, None, IN_DOUBT)
         unknown |= {name: replace(doubt, property=name) for name in self.in_doubt}
-        counts = self._tally.told
+        counts = self._counts.told
         final = [
             Verdict(name, Outcome.VIOLATED, counts[name], None, seen)
             if counts.get(name)
@@ -103,8 +101,8 @@ class Follower:
         ]
         return new, final
 
-    def _residual(self, complete: bool, lost: Lost = ()) -> Residual:
-        return Residual(self._kept, self.run, complete, self._released, lost)
+    def _pending(self, complete: bool, lost: Lost = ()) -> PendingHistory:
+        return PendingHistory(self._kept, self.run, complete, self._released, lost)
 
     def _lost_since(self, processes: Sequence[int]) -> Lost:
         event, message = integers(self._kept, "event"), integers(self._kept, "message")
@@ -114,7 +112,8 @@ class Follower:
         )
 
     def _without_forgotten(self, rows: pa.Table) -> tuple[list[Verdict], pa.Table]:
-        """The rows about messages that are not over, and the verdict on deliveries of others."""
+        """Return the rows about messages that are not over, and the verdict on deliveries of
+        others."""
         event, message = integers(rows, "event"), integers(rows, "message")
         is_delivery = event == CODES[schema.DELIVER]
         is_multicast = event == CODES[schema.MULTICAST]
@@ -132,14 +131,14 @@ class Follower:
             self.in_doubt.update((LOCAL, PAIRWISE, ACYCLIC))
             names = ("process", "step", "time", "message")
             found.append(
-                self._tally.delivered_again(
+                self._counts.delivered_again(
                     Deliveries(*(integers(rows, name)[again] for name in names))
                 )
             )
         return found, rows.filter(pa.array(~over))
 
     def _crashed_before(self, rows: pa.Table) -> Flags:
-        """Which rows are crashes of processes that are known to be faulty."""
+        """Tell which rows are crashes of processes that are known to be faulty."""
         crash = CODES[schema.CRASH]
         faulty = integers(self._kept, "process")[integers(self._kept, "event") == crash]
         again: Flags = np.isin(integers(rows, "process"), faulty)
@@ -150,9 +149,9 @@ class Follower:
         if len(self._released) and np.isin(integers(rows, "message"), self._released).any():
             self.in_doubt.update(ORDERS)
 
-    def _forget(self, run: Residual) -> None:
-        going = departures(run, self.hold)
-        self._tally.knots += going.knots
+    def _forget(self, run: PendingHistory) -> None:
+        going = removals(run, self.hold)
+        self._counts.components += going.components
         leaving = run.identities[going.leaving]
         self._forgotten.add(leaving)
         self._released = run.identities[going.released]
@@ -163,49 +162,49 @@ class Follower:
     @property
     def kept(self) -> int:
         """How many events are kept."""
-        return int(self._kept.num_rows) + int(self._arrivals.early.num_rows)
+        return int(self._kept.num_rows) + int(self._reassembly.early.num_rows)
 
     def to_bytes(self) -> bytes:
-        tally, arrivals = self._tally, self._arrivals
+        counts, reassembly = self._counts, self._reassembly
         header: dict[str, Any] = {
             "run": self.run,
             "hold": self.hold,
             "multicasts": self.multicasts,
             "deliveries": self.deliveries,
             "in_doubt": sorted(self.in_doubt),
-            "next_part": arrivals.next_part,
-            "wrong": tally.wrong,
-            "too_early": tally.too_early,
-            "knots": tally.knots,
-            "told": tally.told,
+            "next_part": reassembly.next_part,
+            "wrong": counts.wrong,
+            "too_early": counts.too_early,
+            "components": counts.components,
+            "told": counts.told,
         }
         arrays = {
             "forgotten_starts": self._forgotten.starts,
             "forgotten_ends": self._forgotten.ends,
             "released": self._released,
-            "wrong_here": tally.wrong_here,
-            "too_early_here": tally.too_early_here,
-            **tally.pairs,
-            **arrivals.step_arrays(),
+            "wrong_here": counts.wrong_here,
+            "too_early_here": counts.too_early_here,
+            **counts.pairs,
+            **reassembly.step_arrays(),
         }
-        return Frozen(header, arrays, {"kept": self._kept, "early": arrivals.early}).to_bytes()
+        return Snapshot(header, arrays, {"kept": self._kept, "early": reassembly.early}).to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Follower:
-        frozen = thawed(data)
-        header, arrays = frozen.header, frozen.arrays
+        snapshot = Snapshot.from_bytes(data)
+        header, arrays = snapshot.header, snapshot.arrays
         self = cls(header["run"], header["hold"])
         self.multicasts, self.deliveries = header["multicasts"], header["deliveries"]
         self.in_doubt = set(header["in_doubt"])
-        self._arrivals = Arrivals(header["next_part"], frozen.tables["early"])
-        self._arrivals.take_step_arrays(arrays)
-        self._kept = frozen.tables["kept"]
-        self._forgotten = Spans(arrays["forgotten_starts"], arrays["forgotten_ends"])
+        self._reassembly = Reassembly(header["next_part"], snapshot.tables["early"])
+        self._reassembly.take_step_arrays(arrays)
+        self._kept = snapshot.tables["kept"]
+        self._forgotten = MessageIntervals(arrays["forgotten_starts"], arrays["forgotten_ends"])
         self._released = arrays["released"]
-        self._tally = Tally(
+        self._counts = ViolationCounts(
             header["wrong"],
             header["too_early"],
-            header["knots"],
+            header["components"],
             {name: arrays[name] for name in no_pairs()},
             header["told"],
             arrays["wrong_here"],

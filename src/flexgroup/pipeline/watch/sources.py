@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import FINISHED, spark_schema
-from flexgroup.pipeline.verify.facts import CODES, packed_message
-from flexgroup.pipeline.watch.arrival import ARRIVING, FOLLOWED
+from flexgroup.pipeline.verify.event_rows import CODES, packed_message
+from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema
 from flexgroup.trace.writer import STARTED
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 STARTS, ENDS = -1, -2
-"""In place of an event's code: what is told when a run starts, and when it is over."""
+"""These stand in place of an event's code in the rows that describe a run: when it starts, and when
+it is over."""
 
 COLUMNS = ARRIVING.insert(0, pa.field("run", pa.string())).append(pa.field("told", pa.string()))
-"""Of the stream. `told` is the row of `started` or `runs`, as JSON."""
+"""The columns of the stream; `told` is the row of `started` or `runs`, as JSON."""
 
 PART = r"^(?:-part|@([^@/]+))-(\d+)\.parquet$"
 """What follows the run in the name of a part: perhaps who writes it, and its number."""
@@ -34,7 +35,7 @@ ANY_AGE = {"maxFileAge": "36500d"}
 
 
 def location_of(path: str) -> str:
-    """The path as Spark takes it, wherever its other files are by default."""
+    """Return the path as Spark takes it, wherever its other files are by default."""
     location = path.rstrip("/") if "://" in path else f"file:{Path(path).resolve()}"
     if PATTERN.search(location):
         # Spark's file stream takes the files it has listed for patterns, and reads some again.
@@ -46,7 +47,7 @@ def location_of(path: str) -> str:
 
 
 def traces_at(path: str) -> str:
-    """The location of a trace set, which may be empty, but must be there."""
+    """Return the location of a trace set, which may be empty, but must be there."""
     if "://" not in path and not Path(path).is_dir():
         raise UsageError(
             f"'{path}' is not a directory; give the directory of a trace set, or an empty one in"
@@ -56,7 +57,8 @@ def traces_at(path: str) -> str:
 
 
 def arriving(spark: SparkSession, traces: str, ticks: str) -> DataFrame:
-    """The stream, with COLUMNS; a file below the location `ticks` makes a batch without rows."""
+    """Return the stream, with COLUMNS; a file below the location `ticks` makes a batch without
+    rows."""
     # Patterns, because a folder that does not exist yet is an error and a pattern is not.
     events = _files(spark, f"{traces}/events/event={{{','.join(FOLLOWED)}}}", _EVENTS)
     runs = _files(spark, f"{traces}/{{runs,{STARTED}}}", schema.RUN_COLUMNS)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.spark.errors import condition_of, readable
 from flexgroup.pipeline.verify.verdict_table import verdict_table
-from flexgroup.pipeline.watch.arrival import ARRIVING
 from flexgroup.pipeline.watch.follower import HOLD, Follower
+from flexgroup.pipeline.watch.reassembly import ARRIVING
 from flexgroup.pipeline.watch.sources import (
     ENDS,
     STARTS,
@@ -28,7 +28,7 @@ from flexgroup.pipeline.watch.sources import (
     location_of,
     traces_at,
 )
-from flexgroup.pipeline.watch.watched import Description, Life, Notes, Watched
+from flexgroup.pipeline.watch.watched_run import BatchReport, Description, Lifecycle, WatchedRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,7 @@ STATE = pa.schema(
         pa.field("batch", pa.int64()),
         pa.field("over", pa.bool_()),
         pa.field("ending", pa.bool_()),
-        pa.field("life", pa.string()),
+        pa.field("lifecycle", pa.string()),
         pa.field("follower", pa.binary()),
         pa.field("notes", pa.string()),
     ]
@@ -48,12 +48,12 @@ STATE = pa.schema(
 """A row per run: how far it has come, what is known of it, what the last batch brought to light."""
 
 PAUSE = "1 second"
-"""Between looking for new files and looking again."""
+"""The time between looking for new files and looking again."""
 
-Tell = Callable[[str, Notes], None]
+Tell = Callable[[str, BatchReport], None]
 
 
-class Watch:
+class TraceSetWatch:
     """Watches the runs of a trace set; what is found goes to a table, and to `tell`."""
 
     def __init__(
@@ -81,11 +81,11 @@ class Watch:
 
     @property
     def violations(self) -> str:
-        """Where the table is."""
+        """The location of the table."""
         return f"{self._out}/violations"
 
     def found_any(self) -> bool:
-        """Whether any violation was found since the checkpoint began."""
+        """Tell whether any violation was found since the checkpoint began."""
         try:
             return not self._spark.read.parquet(self.violations).limit(1).isEmpty()
         except Exception as error:
@@ -105,7 +105,7 @@ class Watch:
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
-        """What is wrong with files, as an error of the input; other errors as they happened."""
+        """Raise what is wrong with files as an error of the input, and other errors as they are."""
         from pyspark.errors import PythonException
 
         with readable(self._path):
@@ -126,7 +126,7 @@ class Watch:
         query.stop()
 
     def advance(self, arrived: DataFrame, batch: int) -> None:
-        """One batch: from the state before it to that after it, and what it brings to light."""
+        """Go through one batch, from the state before it to that after it; tell what it brings."""
         with self._one_batch:
             if self._stopping:
                 # Spark will repeat the batch when watching goes on.
@@ -153,7 +153,9 @@ class Watch:
             .orderBy("run")
             .collect()
         )
-        notes = {row.run: Notes(**json.loads(row.notes)) for row in news if row.notes is not None}
+        notes = {
+            row.run: BatchReport(**json.loads(row.notes)) for row in news if row.notes is not None
+        }
         self._record(batch, notes)
         self.unfinished = sum(not row.over for row in news)
         self.ending = any(row.ending for row in news)
@@ -162,7 +164,7 @@ class Watch:
         for run, note in notes.items():
             self._tell(run, note)
 
-    def _record(self, batch: int, notes: dict[str, Notes]) -> None:
+    def _record(self, batch: int, notes: dict[str, BatchReport]) -> None:
         rows = [row for note in notes.values() for row in note.violations]
         if rows:
             table = self._spark.createDataFrame(verdict_table(rows)).coalesce(1)
@@ -183,7 +185,8 @@ class Watch:
         return self._spark.read.schema(spark_schema(STATE)).parquet(self._slot(batch))
 
     def _left_by_another(self) -> tuple[int | None, bool]:
-        """How many runs were not over when watching was stopped, and whether any was ending."""
+        """Tell how many runs were not over when watching was stopped, and whether any was
+        ending."""
         found = []
         for slot in (0, 1):
             try:
@@ -201,7 +204,8 @@ class Watch:
 def advancing(
     batch: int, properties: Sequence[str] | None, hold: int
 ) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """The function that takes one run through a batch, from its state before to that after."""
+    """Return the function that takes one run through a batch, from its state before to that
+    after."""
 
     def advance(before: pa.Table, arrived: pa.Table) -> pa.Table:
         row = before.to_pylist()[0] if before.num_rows else None
@@ -212,26 +216,26 @@ def advancing(
             )
         if row is None:
             run = arrived.column("run")[0].as_py()
-            watched = Watched.new(run, properties, hold)
+            watched = WatchedRun.new(run, properties, hold)
         elif row["over"] or (arrived.num_rows == 0 and not row["ending"]):
             return _as_state([{**row, "batch": batch, "notes": None}])
         else:
-            life = Life(**json.loads(row["life"]))
-            watched = Watched(Follower.from_bytes(row["follower"]), life)
+            lifecycle = Lifecycle(**json.loads(row["lifecycle"]))
+            watched = WatchedRun(Follower.from_bytes(row["follower"]), lifecycle)
         notes = watched.advance(
             batch,
             arrived.filter(pa.compute.field("event") >= 0).select(ARRIVING.names).cast(ARRIVING),
             _told(arrived, STARTS),
             _told(arrived, ENDS),
         )
-        life = watched.life
-        over = life.over or bool(life.refused)
+        lifecycle = watched.lifecycle
+        over = lifecycle.over or bool(lifecycle.refused)
         after = {
             "run": watched.follower.run,
             "batch": batch,
             "over": over,
-            "ending": life.ended_in is not None and not over,
-            "life": json.dumps(vars(life)),
+            "ending": lifecycle.ended_in is not None and not over,
+            "lifecycle": json.dumps(vars(lifecycle)),
             "follower": None if over else watched.follower.to_bytes(),
             "notes": notes.to_json(),
         }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from flexgroup.properties.kernels.rows import grouped
+from flexgroup.properties.kernels.grouping import grouped
 from flexgroup.trace.history import Ints
 
 CLOCK_BYTES = 1 << 29
-"""What the clocks of all messages may take at a time."""
+"""The clocks of all messages may take so many bytes at a time."""
 
 
 def latest_in_causal_past(
@@ -22,7 +22,7 @@ def latest_in_causal_past(
     count: int,
     clock_bytes: int = CLOCK_BYTES,
 ) -> Ints:
-    """For each copy of a message, the largest position of the messages it must wait for.
+    """Return, for each copy of a message, the largest position of the messages it must wait for.
 
     The edges (source, target) generate causal precedence of messages, which are numbered below
     `count`; `order` is a topological order of it, without the messages that have none. A copy

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.kernels.rows import grouped, runs
+from flexgroup.properties.kernels.grouping import grouped, runs
 from flexgroup.trace.history import Ints
 
 
@@ -54,7 +54,7 @@ def disagreements(process: Ints, message: Ints, label: Ints) -> Disagreements:
 
 
 def _between_queues(queue: Ints, message: Ints, label: Ints) -> Ints:
-    """The fields of Disagreements as lines, for queues that all differ.
+    """Return the fields of Disagreements as lines, for queues that all differ.
 
     Two sequences of the same messages differ in order if and only if two neighbours of one come
     in the opposite order in the other, so only neighbours are looked at.
@@ -80,7 +80,7 @@ def _between_queues(queue: Ints, message: Ints, label: Ints) -> Ints:
 
 
 def _for_all_alike(line: Ints, starts: Ints, alike: Ints, other_alike: Ints) -> Ints:
-    """A line for every process like the one and every process like the other."""
+    """Return a line for every process like the one and every process like the other."""
     here = np.repeat(alike, len(other_alike))
     there = np.tile(other_alike, len(alike))
     moved: Ints = np.stack([here, here, there, there]) + (line - starts)[:, np.newaxis]

@@ -1,15 +1,15 @@
-"""Directed graphs as two arrays of edge ends: what can be put in order, and what is knotted."""
+"""Directed graphs as two arrays of edge ends: what can be put in order, and what cannot."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.kernels.rows import grouped
+from flexgroup.properties.kernels.grouping import grouped
 from flexgroup.trace.history import Ints
 
 
 def peel(sources: Ints, targets: Ints, count: int) -> Ints:
-    """Kahn's algorithm: nodes leave once all that precede them left. Returns who left, in order.
+    """Let nodes leave once all that precede them left, as Kahn does; return who left, in order.
 
     Fewer than `count` nodes leave if and only if the edges form a cycle; those that stay lie
     on cycles or behind them. Linear in nodes and edges.
@@ -31,7 +31,7 @@ def peel(sources: Ints, targets: Ints, count: int) -> Ints:
 
 
 def strong_components(sources: Ints, targets: Ints, count: int) -> list[list[int]]:
-    """Tarjan's algorithm: sets of nodes that reach each other, earlier sets before later ones."""
+    """Return the sets of nodes that reach each other, earlier sets first (Tarjan's algorithm)."""
     rows, starts = grouped(sources, count)
     followers: list[int] = targets[rows].tolist()
     bounds: list[int] = starts.tolist()

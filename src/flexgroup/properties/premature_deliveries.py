@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, IndexedHistory
-from flexgroup.properties.kernels.rows import largest_before
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.kernels.grouping import largest_before
 from flexgroup.trace.history import Ints
 
 
 def positions(run: IndexedHistory) -> Ints:
-    """Per copy, its delivery row, or a number larger than any if it was not delivered."""
+    """Return, per copy, its delivery row, or a number larger than any if it was not delivered."""
     return np.where(run.copies.row == NONE, len(run.delivered), run.copies.row)
 
 
-def early(run: IndexedHistory, latest_before: Ints) -> Ints:
-    """The copies that were delivered before the latest of those they had to wait for."""
+def premature(run: IndexedHistory, latest_before: Ints) -> Ints:
+    """Return the copies that were delivered before the latest of those they had to wait for."""
     return np.flatnonzero((run.copies.row != NONE) & (latest_before > run.copies.row))
 
 
@@ -24,7 +24,7 @@ def earliest(run: IndexedHistory, copies: Ints) -> int:
 
 
 def latest_of_same_sender(run: IndexedHistory) -> Ints:
-    """Per copy, the largest position of what its sender multicast before to its destination.
+    """Return, per copy, the last position of what its sender multicast before to its destination.
 
     A sender that is faulty by design may have told everyone another order, so it has none.
     """
@@ -42,8 +42,9 @@ def latest_of_same_sender(run: IndexedHistory) -> Ints:
     return latest
 
 
-def last_line(run: IndexedHistory, letter: str, copy: int, waited_for: str, row: int) -> str:
-    """How a process delivered a copy too early; `row` is where the other message came, or NONE."""
+def premature_line(run: IndexedHistory, letter: str, copy: int, waited_for: str, row: int) -> str:
+    """Tell how a process delivered a copy too early; `row` is where it delivered the message that
+    the copy had to wait for, or NONE."""
     delivery = run.delivery(int(run.copies.row[copy]))
     told = f"process {delivery.process} delivered {letter} (step {delivery.step})"
     if row == NONE:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.verify.verdict_table import verdict_row
 from flexgroup.pipeline.watch.follower import HOLD, Follower
-from flexgroup.pipeline.watch.refusal import RefusedError
-from flexgroup.pipeline.watch.tally import WATCHED
+from flexgroup.pipeline.watch.reassembly import RefusedError
+from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.properties.verdict import Verdict
 from flexgroup.trace.run import lost_processes, run_of
 from flexgroup.trace.schema import COMPLETE
@@ -29,7 +29,7 @@ Description = Mapping[str, object]
 
 
 @dataclass
-class Notes:
+class BatchReport:
     """What a batch brings to light about one run."""
 
     violations: list[Row] = field(default_factory=list)
@@ -37,17 +37,17 @@ class Notes:
     final: list[Row] = field(default_factory=list)
     """The verdicts on all watched properties, once the run is over."""
     unwatched: list[str] = field(default_factory=list)
-    """With them: the properties that the stack promises and only `verify` can check."""
+    """The properties that the stack promises and only `verify` can check, once the run is over."""
     refused: str = ""
     """Why the run is not followed any further."""
 
     def to_json(self) -> str | None:
-        """Nothing if there is nothing to say."""
-        return json.dumps(asdict(self)) if self != Notes() else None
+        """Return the report as JSON, or None if there is nothing to say."""
+        return json.dumps(asdict(self)) if self != BatchReport() else None
 
 
 @dataclass
-class Life:
+class Lifecycle:
     """How far a run has come."""
 
     wanted: list[str] | None = None
@@ -62,42 +62,44 @@ class Life:
     refused: str = ""
 
 
-class Watched:
-    def __init__(self, follower: Follower, life: Life) -> None:
+class WatchedRun:
+    """A follower, what is asked of its run, and how far that has come."""
+
+    def __init__(self, follower: Follower, lifecycle: Lifecycle) -> None:
         self.follower = follower
-        self.life = life
+        self.lifecycle = lifecycle
 
     @classmethod
-    def new(cls, run: str, properties: Sequence[str] | None, hold: int = HOLD) -> Watched:
+    def new(cls, run: str, properties: Sequence[str] | None, hold: int = HOLD) -> WatchedRun:
         wanted = None if properties is None else list(properties)
-        return cls(Follower(run, hold), Life(wanted))
+        return cls(Follower(run, hold), Lifecycle(wanted))
 
     def advance(
         self, batch: int, events: pa.Table, started: Description | None, ended: Description | None
-    ) -> Notes:
+    ) -> BatchReport:
         """Take what a batch brings, unless the run is over or was refused before.
 
         Equal batches give equal notes.
         """
-        life, notes = self.life, Notes()
+        lifecycle, notes = self.lifecycle, BatchReport()
         try:
             self._learn(started or ended)
             if events.num_rows:
                 self._found(self.follower.take(events))
-            if ended is not None and life.ended_in is None:
-                life.ended_in = batch
-                life.complete = ended["outcome"] == COMPLETE
-                life.lost = _lost(ended)
+            if ended is not None and lifecycle.ended_in is None:
+                lifecycle.ended_in = batch
+                lifecycle.complete = ended["outcome"] == COMPLETE
+                lifecycle.lost = _lost(ended)
             if self.to_be_finished(batch):
                 self._finish(notes)
         except RefusedError as reason:
-            life.refused = notes.refused = str(reason)
+            lifecycle.refused = notes.refused = str(reason)
         self._tell(notes)
         return notes
 
     def to_be_finished(self, batch: int) -> bool:
-        life = self.life
-        return life.ended_in is not None and life.ended_in < batch and not life.over
+        lifecycle = self.lifecycle
+        return lifecycle.ended_in is not None and lifecycle.ended_in < batch and not lifecycle.over
 
     def _learn(self, told: Description | None) -> None:
         if told is None:
@@ -106,18 +108,20 @@ class Watched:
             run = run_of(told)
         except UsageError as error:
             raise RefusedError(str(error)) from None
-        if self.life.wanted is None:
-            self.life.wanted = list(run.promised)
+        if self.lifecycle.wanted is None:
+            self.lifecycle.wanted = list(run.promised)
 
     def _found(self, verdicts: list[Verdict]) -> None:
         run = self.follower.run
-        self.life.untold |= {verdict.property: verdict_row(run, verdict) for verdict in verdicts}
+        self.lifecycle.untold |= {
+            verdict.property: verdict_row(run, verdict) for verdict in verdicts
+        }
 
-    def _finish(self, notes: Notes) -> None:
-        new, final = self.follower.finish(self.life.complete, self.life.lost)
+    def _finish(self, notes: BatchReport) -> None:
+        new, final = self.follower.finish(self.lifecycle.complete, self.lifecycle.lost)
         self._found(new)
-        self.life.over = True
-        wanted = self.life.wanted or []
+        self.lifecycle.over = True
+        wanted = self.lifecycle.wanted or []
         notes.final = [
             verdict_row(self.follower.run, verdict)
             for verdict in final
@@ -125,13 +129,13 @@ class Watched:
         ]
         notes.unwatched = [name for name in wanted if name not in WATCHED]
 
-    def _tell(self, notes: Notes) -> None:
-        wanted = self.life.wanted
+    def _tell(self, notes: BatchReport) -> None:
+        wanted = self.lifecycle.wanted
         if wanted is not None:
             notes.violations = [
-                self.life.untold[name] for name in wanted if name in self.life.untold
+                self.lifecycle.untold[name] for name in wanted if name in self.lifecycle.untold
             ]
-            self.life.untold = {}
+            self.lifecycle.untold = {}
 
 
 def _lost(ended: Description) -> list[int]:

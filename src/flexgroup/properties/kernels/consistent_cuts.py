@@ -10,17 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from flexgroup.properties.kernels.rows import runs
+from flexgroup.properties.kernels.grouping import runs
 from flexgroup.trace.history import Ints
 
 NOTHING = -1
 """The frontier at a process where the cut holds nothing."""
 
 
-def close(
+def smallest_cut(
     process: Ints, message: Ints, inside: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], Ints]:
-    """The smallest consistent cut that holds the messages inside, and its frontier.
+    """Return the smallest consistent cut that holds the messages inside, and its frontier.
 
     Rows are deliveries, sorted by process and, within a process, in the order of delivery;
     `inside` has a flag per message. The frontier is, per process, the last row of the cut. Linear

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.pipeline.reading.trace_set import spark_schema
-from flexgroup.pipeline.verify.facts import TOLD_COLUMNS, history_of, integers
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of, integers
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.properties import agreement, integrity, uniform_agreement, validity
 from flexgroup.properties.catalogue import PROPERTIES
-from flexgroup.properties.indexed import IndexedHistory
+from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Lost
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TOPIC = -1
-"""In place of an event's code: the row that says what to do."""
+"""Stands in place of an event's code in the row that says what to do."""
 
 WHOLE = "whole run"
 
@@ -44,13 +44,13 @@ MISSING_CHECKS = {
 
 @dataclass(frozen=True)
 class Task:
-    """What to check of a topic."""
+    """What is to be checked of a topic."""
 
     run: str
     processes: int
     complete: bool
     checks: dict[str, dict[str, int]]
-    """For each property, the totals of the whole run."""
+    """The totals of the whole run, for each property."""
     seen: str | None = None
     """How much was looked at in the whole run, if the topic is a part of it."""
     lost: Lost = ()
@@ -63,11 +63,11 @@ class Task:
         return Task(**json.loads(text))
 
 
-TOPIC_COLUMNS = {**TOLD_COLUMNS, "topic": "string", "task": "string"}
+TOPIC_COLUMNS = {**EXPLAINED_COLUMNS, "topic": "string", "task": "string"}
 
 
-def told(groups: DataFrame) -> DataFrame:
-    """The verdicts on groups of rows with TOPIC_COLUMNS, by number and topic."""
+def judge_groups(groups: DataFrame) -> DataFrame:
+    """Return the verdicts on groups of rows with TOPIC_COLUMNS, by number and topic."""
     return groups.groupBy("number", "topic").applyInArrow(judge, spark_schema(VERDICTS))
 
 
@@ -98,7 +98,7 @@ def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
 
 
 def task_rows(tasks: DataFrame) -> DataFrame:
-    """Rows with TOPIC_COLUMNS from number, topic and task."""
+    """Return rows with TOPIC_COLUMNS from number, topic and task."""
     from pyspark.sql import functions as f
 
     made = {"event": f.lit(TOPIC), "number": f.col("number")}
@@ -113,7 +113,7 @@ def task_rows(tasks: DataFrame) -> DataFrame:
 
 
 def with_topic(rows: DataFrame) -> DataFrame:
-    """Facts that have a topic, as rows with TOPIC_COLUMNS."""
+    """Return rows of events that have a topic, with TOPIC_COLUMNS."""
     from pyspark.sql import functions as f
 
     return rows.select(

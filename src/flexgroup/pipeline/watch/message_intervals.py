@@ -1,18 +1,18 @@
-"""Sets of messages that are few intervals: of each origin, the numbers without gaps."""
+"""Sets of messages that are few intervals, because an origin numbers its messages without gaps."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.properties.indexed import Flags
-from flexgroup.properties.kernels.rows import distinct
+from flexgroup.properties.indexed_history import Flags
+from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.trace.history import Ints, no_ints
 
 SEQ_BITS = 63 - ORIGIN_BITS
 
 
-class Spans:
+class MessageIntervals:
     """Messages as intervals [start, end) of integers that count up with an origin's numbers."""
 
     __slots__ = ("ends", "starts")
@@ -22,11 +22,11 @@ class Spans:
         self.ends = no_ints() if ends is None else ends
 
     def __len__(self) -> int:
-        """How many intervals: what the set costs."""
+        """Return the number of intervals, which is what the set costs."""
         return len(self.starts)
 
     def holds(self, messages: Ints) -> Flags:
-        """For each message, whether it is in the set."""
+        """Tell, for each message, whether it is in the set."""
         places = _places(messages)
         before = np.searchsorted(self.starts, places, side="right") - 1
         held: Flags = before >= 0
@@ -34,7 +34,7 @@ class Spans:
         return held
 
     def following(self, origin: int) -> int:
-        """The number after the largest of an origin's messages, 0 if it has none."""
+        """Return the number after the largest of an origin's messages, 0 if it has none."""
         of_origin = self.ends[self.starts >> SEQ_BITS == origin]
         return int((of_origin & ((1 << SEQ_BITS) - 1)).max(initial=0))
 

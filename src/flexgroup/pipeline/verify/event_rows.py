@@ -39,7 +39,7 @@ PACKETS = (schema.SEND, schema.RECEIVE)
 CODES = {kind: code for code, kind in enumerate(schema.KINDS)}
 
 NOTHING = -1
-"""In place of a null."""
+"""Stands in place of a null."""
 
 COLUMNS = {
     "number": "int",
@@ -50,8 +50,8 @@ COLUMNS = {
     "message": "bigint",
     "destinations": "array<int>",
 }
-TOLD_COLUMNS = {**COLUMNS, "peer": "int", "packet": "string", "detail": "string"}
-"""What explanations speak of, and views."""
+EXPLAINED_COLUMNS = {**COLUMNS, "peer": "int", "packet": "string", "detail": "string"}
+"""The columns that explanations and views need besides."""
 
 HAVE = {
     schema.MULTICAST: ("destinations",),
@@ -69,13 +69,15 @@ def packed_message() -> Column:
     return f.coalesce(packed, f.lit(NO_MESSAGE).cast("bigint"))
 
 
-def facts(traces: TraceSet, kinds: Iterable[str], wanted: Mapping[str, str] = COLUMNS) -> DataFrame:
-    """The events of these kinds with the wanted columns."""
-    frames = [_facts_of(traces, kind, wanted) for kind in kinds]
+def event_rows(
+    traces: TraceSet, kinds: Iterable[str], wanted: Mapping[str, str] = COLUMNS
+) -> DataFrame:
+    """Return the events of these kinds with the wanted columns."""
+    frames = [_rows_of_kind(traces, kind, wanted) for kind in kinds]
     return reduce(lambda one, other: one.unionAll(other), frames)
 
 
-def _facts_of(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> DataFrame:
+def _rows_of_kind(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> DataFrame:
     from pyspark.sql import functions as f
 
     present = [name for name in HAVE.get(kind, ()) if name in wanted]
@@ -93,7 +95,7 @@ def _facts_of(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> DataFra
 def history_of(
     table: pa.Table, run: str, processes: int, complete: bool, lost: Lost = ()
 ) -> History:
-    """The history that a table of facts tells: a whole run, or what concerns some messages.
+    """Return the history that rows of events tell: a whole run, or what concerns some messages.
 
     Without the columns that only packets or views have, there are none of these.
     """

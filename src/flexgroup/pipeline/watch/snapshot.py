@@ -1,4 +1,4 @@
-"""State as bytes: one JSON object, named arrays of integers and named tables."""
+"""The state of a follower as bytes, between batches: JSON, arrays of integers, and tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _HEADER, _TABLE = "header", "table-"
 
 
 @dataclass(frozen=True)
-class Frozen:
+class Snapshot:
+    """One JSON object, named arrays of integers, and named tables."""
+
     header: dict[str, Any]
     arrays: dict[str, Ints] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
@@ -31,17 +33,17 @@ class Frozen:
         np.savez(out, **named)
         return out.getvalue()
 
-
-def thawed(data: bytes) -> Frozen:
-    named = dict(np.load(io.BytesIO(data)))
-    header = json.loads(named.pop(_HEADER).tobytes())
-    tables = {
-        name.removeprefix(_TABLE): pa.ipc.open_stream(named[name].tobytes()).read_all()
-        for name in named
-        if name.startswith(_TABLE)
-    }
-    arrays = {name: array for name, array in named.items() if not name.startswith(_TABLE)}
-    return Frozen(header, arrays, tables)
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Snapshot:
+        named = dict(np.load(io.BytesIO(data)))
+        header = json.loads(named.pop(_HEADER).tobytes())
+        tables = {
+            name.removeprefix(_TABLE): pa.ipc.open_stream(named[name].tobytes()).read_all()
+            for name in named
+            if name.startswith(_TABLE)
+        }
+        arrays = {name: array for name, array in named.items() if not name.startswith(_TABLE)}
+        return cls(header, arrays, tables)
 
 
 def _octets(data: bytes) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flexgroup.properties.kernels.rows import grouped
+from flexgroup.properties.kernels.grouping import grouped
 from flexgroup.trace.history import Ints
 
-Link = tuple[int, int]
+RowPair = tuple[int, int]
 """Two delivery rows of one process, the earlier first."""
 
 
@@ -25,15 +25,16 @@ class QueueSearch:
         self._bounds: list[int] = bounds.tolist()
         self._ends: list[int] = np.searchsorted(process, process, side="right").tolist()
 
-    def shortest_path(self, source: int, target: int) -> list[Link] | None:
-        """The links of a shortest path; with source = target, of a shortest cycle through it.
+    def shortest_path(self, source: int, target: int) -> list[RowPair] | None:
+        """Return the links of a shortest path; with source = target, of a shortest cycle through
+        it.
 
-        Breadth first. Of each queue only the part before what was already reached is read,
-        so the cost is linear in rows.
+        The search is breadth first. Only that part of a queue is read that comes before what was
+        already reached, so the cost is linear in rows.
         """
         message, holders, bounds, ends = self._message, self._holders, self._bounds, self._ends
         reached: dict[int, int] = {}
-        how: dict[int, Link] = {}
+        how: dict[int, RowPair] = {}
         frontier = [source]
         for node in frontier:
             for row in holders[bounds[node] : bounds[node + 1]]:
@@ -49,7 +50,7 @@ class QueueSearch:
                 reached[end] = min(row + 1, reached.get(end, end))
         return None
 
-    def _links(self, how: dict[int, Link], source: int, target: int) -> list[Link]:
+    def _links(self, how: dict[int, RowPair], source: int, target: int) -> list[RowPair]:
         links = [how[target]]
         while (node := self._message[links[-1][0]]) != source:
             links.append(how[node])
@@ -58,24 +59,27 @@ class QueueSearch:
 
 
 def shortest_cycle(
-    process: Ints, message: Ints, knots: Sequence[Ints], at_least: int, budget: int
-) -> list[Link]:
-    """A shortest cycle in the given knots, of which there is at least one.
+    process: Ints, message: Ints, components: Sequence[Ints], at_least: int, budget: int
+) -> list[RowPair]:
+    """Return a shortest cycle in the given cyclic components, of which there is at least one.
 
-    The rows are those of messages in knots, and knots are sorted. Small knots are searched
-    first, from every message, until a cycle of length `at_least` turns up, which the caller
-    knows to be the least possible. About `budget` rows are read: in knots too large for it only
-    the first messages serve as starting points, and the cycle is a shortest one through those.
+    The rows are those of messages in components, and components are sorted. Small ones are
+    searched first, from every message, until a cycle of length `at_least` turns up, which the
+    caller knows to be the least possible. About `budget` rows are read: in components too large
+    for it only the first messages serve as starting points, and the cycle is a shortest one
+    through those.
     """
-    knot_of = np.empty(int(message.max()) + 1, dtype=np.int64)
-    for number, knot in enumerate(knots):
-        knot_of[knot] = number
-    by_knot, bounds = grouped(knot_of[message], len(knots))
-    best: list[Link] = []
-    for number in sorted(range(len(knots)), key=lambda number: len(knots[number])):
-        knot, rows = knots[number], by_knot[bounds[number] : bounds[number + 1]]
-        queues = QueueSearch(process[rows], np.searchsorted(knot, message[rows]), len(knot))
-        starting_points = min(len(knot), max(1, budget // len(rows)))
+    component_of = np.empty(int(message.max()) + 1, dtype=np.int64)
+    for number, component in enumerate(components):
+        component_of[component] = number
+    by_component, bounds = grouped(component_of[message], len(components))
+    best: list[RowPair] = []
+    for number in sorted(range(len(components)), key=lambda number: len(components[number])):
+        component, rows = components[number], by_component[bounds[number] : bounds[number + 1]]
+        queues = QueueSearch(
+            process[rows], np.searchsorted(component, message[rows]), len(component)
+        )
+        starting_points = min(len(component), max(1, budget // len(rows)))
         for start in range(starting_points):
             links = queues.shortest_path(start, start)
             if links is not None and (not best or len(links) < len(best)):

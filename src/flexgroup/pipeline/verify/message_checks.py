@@ -1,4 +1,4 @@
-"""First stage for large runs: what can be told message by message, and the way to the second.
+"""First stage for large runs: what each message shows by itself, and the way to the second.
 
 A partition holds everything about its messages. Integrity, validity and agreement are about one
 message at a time: their violations are counted here, and travel on as notes. Deliveries go on to
@@ -14,19 +14,19 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.parcels import (
+from flexgroup.pipeline.verify.packed_rows import (
     Batches,
-    Parcel,
+    PackedRow,
     Stage,
     by_key,
     pack,
-    parcel_batch,
-    parcels_by_number,
+    packed_batch,
+    received_by_run,
     unpack,
 )
 from flexgroup.properties import agreement, integrity, uniform_agreement, validity
-from flexgroup.properties.indexed import NONE, IndexedHistory
-from flexgroup.properties.kernels.rows import by_pairs, runs
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.kernels.grouping import by_pairs, runs
 from flexgroup.trace.history import Deliveries, Faults, History, Multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
@@ -36,11 +36,12 @@ NEVER = np.iinfo(np.int64).min
 LAST = int(np.iinfo(np.int64).max)
 
 SLICE = "slice"
-"""Process and step of a delivery, the message, its first delivery, and for order in real time
-the time of its multicast."""
+"""The kind of rows that hold process and step of a delivery, the message, its first delivery, and
+for order in real time the time of its multicast."""
 
 DESTINATION = "destination"
-"""Sender and step of a multicast, the message, step of its delivery or -1, time of that."""
+"""The kind of rows that hold sender and step of a multicast, the message, the step of its delivery
+or -1, and the time of that."""
 
 NOTE = "note"
 
@@ -51,10 +52,10 @@ FIND_MISSING = {
 }
 
 COUNTED = "counted"
-"""A note on how much was looked at."""
+"""What a note is about that says how much was looked at."""
 
 UNDELIVERED = "undelivered"
-"""A note on copies that were not delivered, by correct destinations or not."""
+"""What a note is about that counts copies that no destination, correct or not, delivered."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,12 @@ class Note:
         return json.dumps(asdict(self))
 
 
-def by_message(layouts: Mapping[int, Layout]) -> Stage:
-    """Parcels by part of the messages, to parcels by slice and by destination."""
+def check_messages(layouts: Mapping[int, Layout]) -> Stage:
+    """Return the stage from rows packed by part of the messages to rows packed by slice and by
+    destination."""
 
     def stage(batches: Batches) -> Batches:
-        for number, kinds in parcels_by_number(batches).items():
+        for number, kinds in received_by_run(batches).items():
             layout = layouts[number]
             run = IndexedHistory(
                 History(
@@ -92,7 +94,7 @@ def by_message(layouts: Mapping[int, Layout]) -> Stage:
                     lost=layout.lost,
                 )
             )
-            yield parcel_batch(list(_parcels(run, layout)))
+            yield packed_batch(list(_packed(run, layout)))
 
     return stage
 
@@ -127,7 +129,7 @@ def _crashes(layout: Layout) -> Faults:
     return Faults(crashed, nothing, nothing)
 
 
-def _parcels(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
+def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
     for note in (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout)):
         yield layout.first_place, layout.number, NOTE, note.to_text().encode()
     yield from _to_slices(run, layout)
@@ -150,7 +152,7 @@ def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
             row = int(rows[np.argmin(deliveries.time[rows])])
             rank = [int(c[row]) for c in (deliveries.time, deliveries.process, deliveries.step)]
             if kind == integrity.UNRECORDED:
-                rank.insert(0, LAST)  # told only if nothing is wrong for sure
+                rank.insert(0, LAST)  # shown only if nothing is wrong for sure
             yield Note(
                 layout.number, integrity.NAME, kind, len(rows), rank, [int(deliveries.message[row])]
             )
@@ -172,8 +174,8 @@ def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
             yield Note(layout.number, name, "", len(missing), rank, [message])
 
 
-def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
-    """Each first delivery of a message at a process to the slices that need it."""
+def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
+    """Yield each first delivery of a message at a process for the slices that need it."""
     queues, deliveries = run.queues, run.history.deliveries
     first = np.full(run.message_count, np.iinfo(np.int64).max, dtype=np.int64)
     np.minimum.at(first, queues.message, deliveries.time[queues.row])
@@ -201,7 +203,7 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
             yield layout.first_place + key, layout.number, SLICE, pack(columns)
 
 
-def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[Parcel]:
+def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
     copies, multicasts, deliveries = run.copies, run.history.multicasts, run.history.deliveries
     sent = run.multicast_row[copies.message]
     delivered = copies.row != NONE

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.reading.trace_set import spark_schema
-from flexgroup.pipeline.verify.facts import PACKETS, TOLD_COLUMNS, facts
-from flexgroup.pipeline.verify.lost import first_lost
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, PACKETS, event_rows
+from flexgroup.pipeline.verify.lost_events import first_lost
 from flexgroup.pipeline.verify.promises import Plan
-from flexgroup.pipeline.verify.telling import Task, task_rows, told, with_topic
+from flexgroup.pipeline.verify.small_histories import Task, judge_groups, task_rows, with_topic
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
-    """The verdicts on minimality of the runs that are to be checked for it."""
+    """Return the verdicts on minimality of the runs that are to be checked for it."""
     from pyspark.sql import functions as f
 
     wanted = {plan.number: plan for plan in plans if NAME in plan.properties}
     numbers = traces.spark.createDataFrame([(number,) for number in wanted], "number int")
     packets = (
-        facts(traces, PACKETS, TOLD_COLUMNS)
+        event_rows(traces, PACKETS, EXPLAINED_COLUMNS)
         .where(f.col("message") != NO_MESSAGE)
         .join(f.broadcast(numbers), "number")
     )
@@ -69,12 +69,12 @@ def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
 
 
 def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[Plan]) -> DataFrame:
-    """Pairs of a message and a process that is neither its origin nor a destination of it, with
-    the first packet about the one that the other sent or received; and whether the destinations
-    of the message may be lost."""
+    """Return pairs of a message and a process that is neither its origin nor a destination of it,
+    with the first packet about the one that the other sent or received; and whether the
+    destinations of the message may be lost."""
     from pyspark.sql import functions as f
 
-    multicasts = facts(traces, (MULTICAST,))
+    multicasts = event_rows(traces, (MULTICAST,))
     # Of a message that was multicast twice, the first multicast counts.
     addressed = multicasts.groupBy("number", "message").agg(
         f.min_by("destinations", f.struct("process", "step")).alias("destinations")
@@ -108,6 +108,6 @@ def _violated(
     parts = [
         task_rows(found),
         with_topic(packets.join(chosen, ["number", "message"])),
-        with_topic(facts(traces, (MULTICAST,)).join(chosen, ["number", "message"])),
+        with_topic(event_rows(traces, (MULTICAST,)).join(chosen, ["number", "message"])),
     ]
-    return told(reduce(lambda one, other: one.unionAll(other), parts))
+    return judge_groups(reduce(lambda one, other: one.unionAll(other), parts))

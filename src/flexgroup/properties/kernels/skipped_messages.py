@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.kernels.rows import grouped, runs
+from flexgroup.properties.kernels.grouping import grouped, runs
 from flexgroup.trace.history import Ints
 
 MISSING = -1
@@ -90,14 +90,15 @@ class _Columns:
         self._count = count
 
     def first_delivered(self, messages: Ints) -> Ints:
-        """Per process, the first row in which it delivered one of the messages, or NEVER."""
+        """Return, per process, the first row in which it delivered one of the messages, or
+        NEVER."""
         column, row = self._deliveries(messages)
         first = np.full(self._count, NEVER, dtype=np.int64)
         np.minimum.at(first, column, row)
         return first
 
     def last_delivered(self, messages: Ints, wanted: Ints, look_back: int) -> Ints:
-        """For the wanted processes, the row of the last of the messages that it delivered.
+        """Return, for the wanted processes, the row of the last of the messages that it delivered.
 
         Reads the messages from the last one on, and only as far back as it must.
         """

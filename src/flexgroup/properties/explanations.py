@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from flexgroup.core.message import name_of
-from flexgroup.properties.indexed import NONE, IndexedHistory
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Lost
 
 SHOWN_DESTINATIONS = 12
 
 
-class Cast:
+class Letters:
     """The messages of an explanation, each under a letter."""
 
     def __init__(self, run: IndexedHistory, messages: Iterable[int]) -> None:
@@ -61,7 +61,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def checked(deliveries: int, multicasts: int) -> str:
-    """How much was looked at, so that success on nothing shows."""
+    """Tell how much was looked at, so that success on nothing shows."""
     return f"checked {plural(deliveries, 'delivery')} and {plural(multicasts, 'multicast')}"
 
 

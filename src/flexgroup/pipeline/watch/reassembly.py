@@ -15,15 +15,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexgroup.pipeline.verify.facts import CODES, NOTHING, integers
-from flexgroup.pipeline.watch.refusal import RefusedError
-from flexgroup.pipeline.watch.rows import COLUMNS
-from flexgroup.properties.indexed import Flags
-from flexgroup.properties.kernels.rows import distinct
+from flexgroup.pipeline.verify.event_rows import CODES, NOTHING, integers
+from flexgroup.properties.indexed_history import Flags
+from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints
 
-ARRIVING = COLUMNS.append(pa.field("part", pa.int32())).append(pa.field("writer", pa.string()))
+EVENT_ROWS = pa.schema(
+    [
+        pa.field("event", pa.int8()),
+        pa.field("process", pa.int32()),
+        pa.field("step", pa.int64()),
+        pa.field("time", pa.int64()),
+        pa.field("message", pa.int64()),
+        pa.field("destinations", pa.list_(pa.int32())),
+    ]
+)
+"""Rows of events as they are kept: `event` is the code of a kind, `message` an identity packed in
+one integer; what only packets have is left out."""
+
+ARRIVING = EVENT_ROWS.append(pa.field("part", pa.int32())).append(pa.field("writer", pa.string()))
 """Rows with the number of the part they came in, or null if their file has none, and who wrote that
 part, or null if one writes for all processes."""
 
@@ -32,18 +43,22 @@ FOLLOWED = (schema.MULTICAST, schema.DELIVER, schema.CRASH)
 _ORDERED = (schema.MULTICAST, schema.DELIVER)
 
 
+class RefusedError(Exception):
+    """The rows of a run contradict what following it relies on; the text says which and why."""
+
+
 @dataclass
-class Arrivals:
-    """What was read of a run so far, and what came too early."""
+class Reassembly:
+    """Knows what was read of a run so far, and keeps what came too early."""
 
     next_part: dict[str, int] = field(default_factory=dict)
-    """By the names of sequences of parts."""
+    """The number of the next part, by the name of the sequence of parts."""
     early: pa.Table = field(default_factory=ARRIVING.empty_table)
     last_step: dict[str, dict[int, int]] = field(default_factory=dict)
-    """Of each kind of event and process, the last step that was handed on."""
+    """The last step that was handed on, for each kind of event and process."""
 
     def in_order(self, rows: pa.Table) -> pa.Table:
-        """The rows that can be handed on, now that these have come."""
+        """Return the rows that can be handed on, now that these have come."""
         waiting = pa.concat_tables([self.early, rows]) if self.early.num_rows else rows
         part = integers(waiting, "part")
         ready = part == NOTHING
@@ -63,18 +78,19 @@ class Arrivals:
         return taken.drop_columns(["part", "writer"])
 
     def refuse_gaps(self) -> None:
-        """At the end of a run, when everything must be here."""
+        """Raise a RefusedError if a part is missing at the end of a run."""
         for name, _ in _sequences(self.early):
             raise RefusedError(f"part {self.next_part[name]} of {name} is missing")
 
     def step_arrays(self) -> dict[str, Ints]:
-        """The last steps as named arrays."""
+        """Return the last steps as named arrays."""
         return {
             f"{kind}_last": np.array([*steps.items()], dtype=np.int64).reshape(-1, 2)
             for kind, steps in self.last_step.items()
         }
 
     def take_step_arrays(self, arrays: dict[str, Ints]) -> None:
+        """Take the last steps back from named arrays."""
         for kind in _ORDERED:
             if f"{kind}_last" in arrays:
                 self.last_step[kind] = dict(arrays[f"{kind}_last"].tolist())
@@ -102,7 +118,7 @@ class Arrivals:
 
 
 def _sequences(rows: pa.Table) -> Iterator[tuple[str, Flags]]:
-    """The sequences of parts that rows came in: the name of each, and which rows."""
+    """Yield the sequences of parts that rows came in: the name of each, and which rows."""
     event = integers(rows, "event")
     is_numbered = pc.is_valid(rows.column("part")).to_numpy()
     writers = rows.column("writer")

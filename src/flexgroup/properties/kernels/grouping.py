@@ -8,7 +8,8 @@ from flexgroup.trace.history import Ints
 
 
 def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]:
-    """Row numbers by key: those of key k are rows[starts[k] : starts[k + 1]], in row order."""
+    """Return row numbers by key: those of key k are rows[starts[k] : starts[k + 1]], in row
+    order."""
     rows = np.argsort(keys, kind="stable")
     starts = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
@@ -16,7 +17,8 @@ def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def by_pairs(major: Ints, minor: Ints) -> Ints:
-    """Row numbers sorted by two columns of numbers from 0 on, several times as fast as lexsort.
+    """Return row numbers sorted by two columns of numbers from 0 on, several times as fast as
+    lexsort.
 
     Rows that are equal in both come in any order.
     """
@@ -27,7 +29,8 @@ def by_pairs(major: Ints, minor: Ints) -> Ints:
 
 
 def numbered(values: Ints) -> tuple[Ints, Ints, Ints]:
-    """The distinct values, sorted; a row that has each; and the number of each row's value."""
+    """Return the distinct values, sorted; a row that has each; and the number of each row's
+    value."""
     order = np.argsort(values)
     ordered = values[order]
     is_new = np.ones(len(values), dtype=np.bool_)
@@ -38,7 +41,7 @@ def numbered(values: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def distinct(values: Ints) -> Ints:
-    """The values, sorted, each once. Several times faster than np.unique on large arrays."""
+    """Return the values, sorted, each once, several times faster than np.unique on large arrays."""
     ordered = np.sort(values)
     is_new = np.ones(len(ordered), dtype=np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]
@@ -46,7 +49,7 @@ def distinct(values: Ints) -> Ints:
 
 
 def runs(firsts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """The numbers firsts[i] .. ends[i] - 1 of every i in turn, and the i each belongs to."""
+    """Return the numbers firsts[i] .. ends[i] - 1 of every i in turn, and the i each belongs to."""
     lengths = ends - firsts
     owners = np.repeat(np.arange(len(firsts)), lengths)
     shifts = firsts - (np.cumsum(lengths) - lengths)
@@ -54,7 +57,8 @@ def runs(firsts: Ints, ends: Ints) -> tuple[Ints, Ints]:
 
 
 def largest_before(group: Ints, value: Ints) -> Ints:
-    """For each row, the largest value of the earlier rows of its group; -1 if there is none.
+    """Return, for each row, the largest value of the earlier rows of its group; -1 if there is
+    none.
 
     Rows of a group are adjacent, groups are numbered from 0 upwards, values are not negative.
     """

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.parcels import (
+from flexgroup.pipeline.verify.packed_rows import (
     Batches,
-    Parcel,
+    PackedRow,
     Stage,
     by_key,
     pack,
-    parcel_batch,
+    packed_batch,
 )
-from flexgroup.properties.kernels.rows import runs
+from flexgroup.properties.kernels.grouping import runs
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
@@ -25,15 +25,15 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def part_of(message: Ints, parts: int) -> Ints:
-    """Messages spread over the parts as if by chance, always in the same way."""
+    """Assign each message to a part, as if by chance and always in the same way."""
     mixed = (message.astype(np.uint64) * MIX) >> np.uint64(33)
     return (mixed % np.uint64(parts)).astype(np.int64)
 
 
-def split_deliveries(parts: int) -> Stage:
-    """From number, process, step, time and message to parcels of the last four."""
+def partition_deliveries(parts: int) -> Stage:
+    """Return the stage that packs process, step, time and message by run and part."""
 
-    def parcels(table: pa.Table) -> list[Parcel]:
+    def packed(table: pa.Table) -> list[PackedRow]:
         columns = [_column(table, name) for name in ("process", "step", "time", "message")]
         number, message = _column(table, "number"), columns[-1]
         key = number * parts + part_of(message, parts)
@@ -42,14 +42,14 @@ def split_deliveries(parts: int) -> Stage:
             for place, rows in by_key(key)
         ]
 
-    return _in_chunks(parcels)
+    return _in_chunks(packed)
 
 
-def split_multicasts(parts: int) -> Stage:
-    """The same for multicasts, with the length of the list of destinations as fifth column; the
+def partition_multicasts(parts: int) -> Stage:
+    """Return the same stage for multicasts, with the number of destinations as fifth column; the
     destinations themselves follow."""
 
-    def parcels(table: pa.Table) -> list[Parcel]:
+    def packed(table: pa.Table) -> list[PackedRow]:
         number, message = _column(table, "number"), _column(table, "message")
         lists = table.column("destinations").combine_chunks()
         length = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -68,10 +68,10 @@ def split_multicasts(parts: int) -> Stage:
             found.append((place % parts, place // parts, MULTICAST, payload))
         return found
 
-    return _in_chunks(parcels)
+    return _in_chunks(packed)
 
 
-def _in_chunks(parcels: Callable[[pa.Table], list[Parcel]]) -> Stage:
+def _in_chunks(packed: Callable[[pa.Table], list[PackedRow]]) -> Stage:
     def stage(batches: Batches) -> Batches:
         waiting: list[pa.RecordBatch] = []
         rows = 0
@@ -79,10 +79,10 @@ def _in_chunks(parcels: Callable[[pa.Table], list[Parcel]]) -> Stage:
             waiting.append(batch)
             rows += batch.num_rows
             if rows >= ROWS_AT_ONCE:
-                yield parcel_batch(parcels(pa.Table.from_batches(waiting)))
+                yield packed_batch(packed(pa.Table.from_batches(waiting)))
                 waiting, rows = [], 0
         if rows:
-            yield parcel_batch(parcels(pa.Table.from_batches(waiting)))
+            yield packed_batch(packed(pa.Table.from_batches(waiting)))
 
     return stage
 

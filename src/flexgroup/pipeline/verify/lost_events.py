@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def with_lost_events(traces: TraceSet, plans: Sequence[Plan]) -> list[Plan]:
-    """The plans, with what is known of lost events. Few runs have any: then no job is run."""
+    """Return the plans, with what is known of lost events. Few runs have any: then no job is
+    run."""
     from pyspark.sql import functions as f
 
     lost = {
@@ -43,6 +44,7 @@ def with_lost_events(traces: TraceSet, plans: Sequence[Plan]) -> list[Plan]:
 
 
 def first_lost(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
-    """`number`, `origin` and the number of the first message from there that may be lost."""
+    """Return `number`, `origin`, and as `first_lost` the number of the first message from there
+    that may be lost."""
     rows = [(plan.number, *pair) for plan in plans for pair in plan.lost]
     return traces.spark.createDataFrame(rows, "number int, origin int, first_lost bigint")

@@ -1,4 +1,4 @@
-"""Many rows as one: how arrays travel between stages.
+"""Many rows packed into one, which is how arrays travel between stages.
 
 A shuffle costs by the row. So rows that go to the same place are packed into one, as the bytes of
 their columns, and Spark moves a few large rows instead of millions of small ones.
@@ -16,7 +16,7 @@ from flexgroup.trace.history import Ints
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
 
-PARCELS = pa.schema(
+PACKED_ROWS = pa.schema(
     [
         pa.field("place", pa.int32()),
         pa.field("number", pa.int32()),
@@ -25,7 +25,7 @@ PARCELS = pa.schema(
     ]
 )
 
-Parcel = tuple[int, int, str, bytes]
+PackedRow = tuple[int, int, str, bytes]
 
 
 def pack(columns: Iterable[Ints]) -> bytes:
@@ -33,23 +33,24 @@ def pack(columns: Iterable[Ints]) -> bytes:
 
 
 def unpack(payloads: Iterable[bytes], columns: int) -> list[Ints]:
-    """The columns of several payloads, one after the other."""
+    """Return the columns of several payloads, one after the other."""
     parts = [np.frombuffer(payload, dtype=np.int64).reshape(columns, -1) for payload in payloads]
     if not parts:
         return [np.empty(0, dtype=np.int64)] * columns
     return list(np.concatenate(parts, axis=1))
 
 
-def parcel_batch(parcels: list[Parcel]) -> pa.RecordBatch:
-    columns = zip(*parcels, strict=True) if parcels else ((), (), (), ())
+def packed_batch(packed: list[PackedRow]) -> pa.RecordBatch:
+    columns = zip(*packed, strict=True) if packed else ((), (), (), ())
     arrays = [
-        pa.array(list(column), field.type) for column, field in zip(columns, PARCELS, strict=True)
+        pa.array(list(column), field.type)
+        for column, field in zip(columns, PACKED_ROWS, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=PARCELS)
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ROWS)
 
 
-def parcels_by_number(batches: Batches) -> dict[int, dict[str, list[tuple[int, bytes]]]]:
-    """What has arrived: for each run and kind, places and payloads."""
+def received_by_run(batches: Batches) -> dict[int, dict[str, list[tuple[int, bytes]]]]:
+    """Return what has arrived: for each run and kind, places and payloads."""
     arrived: dict[int, dict[str, list[tuple[int, bytes]]]] = {}
     for batch in batches:
         for row in batch.to_pylist():
@@ -59,7 +60,7 @@ def parcels_by_number(batches: Batches) -> dict[int, dict[str, list[tuple[int, b
 
 
 def by_key(key: Ints) -> Iterator[tuple[int, Ints]]:
-    """The rows of each key."""
+    """Yield each key with its rows."""
     order = np.argsort(key, kind="stable")
     found, starts = np.unique(key[order], return_index=True)
     bounds = np.append(starts, len(key)).tolist()

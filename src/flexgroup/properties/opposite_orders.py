@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.indexed import IndexedHistory
+from flexgroup.properties.explanations import Letters, at, holds, violated
+from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.disagreement import Disagreements
 from flexgroup.properties.verdict import Step, Verdict
-from flexgroup.properties.wording import Cast, at, holds, violated
 
 
 def earliest(run: IndexedHistory, found: Disagreements) -> list[int]:
-    """The four rows of the disagreement that was complete first."""
+    """Return the four rows of the disagreement that was complete first."""
     rows = np.stack([found.first, found.then, found.other_first, found.other_then])
     best = int(np.argmin(run.history.deliveries.time[rows].max(axis=0)))
     chosen: list[int] = rows[:, best].tolist()
@@ -19,9 +19,9 @@ def earliest(run: IndexedHistory, found: Disagreements) -> list[int]:
 
 
 def evidence(run: IndexedHistory, found: Disagreements) -> tuple[list[Step], list[str]]:
-    """The earliest disagreement: its events, and the lines that tell it."""
+    """Return the earliest disagreement: its events, and the lines that tell it."""
     rows = earliest(run, found)
-    letter = Cast(run, [int(run.delivered[row]) for row in rows[:2]])
+    letter = Letters(run, [int(run.delivered[row]) for row in rows[:2]])
     a, b, other_a, other_b = (run.delivery(row) for row in rows)
     lines = [
         letter.let(),
@@ -32,7 +32,7 @@ def evidence(run: IndexedHistory, found: Disagreements) -> tuple[list[Step], lis
 
 
 def judge(run: IndexedHistory, name: str, found: Disagreements) -> Verdict:
-    """Violated, once per pair of processes that disagree, or holds."""
+    """Return the verdict, with a violation for each pair of processes that disagree."""
     if len(found.first) == 0:
         return holds(run, name)
     return violated(name, len(found.first), *evidence(run, found))

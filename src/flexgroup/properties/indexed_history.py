@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from flexgroup.core.message import ORIGIN_MASK
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
+from flexgroup.properties.kernels.grouping import distinct, runs
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
-from flexgroup.properties.kernels.rows import distinct, runs
 from flexgroup.properties.verdict import Step
 from flexgroup.trace.history import Deliveries, History, Ints, Packets, Views, may_be_lost
 from flexgroup.trace.schema import DELIVER, MULTICAST
@@ -24,7 +24,7 @@ from flexgroup.trace.schema import DELIVER, MULTICAST
 Flags = NDArray[np.bool_]
 
 NONE = -1
-"""In place of a row: never multicast, or not delivered."""
+"""Stands in place of a row for what was never multicast, or not delivered."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class IndexedHistory:
         return self.keys(self.copies.message, self.copies.process)
 
     def row_at(self, message: Ints, process: Ints) -> Ints:
-        """Where destinations delivered messages, row by row."""
+        """Return the rows in which destinations delivered messages, pair by pair."""
         return self.copies.row[np.searchsorted(self.copy_keys, self.keys(message, process))]
 
     @cached_property
@@ -154,21 +154,22 @@ class IndexedHistory:
         return head_merge(self.queues.process, self.queues.message, self.message_count)
 
     @cached_property
-    def knotted(self) -> Queues:
-        """The deliveries of messages in knots: two messages that any two processes deliver in
-        opposite orders are in one knot."""
-        in_knot = np.zeros(self.message_count, dtype=np.bool_)
-        for knot in self.merge.knots:
-            in_knot[knot] = True
-        return self.queues.chosen(in_knot[self.queues.message])
+    def cyclic(self) -> Queues:
+        """The deliveries of messages in cyclic components: two messages that any two processes
+        deliver in opposite orders are in one component."""
+        in_component = np.zeros(self.message_count, dtype=np.bool_)
+        for component in self.merge.components:
+            in_component[component] = True
+        return self.queues.chosen(in_component[self.queues.message])
 
     @cached_property
     def opposed(self) -> Disagreements:
         """Pairs of processes that delivered any two messages in opposite orders."""
-        return self.opposed_among(self.knotted, np.zeros(self.message_count, dtype=np.int64))
+        return self.opposed_among(self.cyclic, np.zeros(self.message_count, dtype=np.int64))
 
     def opposed_among(self, queues: Queues, label: Ints) -> Disagreements:
-        """The same for chosen deliveries and messages of the same label, as delivery rows."""
+        """Return the same for chosen deliveries and messages of the same label, as delivery
+        rows."""
         found = disagreements(queues.process, queues.message, label)
         return Disagreements(
             queues.row[found.first],
@@ -205,7 +206,7 @@ class IndexedHistory:
         return 1 + max(int(part.max(initial=0)) for part in parts)
 
     def keys(self, message: Ints, process: Ints) -> Ints:
-        """One integer per (message, process), sorted as the pairs are."""
+        """Return one integer per (message, process), sorted as the pairs are."""
         return message * self._width + process
 
     def destinations(self, message: int) -> list[int]:
@@ -257,7 +258,7 @@ def _of_correct(rows: Rows, faulty: tuple[int, ...]) -> Rows:
 
 
 def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Where each wanted key stands among the sorted ones, and whether it is there at all."""
+    """Tell where each wanted key stands among the sorted ones, and whether it is there at all."""
     place = np.searchsorted(sorted_keys, wanted)
     if len(sorted_keys) == 0:
         return place, np.zeros(len(wanted), dtype=np.bool_)

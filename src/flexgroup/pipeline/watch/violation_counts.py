@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from flexgroup.core.message import ORIGIN_BITS
-from flexgroup.pipeline.watch.residual import Residual
+from flexgroup.pipeline.watch.pending import PendingHistory
 from flexgroup.properties import fifo_order, integrity
 from flexgroup.properties.catalogue import PROPERTIES
-from flexgroup.properties.early import early, latest_of_same_sender
-from flexgroup.properties.indexed import NONE, Flags
+from flexgroup.properties.indexed_history import NONE, Flags
 from flexgroup.properties.integrity import (
     DUPLICATE,
     KINDS,
@@ -25,9 +24,10 @@ from flexgroup.properties.integrity import (
     wrong_deliveries,
 )
 from flexgroup.properties.kernels.disagreement import Disagreements
-from flexgroup.properties.kernels.prefixes import skips
-from flexgroup.properties.kernels.rows import distinct
-from flexgroup.properties.opposite import judge
+from flexgroup.properties.kernels.grouping import distinct
+from flexgroup.properties.kernels.skipped_messages import skips
+from flexgroup.properties.opposite_orders import judge
+from flexgroup.properties.premature_deliveries import latest_of_same_sender, premature
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Deliveries, Ints, no_ints
 
@@ -38,7 +38,7 @@ WATCHED = (integrity.NAME, *AT_THE_END, FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
 ORDERS = (FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
 
 STEP_BITS = 43
-"""Of a delivery's name in one integer: the process above, its step below."""
+"""A delivery is named by one integer: so many low bits are its step, and the process is above."""
 
 
 def no_pairs() -> dict[str, Ints]:
@@ -46,12 +46,14 @@ def no_pairs() -> dict[str, Ints]:
 
 
 @dataclass
-class Tally:
+class ViolationCounts:
+    """The violations of one run that were counted, by property."""
+
     wrong: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     """Wrong deliveries by kind, as integrity counts them."""
     too_early: int = 0
-    knots: int = 0
-    """Knots that were forgotten; those still kept come on top."""
+    components: int = 0
+    """Cyclic components that were forgotten; those still kept come on top."""
     pairs: dict[str, Ints] = field(default_factory=no_pairs)
     """Pairs of processes that disagree, each as one integer: sorted, every pair once."""
     told: dict[str, int] = field(default_factory=dict)
@@ -60,8 +62,8 @@ class Tally:
     too_early_here: Ints = field(default_factory=no_ints)
     """The deliveries among those that are kept that were counted already."""
 
-    def look(self, run: Residual, over: bool) -> list[Verdict]:
-        """The verdicts on properties of which more violations are known than were told."""
+    def look(self, run: PendingHistory, over: bool) -> list[Verdict]:
+        """Return the verdicts on properties of which more violations are known than were told."""
         found = [
             self._integrity(run, over),
             self._fifo(run),
@@ -77,7 +79,8 @@ class Tally:
         return new
 
     def delivered_again(self, rows: Deliveries) -> Verdict:
-        """The verdict on deliveries of messages that all their destinations had delivered."""
+        """Return the verdict on deliveries of messages that all their destinations had
+        delivered."""
         self.wrong[DUPLICATE] += len(rows.message)
         first = int(np.argmin(rows.time))
         step = Step(
@@ -92,7 +95,7 @@ class Tally:
         total = self.told[integrity.NAME] = sum(self.wrong.values())
         return Verdict(integrity.NAME, Outcome.VIOLATED, total, (step,), explanation)
 
-    def _integrity(self, run: Residual, over: bool) -> Verdict | None:
+    def _integrity(self, run: PendingHistory, over: bool) -> Verdict | None:
         flags = wrong_deliveries(run)
         kinds = KINDS if over else [kind for kind in KINDS if kind != NEVER_MULTICAST]
         new, self.wrong_here = _uncounted(
@@ -107,8 +110,8 @@ class Tally:
         concerned[run.delivered[new]] = True
         return integrity.check(run.only(concerned), self.wrong)
 
-    def _fifo(self, run: Residual) -> Verdict | None:
-        copies = early(run, latest_of_same_sender(run))
+    def _fifo(self, run: PendingHistory) -> Verdict | None:
+        copies = premature(run, latest_of_same_sender(run))
         is_early = np.zeros(len(run.delivered), dtype=np.bool_)
         is_early[run.copies.row[copies]] = True
         new, self.too_early_here = _uncounted(run, is_early, self.too_early_here)
@@ -117,7 +120,7 @@ class Tally:
             return None
         return replace(fifo_order.check(run), violations=self.too_early)
 
-    def _opposed(self, run: Residual, name: str, found: Disagreements) -> Verdict | None:
+    def _opposed(self, run: PendingHistory, name: str, found: Disagreements) -> Verdict | None:
         process = run.history.deliveries.process
         pairs = _pairs(process[found.first], process[found.other_first])
         new = np.flatnonzero(~np.isin(pairs, self.pairs[name]))
@@ -129,9 +132,9 @@ class Tally:
         )
         return replace(judge(run, name, lines), violations=len(self.pairs[name]))
 
-    def _alike(self, run: Residual) -> Disagreements:
-        """Disagreements on messages with the same destinations."""
-        queues = run.knotted.chosen(run.multicast_row[run.knotted.message] != NONE)
+    def _alike(self, run: PendingHistory) -> Disagreements:
+        """Return the disagreements on messages with the same destinations."""
+        queues = run.cyclic.chosen(run.multicast_row[run.cyclic.message] != NONE)
         label = np.zeros(run.message_count, dtype=np.int64)
         numbers: dict[tuple[int, ...], int] = {}
         for message in distinct(queues.message).tolist():
@@ -139,10 +142,10 @@ class Tally:
             label[message] = numbers.setdefault(destinations, len(numbers))
         return run.opposed_among(queues, label)
 
-    def _prefix(self, run: Residual) -> Verdict | None:
+    def _prefix(self, run: PendingHistory) -> Verdict | None:
         copies, process = run.copies, run.history.deliveries.process
         skipped = skips(copies.message, copies.process, copies.row, run.message_count)
-        at_destinations = run.knotted.chosen(run.expected[run.knotted.row])
+        at_destinations = run.cyclic.chosen(run.expected[run.cyclic.row])
         opposed = run.opposed_among(at_destinations, np.zeros(run.message_count, dtype=np.int64))
         one = np.concatenate([skipped.process, process[opposed.first]])
         other = np.concatenate([skipped.other, process[opposed.other_first]])
@@ -152,15 +155,15 @@ class Tally:
             return None
         return replace(PROPERTIES[PREFIX](run), violations=len(self.pairs[PREFIX]))
 
-    def _acyclic(self, run: Residual) -> Verdict | None:
-        total = self.knots + len(run.merge.knots)
+    def _acyclic(self, run: PendingHistory) -> Verdict | None:
+        total = self.components + len(run.merge.components)
         if total == self.told.get(ACYCLIC, 0):
             return None
         return replace(PROPERTIES[ACYCLIC](run), violations=total)
 
 
-def _uncounted(run: Residual, wrong: Flags, counted: Ints) -> tuple[Flags, Ints]:
-    """Which of the wrong deliveries were not counted before, and the names of all of them."""
+def _uncounted(run: PendingHistory, wrong: Flags, counted: Ints) -> tuple[Flags, Ints]:
+    """Tell which of the wrong deliveries were not counted before, and the names of all of them."""
     rows = run.history.deliveries
     names = (rows.process << STEP_BITS) | rows.step
     return wrong & ~np.isin(names, counted), names[wrong]

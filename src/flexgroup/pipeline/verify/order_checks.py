@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from flexgroup.pipeline.verify.by_message import DESTINATION, NEVER, NOTE, SLICE, Note
 from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.parcels import Batches, Stage, parcels_by_number, unpack
+from flexgroup.pipeline.verify.message_checks import DESTINATION, NEVER, NOTE, SLICE, Note
+from flexgroup.pipeline.verify.packed_rows import Batches, Stage, received_by_run, unpack
 from flexgroup.properties import fifo_order, real_time_order
-from flexgroup.properties.indexed import IndexedHistory
-from flexgroup.properties.kernels.cuts import NOTHING, close
-from flexgroup.properties.kernels.knots import knots
-from flexgroup.properties.kernels.rows import by_pairs, largest_before, numbered
+from flexgroup.properties.indexed_history import IndexedHistory
+from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
+from flexgroup.properties.kernels.grouping import by_pairs, largest_before, numbered
+from flexgroup.properties.kernels.head_merge import cyclic_components
 from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
 
 NOTES = pa.schema(
@@ -30,24 +30,24 @@ NOTES = pa.schema(
     ]
 )
 
-KNOT = "knot"
+COMPONENT = "cyclic component"
 EDGE = "edge"
 CLOCK = "clock"
 
 LATER = np.iinfo(np.int64).max
 EARLIER = -1
-"""Steps of nothing: later than all, earlier than all."""
+"""Steps that stand for nothing: one later than all, one earlier than all."""
 
 
-def by_slot(layouts: Mapping[int, Layout]) -> Stage:
-    """Parcels by slice and by destination, to rows with NOTES."""
+def check_orders(layouts: Mapping[int, Layout]) -> Stage:
+    """Return the stage from rows packed by slice and by destination to rows with NOTES."""
 
     def stage(batches: Batches) -> Batches:
-        for number, kinds in parcels_by_number(batches).items():
+        for number, kinds in received_by_run(batches).items():
             layout = layouts[number]
             yield _notes([Note(**json.loads(text)) for _, text in kinds.get(NOTE, [])])
             for place, columns in _by_place(kinds.get(SLICE, []), 4 + layout.in_real_time):
-                yield _notes(list(_slice(layout, place - layout.first_place, *columns)))
+                yield _notes(list(_check_slice(layout, place - layout.first_place, *columns)))
             for place, columns in _by_place(kinds.get(DESTINATION, []), 5):
                 destination = place - layout.first_place - layout.slices
                 yield _notes(list(_fifo(layout, destination, *columns)))
@@ -55,10 +55,10 @@ def by_slot(layouts: Mapping[int, Layout]) -> Stage:
     return stage
 
 
-def _by_place(parcels: list[tuple[int, bytes]], width: int) -> Iterator[tuple[int, list[Ints]]]:
-    """The columns of each place, sorted by the first two."""
+def _by_place(packed: list[tuple[int, bytes]], width: int) -> Iterator[tuple[int, list[Ints]]]:
+    """Yield the columns of each place, sorted by the first two."""
     payloads: dict[int, list[bytes]] = {}
-    for place, payload in parcels:
+    for place, payload in packed:
         payloads.setdefault(place, []).append(payload)
     for place in sorted(payloads):
         columns = unpack(payloads.pop(place), width)
@@ -70,7 +70,7 @@ def _notes(notes: list[Note]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([vars(note) for note in notes], NOTES)
 
 
-def _slice(
+def _check_slice(
     layout: Layout,
     place: int,
     process: Ints,
@@ -79,23 +79,24 @@ def _slice(
     first: Ints,
     multicast: Ints | None = None,
 ) -> Iterator[Note]:
-    """Knots within the slice, and what tells whether its margins were wide enough."""
+    """Yield the cyclic components within the slice, and what tells whether its margins were wide
+    enough."""
     identities, firsts, number = numbered(message)
     cell = layout.cell(first[firsts])
     begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
     inside = np.ones(len(identities), dtype=np.bool_)
     frontier = np.full(int(process.max()) + 1, NOTHING, dtype=np.int64)
     if place < layout.slices - 1:
-        inside, frontier = close(process, number, cell < end)
+        inside, frontier = smallest_cut(process, number, cell < end)
     if place > 0:
-        inside &= ~close(process, number, cell < begin)[0]
+        inside &= ~smallest_cut(process, number, cell < begin)[0]
     yield from _edges(layout, place, process, step, cell[number], frontier)
     chosen = np.flatnonzero(inside[number])
     renumbered = (np.cumsum(inside) - 1)[number[chosen]]
     members = identities[inside]
-    for knot in knots(process[chosen], renumbered, len(members)):
-        knotted = members[knot].tolist()
-        yield Note(layout.number, KNOT, "", 1, knotted[:1], knotted)
+    for component in cyclic_components(process[chosen], renumbered, len(members)):
+        cyclic = members[component].tolist()
+        yield Note(layout.number, COMPONENT, "", 1, cyclic[:1], cyclic)
     if multicast is not None:
         yield from _real_time(
             layout,
@@ -113,7 +114,7 @@ def _slice(
 def _edges(
     layout: Layout, place: int, process: Ints, step: Ints, cell: Ints, frontier: Ints
 ) -> Iterator[Note]:
-    """Per process: the slice's first and last step; the same without the margins that its
+    """Yield, per process, the slice's first and last step; the same without the margins that its
     neighbours saw; and how far the cut at its end reaches."""
     begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
     own = (cell >= begin) & (cell < end)
@@ -147,7 +148,7 @@ def _edges(
 
 
 def _multicasts(members: Ints, time: Ints) -> Multicasts:
-    """Without their destinations and senders, which do not matter for order in real time."""
+    """Return multicasts without what order in real time does not need: destinations and senders."""
     known = time != NEVER
     nothing = np.zeros(int(known.sum()), dtype=np.int64)
     offsets = np.zeros(len(nothing) + 1, dtype=np.int64)
@@ -176,7 +177,8 @@ def _fifo(
     step: Ints,
     time: Ints,
 ) -> Iterator[Note]:
-    """What the destination delivered before something that the same sender multicast before."""
+    """Yield what the destination delivered before something that the same sender multicast
+    before."""
     delivered = step >= 0
     # Places instead of steps, which may be as large as integers can be.
     steps, _, place = numbered(step)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.indexed import NONE, Flags, IndexedHistory
+from flexgroup.properties.explanations import Letters, at, describe, holds, plural, violated
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.properties.wording import Cast, at, describe, holds, plural, violated
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import MULTICAST
 
@@ -26,20 +26,20 @@ class Missing:
 
 
 def missing_at_correct(run: IndexedHistory) -> Flags:
-    """Per copy, whether its destination is correct and did not deliver it."""
+    """Tell, per copy, whether its destination is correct and did not deliver it."""
     missing: Flags = run.copies.row == NONE
     return missing & ~np.isin(run.copies.process, run.faulty)
 
 
 def earliest(run: IndexedHistory, copies: Ints) -> int:
-    """Of the given copies, the one that was multicast first."""
+    """Return, of the given copies, the one that was multicast first."""
     rows = run.multicast_row[run.copies.message[copies]]
     return int(copies[np.argmin(run.history.multicasts.time[rows])])
 
 
 def judge(run: IndexedHistory, name: str, missing: Missing, total: int | None = None) -> Verdict:
-    """The verdict on copies that are missing; if the history is only a part of a run, `total` is
-    how many are missing in the whole."""
+    """Return the verdict on copies that are missing; if the history is only a part of a run,
+    `total` is how many are missing in the whole."""
     if len(missing.copies) == 0:
         return holds(run, name)
     count = len(missing.copies) if total is None else total
@@ -55,7 +55,7 @@ def judge(run: IndexedHistory, name: str, missing: Missing, total: int | None = 
     if missing.causes[message] != NONE:
         cause = run.delivery(int(missing.causes[message]))
     lines = [
-        Cast(run, [message]).let(),
+        Letters(run, [message]).let(),
         f"process {cause.process}{_standing(run, cause)} {_verb(cause)} a {at(cause)}",
         f"process {process}, which never crashed, did not deliver a",
     ]

@@ -1,4 +1,4 @@
-"""What is kept of a run: the rows of messages that are still in flight, or behind such.
+"""The messages of a run that are pending: still in flight, or delivered after such a message.
 
 A message may be forgotten once nothing can happen to it any more: it was multicast, all its
 destinations delivered it, and so did they with everything that some process delivered before it.
@@ -13,15 +13,15 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.facts import history_of, integers
-from flexgroup.properties.indexed import NONE, Flags, IndexedHistory, Queues
+from flexgroup.pipeline.verify.event_rows import history_of, integers
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory, Queues
 from flexgroup.properties.kernels.head_merge import latest_ancestor
 from flexgroup.trace.history import Ints, Lost
 
 WAITING, DONE = 0, -1
 
 
-class Residual(IndexedHistory):
+class PendingHistory(IndexedHistory):
     """The kept rows, prepared for checking.
 
     Released messages are those that were waited for too long: they are no longer part of any
@@ -42,13 +42,13 @@ class Residual(IndexedHistory):
 
     @cached_property
     def is_open(self) -> Flags:
-        """Per message, whether its multicast or a delivery of it is still to come."""
+        """Whether its multicast or a delivery of it is still to come, per message."""
         is_open: Flags = self.multicast_row == NONE
         is_open[self.copies.message[self.copies.row == NONE]] = True
         return is_open
 
     def only(self, messages: Flags) -> IndexedHistory:
-        """The history of some of the messages."""
+        """Return the history of some of the messages."""
         wanted = self.identities[messages]
         chosen = np.isin(integers(self.rows, "message"), wanted)
         history = self.history
@@ -57,16 +57,17 @@ class Residual(IndexedHistory):
 
 
 @dataclass(frozen=True)
-class Departures:
-    """Which messages are forgotten, which are waited for no longer, and how many knots go."""
+class Removals:
+    """Which messages are forgotten, which are waited for no longer, and how many cyclic
+    components go."""
 
     leaving: Flags
     released: Flags
-    knots: int
+    components: int
 
 
-def departures(run: Residual, hold: int) -> Departures:
-    """What can go; more than `hold` deliveries are not kept for the sake of order."""
+def removals(run: PendingHistory, hold: int) -> Removals:
+    """Return what can go; more than `hold` deliveries are not kept for the sake of order."""
     waiting = run.is_open & ~run.released
     held = _behind(run, waiting)
     released = run.released
@@ -76,20 +77,21 @@ def departures(run: Residual, hold: int) -> Departures:
         if np.count_nonzero(held_then[run.queues.message]) > hold:
             given_up, held_then = waiting, np.zeros_like(held)
         released, held = released | (given_up & ~held_then), held_then
-    knots = sum(1 for knot in run.merge.knots if not held[knot[0]])
-    return Departures(~held & ~run.is_open, released & run.is_open, knots)
+    components = sum(1 for component in run.merge.components if not held[component[0]])
+    return Removals(~held & ~run.is_open, released & run.is_open, components)
 
 
-def _behind(run: Residual, waiting: Flags) -> Flags:
-    """Per message, whether it waits itself, or some process delivered it after one that does."""
+def _behind(run: PendingHistory, waiting: Flags) -> Flags:
+    """Tell, per message, whether it waits itself, or some process delivered it after one that
+    does."""
     queues = run.queues
     rank = np.where(waiting, WAITING, DONE)
     behind: Flags = latest_ancestor(run.merge, queues.process, queues.message, rank) == WAITING
     return behind
 
 
-def _old(run: Residual, held: Flags) -> Flags:
-    """Per message, whether a delivery of it is among the older half of those that are held.
+def _old(run: PendingHistory, held: Flags) -> Flags:
+    """Tell, per message, whether a delivery of it is among the older half of those that are held.
 
     Time only chooses what is given up, and so when the bound can be kept.
     """
