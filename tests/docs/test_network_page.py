@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from flexgroup.membership import messages, operations
-from flexgroup.server import link
 from flexgroup.server.limits import Limits
+from flexgroup.server.peers import link
 from flexgroup.wire import requests
 from flexgroup.wire.frames import HEADER_BYTES
 

@@ -20,8 +20,8 @@ class Held:
 
     def __init__(self, server: GroupServer, kind: type[ControlMessage]) -> None:
         self._server = server
-        self._membership = server.membership
-        self._taking = server.membership.take_effects
+        self._membership = server.membership.machine
+        self._taking = self._membership.take_effects
         self._kind = kind
         self._held: list[Effect] = []
         self._membership.take_effects = self._take_some  # type: ignore[method-assign]
@@ -36,7 +36,7 @@ class Held:
         self._membership.take_effects = self._taking  # type: ignore[method-assign]
         for effect in self._held:
             assert isinstance(effect, SendTo)
-            self._server.peers.links[effect.server].say(effect.message)
+            self._server.links.say(effect.server, effect.message)
 
 
 @asynccontextmanager

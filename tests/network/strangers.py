@@ -8,7 +8,7 @@ import ssl
 import msgspec
 
 from flexgroup.protocols.table import PROTOCOLS
-from flexgroup.server.introduction import VERSION, PeerHello, encode_introduction
+from flexgroup.server.peers.introduction import VERSION, PeerHello, encode_introduction
 from flexgroup.server.server import GroupServer
 from flexgroup.wire import requests
 from flexgroup.wire.frames import FrameReader, FrameWriter

@@ -55,7 +55,7 @@ async def test_as_many_as_the_server_takes_fit_into_its_frames(size: int) -> Non
         received = 0
         while received < 3_000:
             received += len(await group.receive_all(60))
-        assert server.refusals == {}
+        assert server.acceptor.refusals == {}
 
 
 @on_a_loop
@@ -81,5 +81,5 @@ async def test_too_many_or_none_at_all_end_the_connection(messages: int, told: s
         writer.write(frames.frame(encoded(requests.Send([1], [b""] * messages))))
         assert await reader.read() == b""
         writer.close()
-        (reason,) = server.refusals
+        (reason,) = server.acceptor.refusals
         assert reason.startswith(told)

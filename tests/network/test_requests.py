@@ -84,9 +84,9 @@ async def test_who_asks_on_without_reading_the_answers_is_disconnected() -> None
         (_, writer), frames = await as_client(server)
         questions = [requests.Inspect(number) for number in range(50_000)]
         writer.write(frames.frame(encoded(*questions)))
-        while "unread" not in server.refusals:
+        while "unread" not in server.acceptor.refusals:
             await asyncio.sleep(0.01)
-        while server.switchboard.sessions:
+        while server.members.sessions:
             await asyncio.sleep(0.01)
         writer.close()
 

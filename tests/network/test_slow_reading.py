@@ -23,11 +23,11 @@ async def test_senders_are_held_up_until_it_is_excluded() -> None:
         transport = lazy.connection._transport
         assert transport is not None
         transport.pause_reading()
-        (session,) = [s for s in server.switchboard.sessions.values() if s.name == "lazy"]
+        (session,) = [s for s in server.members.sessions.values() if s.name == "lazy"]
         (seat,) = session.seats.values()
         sending = asyncio.create_task(group.send_all([bytes(BYTES)] * MESSAGES))
         most = 0
-        while session.number in server.switchboard.sessions:
+        while session.number in server.members.sessions:
             most = max(most, seat.queued_bytes)
             await asyncio.sleep(0.01)
         assert LIMITS.queue_bytes < most < MESSAGES * BYTES / 3

@@ -62,10 +62,8 @@ async def receive(group: Group[bytes]) -> int:
 
 
 async def one_holds_the_other_up(one: GroupServer, other: GroupServer) -> None:
-    groups = list(one.switchboard.domain_of)
-    while not (
-        one.switchboard.backpressure.held_up(groups) and other.switchboard.intake.is_holding
-    ):
+    groups = list(one.deployment.domain_of)
+    while not (one.backpressure.held_up(groups) and other.intake.is_holding):
         await asyncio.sleep(0.01)
 
 

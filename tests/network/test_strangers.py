@@ -9,8 +9,8 @@ import pytest
 from flexgroup import connect
 from flexgroup.client.errors import CannotConnect, ConnectionLost, NotAllowed, ServerClosing
 from flexgroup.membership.messages import Commit
+from flexgroup.server.acceptor import MOST_KINDS_OF_REFUSALS
 from flexgroup.server.limits import Limits
-from flexgroup.server.server import MOST_KINDS_OF_REFUSALS
 from flexgroup.wire import requests
 from flexgroup.wire.certificates import client_context, make_certificates
 
@@ -70,7 +70,7 @@ def test_a_client_with_a_good_certificate_cannot_speak_as_a_server(tmp_path: Pat
             writer.write(introduction("mallory"))
             assert await reader.read() == b""
             writer.close()
-            assert server.refusals == {"unauthenticated": 1}
+            assert server.acceptor.refusals == {"unauthenticated": 1}
 
     introduces_itself()
 
@@ -129,7 +129,7 @@ async def test_requests_that_wait_are_bounded() -> None:
         while await reader.read(4096):
             pass
         writer.close()
-        assert list(server.refusals) == ["more than requests without an answer"]
+        assert list(server.acceptor.refusals) == ["more than requests without an answer"]
 
 
 @on_a_loop
@@ -141,8 +141,8 @@ async def test_what_strangers_say_does_not_fill_the_metrics() -> None:
             writer.write(introduction(f"another-{letters}", "not-this-one"))
             assert await reader.read() == b""
             writer.close()
-        assert len(server.refusals) <= MOST_KINDS_OF_REFUSALS + 1
-        assert server.refusals["other"] == 10
+        assert len(server.acceptor.refusals) <= MOST_KINDS_OF_REFUSALS + 1
+        assert server.acceptor.refusals["other"] == 10
 
 
 @on_a_loop

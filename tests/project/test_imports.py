@@ -86,6 +86,8 @@ IMPURE_MODULES = frozenset(
     """.split()
 )
 IMPURE_CALLS = frozenset("open print input eval exec compile __import__ breakpoint".split())
+# This list may only become shorter.
+KNOWN_CYCLES = ["flexgroup.client.group -> flexgroup.client.link -> flexgroup.client.group"]
 # When a packet or a record is declared, its constructor is derived as source text and executed.
 DERIVES = ("core.fields", "exec")
 
@@ -107,10 +109,10 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> Iterator[Import]:
+def imports(path: Path, top_level_only: bool = False) -> Iterator[Import]:
     """Every import of a file, also inside functions and under TYPE_CHECKING, absolute."""
     package = ["flexgroup", *path.relative_to(PACKAGE).parent.parts]
-    for node in ast.walk(tree(path)):
+    for node in statements(tree(path)) if top_level_only else ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, node.lineno)
@@ -123,6 +125,14 @@ def imports(path: Path) -> Iterator[Import]:
                 # `from package import module` and `from module import name` look the same.
                 inner = f"{module}.{alias.name}"
                 yield Import(inner if is_module(inner) else module, node.lineno)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Those outside functions: they run, or are read by a type checker, at the import."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield child
+            yield from statements(child)
 
 
 def is_module(name: str) -> bool:
@@ -188,6 +198,44 @@ def impurities(path: Path) -> Iterator[str]:
                 yield f"{node.lineno}: calls {node.func.id}()"
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
             yield f"{node.lineno}: awaits; a handler runs to its end"
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Not under TYPE_CHECKING either: what belongs to one thing stands in one module."""
+    edges = {
+        f"flexgroup.{dotted(path)}": sorted(
+            {found.module for found in imports(path, top_level_only=True)}
+        )
+        for path in SOURCES
+        if path.name != "__init__.py"
+    }
+    cycles = [" -> ".join(cycle) for cycle in shortest_cycles(edges)]
+    assert cycles == KNOWN_CYCLES, "\n" + "\n".join(cycles)
+
+
+def shortest_cycles(edges: dict[str, list[str]]) -> Iterator[list[str]]:
+    """One through each module that is on a cycle and on none of those before."""
+    seen: set[str] = set()
+    for start in edges:
+        came_from: dict[str, str] = {}
+        queue = [start]
+        while queue and start not in came_from:
+            module = queue.pop(0)
+            for imported in edges[module]:
+                if imported in edges and imported not in came_from:
+                    came_from[imported] = module
+                    queue.append(imported)
+        if start in came_from and start not in seen:
+            cycle = [start]
+            while len(cycle) == 1 or cycle[-1] != start:
+                cycle.append(came_from[cycle[-1]])
+            seen.update(cycle)
+            yield cycle[::-1]
+
+
+def test_a_cycle_of_imports_is_found() -> None:
+    edges = {"a": ["b"], "b": ["c", "os"], "c": ["b"], "d": ["a"]}
+    assert list(shortest_cycles(edges)) == [["b", "c", "b"]]
 
 
 def test_the_table_goes_one_way() -> None:

@@ -8,7 +8,7 @@ from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
 from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
 from flexgroup.membership.flush import merge_reports
-from flexgroup.server.deployment import HostedDomain, deploy
+from flexgroup.server.hosting.deployment import Deployment, HostedDomain
 from flexgroup.worlds.network.faults import Faults
 
 SERVERS = tuple(Server(number, f"s{number}", f"localhost:{7400 + number}") for number in range(3))
@@ -23,7 +23,12 @@ def configuration_of(stack: str) -> Configuration:
 
 def domains(stack: str) -> list[HostedDomain]:
     configuration = configuration_of(stack)
-    return [deploy(configuration, me, Faults(), lambda *_: None)[0] for me in range(3)]
+    hosted = []
+    for me in range(3):
+        deployment = Deployment(Faults(), lambda _: lambda *_: None)
+        deployment.install(configuration, me, 0)
+        hosted += deployment.domains
+    return hosted
 
 
 def exchange(hosted: list[HostedDomain], among: tuple[int, ...]) -> None:
@@ -63,8 +68,9 @@ def test_at_a_change_whoever_the_stack_sends_a_message_to_gets_it(stack: str) ->
     hosted[1].cast(0, (5,), 1, b"contents")
     exchange(hosted, (1, 2))
     reports = {server: [hosted[server].report()] for server in range(3)}
-    (leftovers,) = merge_reports(configuration_of(stack), reports)
-    delivered = [len(one.finish(leftovers)) for one in hosted]
+    before = configuration_of(stack)
+    (flush,) = merge_reports(before, reports)
+    delivered = [len(one.finish(flush, before)) for one in hosted]
     assert delivered == ([1, 0, 0] if stack == "causal" else [0, 0, 0])
 
 

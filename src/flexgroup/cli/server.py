@@ -147,10 +147,10 @@ def run(options: argparse.Namespace) -> int:
 
         def ready() -> None:
             if options.json:
-                told = {"server": server.settings.name, "address": server.address}
+                told = {"server": server.identity.name, "address": server.address}
                 print(json.dumps(told), flush=True)
             else:
-                print(f"{server.settings.name} serves at {server.address}", flush=True)
+                print(f"{server.identity.name} serves at {server.address}", flush=True)
 
         return await server.run(ready)
 

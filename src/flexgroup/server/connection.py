@@ -20,8 +20,8 @@ WEB: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"PATC", b"DELE", b"OPTI")
 """How a web request begins; no frame is as long as these four bytes would mean."""
 
 
-class Talk(Protocol):
-    """What becomes of a connection once it is known who is at the other end."""
+class FrameHandler(Protocol):
+    """Takes the frames of a connection, once it is known who is at the other end."""
 
     def frame(self, content: bytes) -> None: ...
 
@@ -31,13 +31,13 @@ class Talk(Protocol):
         """The other end takes data again after it had stopped."""
 
 
-class Doorkeeper(Protocol):
-    """Decides what a new connection is."""
+class ConnectionEvents(Protocol):
+    """What a connection tells of, and who decides what a new one is."""
 
     def opened(self, connection: Connection) -> None: ...
 
-    def first_frame(self, connection: Connection, content: bytes) -> Talk:
-        """Raises PeerError for a frame that nobody should begin with."""
+    def first_frame(self, connection: Connection, content: bytes) -> FrameHandler:
+        """Who takes the frames that follow; PeerError for what nobody should begin with."""
 
     def web_page(self, method: str, path: str) -> tuple[str, str, bytes]:
         """The status, type and content for a collector of metrics or a person with a browser."""
@@ -58,17 +58,19 @@ class Connection:
     would make every call slow.
     """
 
-    def __init__(self, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, events: ConnectionEvents) -> None:
         self.reader = FrameReader(FIRST_FRAME_BYTES)
         self.writer = FrameWriter()
-        self.talk: Talk | None = None
+        self.handler: FrameHandler | None = None
+        self.refusal = ""
+        """Why the connection was closed here, if it was refused."""
         self.writable = True
         """False while the other end takes nothing."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.frames_in = 0
         self.frames_out = 0
-        self._doorkeeper = doorkeeper
+        self._events = events
         self._transport: asyncio.Transport | None = None
         self._outlet: Outlet | None = None
         self._http: bytearray | None = None
@@ -99,11 +101,11 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._outlet = Outlet(self._transport)
-        self._doorkeeper.opened(self)
+        self._events.opened(self)
 
     def data_received(self, data: bytes) -> None:
         self.bytes_in += len(data)
-        if not self._begun and self.talk is None:
+        if not self._begun and self.handler is None:
             self._begun = True
             if any(data[:4] == method[: len(data)] for method in WEB):
                 self._http = bytearray()
@@ -114,17 +116,21 @@ class Connection:
             self.reader.feed(data)
             while not self._closing and (content := self.reader.next_frame()) is not None:
                 self.frames_in += 1
-                if self.talk is None:
-                    self.talk = self._doorkeeper.first_frame(self, content)
+                if self.handler is None:
+                    self.handler = self._events.first_frame(self, content)
                 else:
-                    self.talk.frame(content)
+                    self.handler.frame(content)
         except PeerError as error:
-            self._doorkeeper.refused(self, str(error))
-            self.close()
+            self._refuse(str(error))
         except Exception:
             # Left to the event loop, an OSError of ours would pass for one of the connection.
-            self._doorkeeper.failed(self)
+            self._events.failed(self)
             self.abort()
+
+    def _refuse(self, reason: str) -> None:
+        self.refusal = reason
+        self._events.refused(self, reason)
+        self.close()
 
     def send(self, content: bytes) -> None:
         if self.is_open:
@@ -162,8 +168,8 @@ class Connection:
 
     def resume_writing(self) -> None:
         self.writable = True
-        if self.talk is not None:
-            self.talk.resumed()
+        if self.handler is not None:
+            self.handler.resumed()
 
     def eof_received(self) -> bool:
         """Nothing is sent to whom says no more: the connection is closed."""
@@ -171,20 +177,19 @@ class Connection:
 
     def connection_lost(self, error: Exception | None) -> None:
         self.outlet.close()
-        self._doorkeeper.closed(self)
-        if self.talk is not None:
-            self.talk.lost(error)
+        self._events.closed(self)
+        if self.handler is not None:
+            self.handler.lost(error)
 
     def _answer_http(self, data: bytes) -> None:
         assert self._http is not None
         self._http += data
         if len(self._http) > FIRST_FRAME_BYTES:
-            self._doorkeeper.refused(self, "a web request without end")
-            self.close()
+            self._refuse("a web request without end")
         elif b"\r\n\r\n" in self._http:
             request = bytes(self._http).decode("ascii", "replace")
             method, _, rest = request.partition(" ")
-            status, kind, content = self._doorkeeper.web_page(method, rest.partition(" ")[0])
+            status, kind, content = self._events.web_page(method, rest.partition(" ")[0])
             head = (
                 f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nAllow: GET, HEAD\r\n"
                 f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"

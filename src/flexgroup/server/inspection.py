@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from flexgroup.server.server import GroupServer
+from flexgroup.server.metrics import Observed
 
 
-def inspection(server: GroupServer) -> dict[str, object]:
+def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object]:
     """A document of plain values, for people and scripts."""
-    board = server.switchboard
-    configuration = board.configuration
+    identity = observed.identity
+    deployment = observed.deployment
+    configuration = deployment.configuration
     return {
-        "server": server.settings.name,
-        "address": server.address,
-        "cluster": server.cluster,
+        "server": identity.name,
+        "address": identity.address,
+        "cluster": identity.cluster,
         "configuration": configuration.number if configuration is not None else None,
-        "changing": board.frozen,
+        "changing": deployment.frozen,
         "servers": [
             {
                 "number": other.number,
                 "name": other.name,
                 "address": other.address,
-                "linked": other.number in server.peers.links,
+                "linked": other.number in observed.links.by_server,
             }
             for other in (configuration.servers if configuration is not None else ())
         ],
@@ -60,7 +58,7 @@ def inspection(server: GroupServer) -> dict[str, object]:
                     )
                 ],
             }
-            for hosted in board.domains
+            for hosted in deployment.domains
         ],
         "clients": [
             {
@@ -79,8 +77,8 @@ def inspection(server: GroupServer) -> dict[str, object]:
                     for seat in session.seats.values()
                 ],
             }
-            for session in board.sessions.values()
+            for session in observed.sessions.values()
         ],
-        "refused": dict(sorted(server.refusals.items())),
-        "totals": server.metrics.totals(),
+        "refused": dict(sorted(observed.acceptor.refusals.items())),
+        "totals": totals,
     }

@@ -9,25 +9,35 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from flexgroup import __version__
-from flexgroup.server.link import Link
-from flexgroup.server.session import Session
+from flexgroup.server.acceptor import Acceptor
+from flexgroup.server.clients.session import Session
+from flexgroup.server.connection import Connection
+from flexgroup.server.hosting.deployment import Deployment, HostedDomain
+from flexgroup.server.peers.link import PeerLink
+from flexgroup.server.peers.links import PeerLinks
+from flexgroup.server.settings import ServerIdentity
 
-if TYPE_CHECKING:
-    from flexgroup.server.connection import Connection
-    from flexgroup.server.deployment import HostedDomain
-    from flexgroup.server.server import GroupServer
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHANGE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The parts of a server that metrics and inspections are read from."""
+
+    identity: ServerIdentity
+    deployment: Deployment
+    sessions: dict[int, Session]
+    links: PeerLinks
+    acceptor: Acceptor
 
 
 class Totals:
@@ -37,9 +47,9 @@ class Totals:
         self.counts: Counter[tuple[str, Labels]] = Counter()
 
     def add_connection(self, connection: Connection) -> None:
-        if isinstance(connection.talk, Session):
+        if isinstance(connection.handler, Session):
             peer = "client"
-        elif isinstance(connection.talk, Link):
+        elif isinstance(connection.handler, PeerLink):
             peer = "server"
         else:
             peer = "other"
@@ -76,8 +86,8 @@ COUNTERS: dict[str, tuple[str, Labels]] = {
 class Metrics(Collector):
     """Of one server; each has a registry of its own."""
 
-    def __init__(self, server: GroupServer) -> None:
-        self._server = server
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
         self._ended = Totals()
         self._froze_at: float | None = None
         self._registry = CollectorRegistry()
@@ -123,9 +133,9 @@ class Metrics(Collector):
     def _totals(self) -> Totals:
         totals = Totals()
         totals.counts.update(self._ended.counts)
-        for connection in self._server.connections:
+        for connection in self._observed.acceptor.connections:
             totals.add_connection(connection)
-        for hosted in self._server.switchboard.domains:
+        for hosted in self._observed.deployment.domains:
             totals.add_domain(hosted)
         return totals
 
@@ -142,41 +152,41 @@ class Metrics(Collector):
                     counter.add_metric(values, count)
             yield counter
         refused = CounterMetricFamily("flexgroup_refused", "Refused, by reason", labels=["reason"])
-        for reason, count in self._server.refusals.items():
+        for reason, count in self._observed.acceptor.refusals.items():
             refused.add_metric([reason], count)
         yield refused
         yield from self._state()
 
     def _state(self) -> Iterator[Metric]:
-        server = self._server
-        board = server.switchboard
-        configuration = board.configuration
+        observed = self._observed
+        deployment = observed.deployment
+        configuration = deployment.configuration
         info = GaugeMetricFamily(
             "flexgroup_info", "Always 1", labels=["server", "cluster", "version"]
         )
-        info.add_metric([server.settings.name, server.cluster, __version__], 1)
+        info.add_metric([observed.identity.name, observed.identity.cluster, __version__], 1)
         yield info
-        queues = [len(seat.queue) for client in board.sessions.values()
+        queues = [len(seat.queue) for client in observed.sessions.values()
                   for seat in client.seats.values()]  # fmt: skip
         for name, text, value in (
             ("configuration", "The number of the configuration",
-             configuration.number if configuration is not None else 0),
-            ("changing", "1 while a change of configuration is under way", int(board.frozen)),
+             deployment.number),
+            ("changing", "1 while a change of configuration is under way", int(deployment.frozen)),
             ("servers", "Servers in the configuration",
              len(configuration.servers) if configuration is not None else 0),
-            ("links", "Other servers that this one is linked to", len(server.peers.links)),
+            ("links", "Other servers that this one is linked to", len(observed.links.by_server)),
             ("groups", "Groups in the configuration",
              len(configuration.groups) if configuration is not None else 0),
-            ("clients", "Clients connected here", len(board.sessions)),
+            ("clients", "Clients connected here", len(observed.sessions)),
             ("queued_messages", "Deliveries that wait for clients here", sum(queues)),
             ("longest_queue", "Most deliveries that wait for one client", max(queues, default=0)),
         ):  # fmt: skip
             yield GaugeMetricFamily(f"flexgroup_{name}", text, value=value)
         for name, text, sizes in (
             ("under_way", "Messages from here not yet delivered everywhere",
-             [(hosted.stack, len(hosted.stability.own)) for hosted in board.domains]),
+             [(hosted.stack, len(hosted.stability.own)) for hosted in deployment.domains]),
             ("kept", "Delivered messages kept until all have delivered them",
-             [(hosted.stack, len(hosted.stability.kept)) for hosted in board.domains]),
+             [(hosted.stack, len(hosted.stability.kept)) for hosted in deployment.domains]),
         ):  # fmt: skip
             gauge = GaugeMetricFamily(f"flexgroup_messages_{name}", text, labels=["stack"])
             for stack, size in sizes:

@@ -1,7 +1,8 @@
-"""What one is told when a server is started."""
+"""What a server is told when it is started, and who it is then."""
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from flexgroup.membership.suspicion import Timings
 from flexgroup.server.limits import Limits
 from flexgroup.wire.address import DEFAULT_PORT
+from flexgroup.wire.certificates import check_identity
 from flexgroup.worlds.network.faults import Faults
 
 
@@ -32,3 +34,20 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     rejoin: bool = True
     """If the others exclude this server, it joins them again as a new one."""
+
+    def check_certificate(self, transport: asyncio.Transport, client: str | None) -> None:
+        """With TLS, names are those of certificates; PeerError if this client's, or with None a
+        server's, is not shown."""
+        if self.tls_server is not None:
+            check_identity(transport, client)
+
+
+@dataclass
+class ServerIdentity:
+    """Who a server is, as far as that is known."""
+
+    name: str
+    address: str = ""
+    """Where other servers reach it; known when it listens."""
+    cluster: str = ""
+    """The first server of a cluster draws this name; others learn it when they join."""

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import final
 
+from flexgroup.server.clients.session import Seat, Session
 from flexgroup.server.limits import Limits
-from flexgroup.server.session import Seat, Session
 
 
 @final
@@ -28,12 +28,12 @@ class Backpressure:
         self._released = released
         self._excluded = excluded
         self._full: dict[int, int] = {}
-        """Of each group, how many queues here are full."""
+        """How many queues of each group are full here."""
         self._holds_all_up = False
         self._loop = asyncio.get_running_loop()
 
     def held_up(self, groups: Iterable[int]) -> set[int]:
-        """Those that are; all of these, while everything is."""
+        """The groups that are held up; all of these, while everything is."""
         return set(groups) if self._holds_all_up else set(self._full)
 
     def hold_all_up(self, wanted: bool) -> None:

@@ -8,8 +8,9 @@ from typing import Protocol, final
 import msgspec
 
 from flexgroup.core.errors import PeerError
+from flexgroup.server.clients.contents import head_of, opened, packed
 from flexgroup.server.connection import Connection
-from flexgroup.server.contents import head_of, opened, packed
+from flexgroup.server.hosting.round import Round
 from flexgroup.server.limits import Limits
 from flexgroup.wire import refusals
 from flexgroup.wire.frames import array_of
@@ -40,19 +41,37 @@ def decode_requests(content: bytes) -> list[AnyFromClient]:
         raise PeerError(f"malformed requests: {error}") from None
 
 
-class SessionHost(Protocol):
-    """What a session needs from its server."""
-
-    def request(self, session: Session, request: AnyFromClient) -> None: ...
+class Sends(Protocol):
+    """Takes the messages that clients send."""
 
     def cast(self, session: Session, sends: list[Send]) -> None: ...
 
-    def to_be_flushed(self, session: Session) -> None: ...
 
+class Requests(Protocol):
+    """Takes everything else that clients ask for."""
+
+    def request(self, session: Session, request: AnyFromClient) -> None: ...
+
+    def session_lost(self, session: Session, reason: str) -> None: ...
+
+
+class Queues(Protocol):
     def queue_changed(self, session: Session, seat: Seat) -> None:
         """The queue of a seat has become full, or is no longer."""
 
-    def session_lost(self, session: Session, reason: str) -> None: ...
+
+@final
+class SessionContext:
+    """What all sessions of a server have in common."""
+
+    def __init__(
+        self, limits: Limits, round: Round, sends: Sends, requests: Requests, queues: Queues
+    ) -> None:
+        self.limits = limits
+        self.round = round
+        self.sends = sends
+        self.requests = requests
+        self.queues = queues
 
 
 @final
@@ -62,7 +81,7 @@ class Seat:
     def __init__(self, group: int, name: str, process: str, member: bool, own: bool) -> None:
         self.group = group
         self.name = name
-        """The group's."""
+        """The name of the group."""
         self.process = process
         self.member = member
         self.own = own
@@ -83,8 +102,9 @@ class Seat:
 @final
 class Session:
     def __init__(
-        self, number: int, name: str, connection: Connection, limits: Limits, host: SessionHost
+        self, number: int, name: str, connection: Connection, context: SessionContext
     ) -> None:
+        limits = context.limits
         self.number = number
         self.name = name
         self.connection = connection
@@ -104,7 +124,7 @@ class Session:
         self._limits = limits
         self._largest = limits.largest_message
         self._most_ungranted = limits.sends
-        self._host = host
+        self._context = context
         self._out: list[bytes] = []
         self._out_bytes = 0
         connection.reader.allow(limits.largest_message + (1 << 16))
@@ -123,19 +143,19 @@ class Session:
                     sends.append(request)
                 continue
             if sends:
-                self._host.cast(self, sends)
+                self._context.sends.cast(self, sends)
                 sends = []
             if type(request) is Credit:
                 self._credited(request)
             elif type(request) is Hello:
                 raise PeerError("a second Hello on one connection")
             else:
-                self._host.request(self, request)
+                self._context.requests.request(self, request)
         if sends:
-            self._host.cast(self, sends)
+            self._context.sends.cast(self, sends)
 
     def _refuse_large(self, send: Send) -> None:
-        """The others stay in it."""
+        """Take messages out that are too large; the others stay in it."""
         largest = self._largest
         too_large = [body for body in send.bodies if len(body) > largest]
         if not too_large:
@@ -152,14 +172,15 @@ class Session:
         send.bodies = [body for body in send.bodies if len(body) <= largest]
 
     def lost(self, error: Exception | None) -> None:
-        self._host.session_lost(self, str(error) if error else "the connection was closed")
+        reason = str(error) if error else "the connection was closed"
+        self._context.requests.session_lost(self, reason)
 
     def resumed(self) -> None:
         for seat in list(self.seats.values()):
             self._advance(seat)
 
     def taken(self, messages: int) -> None:
-        """So many of this client were multicast, or refused."""
+        """So many messages of this client were multicast, or refused."""
         self._taken += messages
         if self._taken * 4 >= self._most_ungranted:
             self._ungranted -= self._taken
@@ -174,7 +195,7 @@ class Session:
         self.say(joined)
 
     def deliver(self, seat: Seat, count: int, contents: bytes) -> None:
-        """So many messages, which are encoded already."""
+        """Deliver so many messages, which are encoded already."""
         seat.delivered += count
         if seat.credit >= count and not seat.queue and self.connection.writable:
             seat.credit -= count
@@ -197,7 +218,7 @@ class Session:
         seat = self.seats.pop(group, None)
         if seat is not None and seat.full:
             seat.full = False
-            self._host.queue_changed(self, seat)
+            self._context.queues.queue_changed(self, seat)
 
     def say(self, message: AnyFromServer) -> None:
         self._put(_encoder.encode(message))
@@ -226,7 +247,7 @@ class Session:
 
     def _put(self, data: bytes) -> None:
         if not self._out:
-            self._host.to_be_flushed(self)
+            self._context.round.flush_later(self)
         self._out.append(data)
         self._out_bytes += len(data)
         if self._out_bytes > MOST_OF_A_FRAME:
@@ -246,7 +267,7 @@ class Session:
         limits = self._limits
         if not seat.full and (seat.queued > limits.queue or seat.queued_bytes > limits.queue_bytes):
             seat.full = True
-            self._host.queue_changed(self, seat)
+            self._context.queues.queue_changed(self, seat)
 
     def _credited(self, credit: Credit) -> None:
         seat = self.seats.get(credit.handle)
@@ -279,12 +300,12 @@ class Session:
             and seat.queued_bytes <= limits.queue_bytes // 2
         ):
             seat.full = False
-            self._host.queue_changed(self, seat)
+            self._context.queues.queue_changed(self, seat)
         if seat.ended and not queue:
             self.seats.pop(seat.group, None)
 
     def _advance_partly(self, seat: Seat) -> None:
-        """As far as the credit goes."""
+        """Send as much of the first envelope as the credit is good for."""
         data, count = seat.queue[0]
         messages = opened(data)
         rest = packed(messages[seat.credit :])

@@ -1,24 +1,44 @@
-"""The intake: what clients send, until it is multicast."""
+"""The intake: what clients send, until it is multicast.
+
+Messages of clients to the same groups travel in one envelope, as a pack: most of the cost of a
+message is the stack's, and the stack then has one to order instead of many.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flexgroup.core.errors import UsageError
-from flexgroup.server.deployment import HostedDomain
+from flexgroup.server.clients.contents import packed
+from flexgroup.server.clients.session import Session
+from flexgroup.server.hosting.deployment import Deployment, HostedDomain
+from flexgroup.server.hosting.round import Round
 from flexgroup.server.limits import Limits
-from flexgroup.server.packing import PACK_BYTES, Pack
-from flexgroup.server.session import Session
 from flexgroup.wire import refusals
 from flexgroup.wire.requests import Send
 
-if TYPE_CHECKING:
-    from flexgroup.server.switchboard import Switchboard
-
+PACK_BYTES = 64 << 10
 
 Waiting = tuple[Session, str, tuple[int, ...], bytes]
 """A message that its sender was entitled to send when it came: from whom, to which groups."""
+
+
+@final
+class Pack:
+    """What has come to be sent to these groups since the event loop was last at leisure."""
+
+    def __init__(self, domain: HostedDomain, groups: tuple[int, ...]) -> None:
+        self.domain = domain
+        self.groups = groups
+        self.messages: list[tuple[str, bytes]] = []
+        self.sessions: list[Session] = []
+        """Those that the messages came from."""
+        self.size = 0
+
+    def add(self, sender: str, body: bytes) -> None:
+        self.messages.append((sender, body))
+        self.size += len(body)
 
 
 @final
@@ -26,19 +46,25 @@ class Intake:
     """Holds messages while the domains are frozen or theirs has too much under way, and packs those
     that go to the same groups."""
 
-    def __init__(self, board: Switchboard, limits: Limits) -> None:
-        self._board = board
+    def __init__(self, deployment: Deployment, round: Round, limits: Limits) -> None:
+        self._deployment = deployment
+        self._round = round
         self._most_in_a_pack = limits.pack
         self._most_under_way = limits.under_way
         self._most_bytes_under_way = limits.under_way_bytes
         self._held: dict[str, deque[Waiting]] = {}
-        """By stack: one with too much under way does not hold up the others."""
+        """Messages by stack: one with too much under way does not hold up the others."""
         self._pack: Pack | None = None
-        """The one that is being filled."""
+        """The pack that is being filled."""
 
     @property
     def is_holding(self) -> bool:
         return bool(self._held)
+
+    def clear(self) -> None:
+        """Drop everything: the server has left the others, and its clients are gone."""
+        self._held = {}
+        self._pack = None
 
     def cast(self, session: Session, sends: list[Send]) -> None:
         handles: list[int] = []
@@ -59,14 +85,14 @@ class Intake:
                 continue
             stack = domain.stack
             cast = 0
-            if not (self._board.frozen or stack in self._held or self._is_full(domain)):
+            if not (self._deployment.frozen or stack in self._held or self._is_full(domain)):
                 cast = self._cast(domain, session, sender, groups, bodies)
             if cast < len(bodies):
                 held = self._held.setdefault(stack, deque())
                 held.extend([(session, sender, groups, body) for body in bodies[cast:]])
 
     def _sender(self, session: Session, groups: tuple[int, ...]) -> str | None:
-        """Under which name; otherwise the message is refused."""
+        """The name under which the client sends; without one the message is refused."""
         sender = None
         for group in groups:
             seat = session.seats.get(group)
@@ -83,10 +109,10 @@ class Intake:
         return sender
 
     def _domain(self, session: Session, groups: tuple[int, ...]) -> HostedDomain | None:
-        """That all these groups are in; otherwise the message is refused."""
+        """The domain of all these groups; if there is none, the message is refused."""
         domain = None
         for group in groups:
-            of_group = self._board.domain_of.get(group)
+            of_group = self._deployment.domain_of.get(group)
             if of_group is None:
                 session.refuse(None, refusals.MISSING, "the group does not exist any more", group)
                 return None
@@ -110,7 +136,7 @@ class Intake:
         )
 
     def cast_held(self) -> None:
-        if not self._held or self._board.frozen:
+        if not self._held or self._deployment.frozen:
             return
         for stack, held in list(self._held.items()):
             while held:
@@ -135,7 +161,7 @@ class Intake:
         groups: tuple[int, ...],
         bodies: list[bytes],
     ) -> int:
-        """As many as go before the domain has too much under way, but one at least; how many."""
+        """Multicast one at least, and more until the domain has too much under way; how many."""
         cast = 0
         pack: Pack | None = None
         for body in bodies:
@@ -151,11 +177,11 @@ class Intake:
                     break
         session.taken(cast)
         session.sent += cast
-        self._board.to_be_flushed_soon()
+        self._round.request()
         return cast
 
     def _pack_to(self, domain: HostedDomain, groups: tuple[int, ...]) -> Pack:
-        """The one that is being filled, or another if that goes elsewhere."""
+        """The pack that is being filled, or another if that goes to other groups."""
         pack = self._pack
         if pack is None or pack.groups != groups:
             self.cast_pack()
@@ -163,12 +189,14 @@ class Intake:
         return pack
 
     def cast_pack(self) -> None:
-        """When the event loop has made its round: so nothing waits for others to come."""
+        """At the end of a round of the event loop, so that nothing waits for others to come."""
         pack, self._pack = self._pack, None
         if pack is None:
             return
         try:
-            pack.domain.cast(self._board.now(), pack.groups, len(pack.messages), pack.contents())
+            pack.domain.cast(
+                self._round.now(), pack.groups, len(pack.messages), packed(pack.messages)
+            )
         except UsageError as error:
             for session in dict.fromkeys(pack.sessions):
                 session.refuse(None, refusals.BAD_STACK, str(error), pack.groups[0])

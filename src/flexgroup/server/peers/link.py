@@ -1,8 +1,8 @@
-"""A link between two servers."""
+"""A link: one end of a connection between two servers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, Protocol, final
 
 import msgspec
 
@@ -10,12 +10,9 @@ from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
 from flexgroup.membership.messages import AnyControl, ControlMessage
 from flexgroup.server.connection import Connection
-from flexgroup.server.introduction import decode_welcome
+from flexgroup.server.peers.introduction import PeerWelcome, decode_welcome
 from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
 from flexgroup.worlds.network.envelope import read_varint
-
-if TYPE_CHECKING:
-    from flexgroup.server.peers import Peers
 
 CONTROL: Final = 0
 PACKETS: Final = 1
@@ -31,35 +28,49 @@ def head_of(kind: int, configuration: int, domain: int) -> bytes:
     return varints([kind, configuration, domain])
 
 
-@final
-class Link:
-    """One end of a connection between two servers, once it is known to be one."""
+class Packets(Protocol):
+    """Takes what servers send for the domains."""
 
+    def came(
+        self, kind: int, server: int, configuration: int, domain: int, data: bytes, at: int
+    ) -> None:
+        """Packets or counts, from this place in the data on."""
+
+
+class LinkEvents(Protocol):
+    """What a link tells of."""
+
+    packets: Packets
+
+    def welcomed(self, link: PeerLink, welcome: PeerWelcome) -> None: ...
+
+    def controlled(self, link: PeerLink, message: ControlMessage) -> None:
+        """A message about membership has come."""
+
+    def link_closed(self, link: PeerLink) -> None: ...
+
+
+@final
+class PeerLink:
     def __init__(
-        self,
-        connection: Connection,
-        peers: Peers,
-        number: int,
-        name: str,
-        address: str,
-        server: int | None,
-        opened_here: bool,
+        self, connection: Connection, number: int, opened_here: bool, events: LinkEvents
     ) -> None:
         self.connection = connection
         self.number = number
-        """Among all links that this server ever had."""
-        self.name = name
-        self.address = address
-        self.server = server
-        """The number of the server at the other end; None: not a member yet."""
+        """The number of the link among all that this server ever had."""
         self.opened_here = opened_here
+        self.name = ""
+        self.address = ""
+        """Where the server at the other end is reached by others."""
+        self.server: int | None = None
+        """The number of the server at the other end; None: it is no member yet."""
         self.ready = not opened_here
-        self._peers = peers
+        self._events = events
         self._before_ready: list[tuple[bytes, bytes | bytearray]] = []
         self.gathered: list[tuple[bytes, bytes | bytearray]] = []
         """What goes out with the next `flush`: heads and what follows them."""
         self.heard = False
-        """Since membership was last told so."""
+        """Something has come since membership was last told so."""
         connection.reader.allow(MOST_BYTES_OF_SERVERS)
         connection.writer.allow(MOST_BYTES_OF_SERVERS)
 
@@ -68,7 +79,7 @@ class Link:
             welcome = decode_welcome(content)
             self.connection.writer.begin_at(welcome.session)
             self.ready = True
-            self._peers.welcomed(self, welcome)
+            self._events.welcomed(self, welcome)
             waiting, self._before_ready = self._before_ready, []
             self.connection.send_all(waiting)
             return
@@ -81,16 +92,17 @@ class Link:
                 message = _control_decoder.decode(memoryview(content)[1:])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise PeerError(f"a malformed message of a server: {error}") from None
-            self._peers.controlled(self, message)
+            self._events.controlled(self, message)
         elif kind <= COUNTS:
             configuration, at = read_varint(content, 1)
             domain, at = read_varint(content, at)
-            self._peers.came(self, kind, configuration, domain, content, at)
+            if self.server is not None:
+                self._events.packets.came(kind, self.server, configuration, domain, content, at)
         else:
             raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
 
     def lost(self, error: Exception | None) -> None:
-        self._peers.link_closed(self)
+        self._events.link_closed(self)
 
     def resumed(self) -> None:
         pass

@@ -15,7 +15,7 @@ from flexgroup.core.message import Message, message_id, origin_of, seq_of
 from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.flush import DomainFlush, DomainReport, Unstable
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.link import COUNTS, PACKETS, head_of
+from flexgroup.server.peers.link import COUNTS, PACKETS, head_of
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.envelope import Envelope, read_varint, seal, unseal
@@ -32,22 +32,21 @@ class HostedDomain:
 
     def __init__(
         self,
-        configuration: int,
+        configuration: Configuration,
         number: int,
         stack: str,
-        groups: tuple[GroupEntry, ...],
         me: int,
-        servers: tuple[int, ...],
         faults: Faults,
         recorder: Recorder | None,
     ) -> None:
         self.number = number
         self.stack = stack
+        groups = groups_with(configuration, stack)
         self.groups = {group.number: group for group in groups}
-        self.servers = servers
+        self.servers = servers = tuple([server.number for server in configuration.servers])
         self.process_of = process_of = {server: process for process, server in enumerate(servers)}
-        self.packets_head = head_of(PACKETS, configuration, number)
-        self.counts_head = head_of(COUNTS, configuration, number)
+        self.packets_head = head_of(PACKETS, configuration.number, number)
+        self.counts_head = head_of(COUNTS, configuration.number, number)
         self.process = process_of[me]
         self.processes_of = {
             group.number: tuple([process_of[server] for server in group.servers()])
@@ -163,12 +162,17 @@ class HostedDomain:
             self._broadcasts,
         )
 
-    def finish(self, leftovers: DomainFlush | None) -> list[Envelope]:
-        """Deliver what is left, and this server has not."""
+    def finish(self, flush: DomainFlush | None, following: Configuration) -> list[Envelope]:
+        """Deliver what is left and this server lacks; another configuration follows."""
+        opened = self._flush(flush) if flush is not None else []
+        present = [server.number for server in following.servers]
+        members = [process for server, process in self.process_of.items() if server in present]
+        self.domain.record_view(tuple(members), 1)
+        return opened
+
+    def _flush(self, flush: DomainFlush) -> list[Envelope]:
         opened: list[Envelope] = []
-        if leftovers is None:
-            return opened
-        for kept in leftovers.messages:
+        for kept in flush.messages:
             origin = self.process_of.get(kept.origin)
             if origin is None:
                 raise PeerError(f"a message of server {kept.origin}, which is not here")
@@ -191,17 +195,70 @@ def _bytes(m: Message) -> bytes:
     return m.payload
 
 
-def deploy(
-    configuration: Configuration, me: int, faults: Faults, recording: Recording
-) -> list[HostedDomain]:
-    """The domains of a configuration, in the order in which all servers number them."""
-    servers = tuple(server.number for server in configuration.servers)
-    stacks = sorted({group.stack for group in configuration.groups})
-    domains = []
-    for number, stack in enumerate(stacks):
-        groups = tuple(group for group in configuration.groups if group.stack == stack)
-        recorder = recording(stack, groups)
-        domains.append(
-            HostedDomain(configuration.number, number, stack, groups, me, servers, faults, recorder)
-        )
-    return domains
+def groups_with(configuration: Configuration, stack: str) -> tuple[GroupEntry, ...]:
+    return tuple([group for group in configuration.groups if group.stack == stack])
+
+
+@final
+class Deployment:
+    """The configuration that is installed at this server, and its domains."""
+
+    def __init__(self, faults: Faults, recording: Callable[[Configuration], Recording]) -> None:
+        self._faults = faults
+        self._recording = recording
+        self.configuration: Configuration | None = None
+        self.number = 0
+        """The number of the configuration; 0 if there is none."""
+        self.me = -1
+        """The number of this server in it."""
+        self.domains: list[HostedDomain] = []
+        """They stand in the order in which all servers number them."""
+        self.domain_of: dict[int, HostedDomain] = {}
+        """The domain of each group, by the group's number."""
+        self.frozen = True
+        """Nothing is delivered or multicast: a change is under way, or nothing is installed."""
+
+    def install(self, configuration: Configuration, me: int, now: int) -> None:
+        recording = self._recording(configuration)
+        self.configuration = configuration
+        self.number = configuration.number
+        self.me = me
+        self.domains = [
+            HostedDomain(
+                configuration,
+                number,
+                stack,
+                me,
+                self._faults,
+                recording(stack, groups_with(configuration, stack)),
+            )
+            for number, stack in enumerate(sorted({group.stack for group in configuration.groups}))
+        ]
+        self.domain_of = {group: hosted for hosted in self.domains for group in hosted.groups}
+        self.frozen = False
+        for hosted in self.domains:
+            hosted.start(now)
+
+    def clear(self) -> None:
+        """The server has left the others, and knows no configuration."""
+        self.configuration = None
+        self.number = 0
+        self.domains = []
+        self.domain_of = {}
+        self.frozen = True
+
+    def group(self, name: str) -> GroupEntry | None:
+        if self.configuration is not None:
+            for group in self.configuration.groups:
+                if group.name == name:
+                    return group
+        return None
+
+    def is_owner(self, client: int) -> bool:
+        """Whether this client of the server has created a group that still exists."""
+        groups = self.configuration.groups if self.configuration is not None else ()
+        return any(group.owner_at == (self.me, client) for group in groups)
+
+    def has_undelivered(self) -> bool:
+        """Whether something that was multicast here is not known to be delivered everywhere."""
+        return self.frozen or any(hosted.stability.own for hosted in self.domains)

@@ -16,7 +16,7 @@ _decode = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode
 
 
 def packed(messages: list[tuple[str, bytes]]) -> bytes:
-    """Of senders and bodies."""
+    """Encode messages, each with its sender."""
     return _encode(messages)
 
 

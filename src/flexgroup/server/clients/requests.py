@@ -1,11 +1,11 @@
-"""The desk: what clients ask for, and the answers."""
+"""What clients ask for, and the answers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.stack import guarantees_above
@@ -18,13 +18,13 @@ from flexgroup.membership.operations import (
     RemoveClient,
 )
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.inspection import inspection
-from flexgroup.server.session import Seat, Session
+from flexgroup.server.clients.members import LocalMembers
+from flexgroup.server.clients.session import Seat, Session
+from flexgroup.server.connection import Connection
+from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.settings import Settings
 from flexgroup.wire import refusals, requests
 from flexgroup.wire.requests import AnyFromClient
-
-if TYPE_CHECKING:
-    from flexgroup.server.server import GroupServer
 
 log = logging.getLogger("flexgroup.server")
 
@@ -35,39 +35,50 @@ MOST_UNREAD = 16 << 20
 """Bytes of answers that a client may ask for without reading them."""
 
 
-class Desk:
-    def __init__(self, server: GroupServer) -> None:
-        self._server = server
+Propose = Callable[[AnyOperation, Callable[[tuple[str, str] | None], None]], None]
+"""Have the servers agree on an operation; how that ended is told to the second argument."""
+
+
+class RequestHandler:
+    """Answers what this server knows, and proposes to the others what changes something."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        deployment: Deployment,
+        members: LocalMembers,
+        *,
+        propose: Propose,
+        refused: Callable[[Connection, str], None],
+        inspect: Callable[[], dict[str, object]],
+    ) -> None:
+        self._settings = settings
+        self._deployment = deployment
+        self._members = members
+        self._propose = propose
+        self._refused = refused
+        self._inspect = inspect
         self._waiting: dict[int, Session] = {}
         """Clients with requests that wait for another of theirs, or for the end of a change."""
         self._report: bytes | None = None
 
-    def cast(self, session: Session, sends: list[requests.Send]) -> None:
-        self._server.switchboard.intake.cast(session, sends)
-
-    def to_be_flushed(self, session: Session) -> None:
-        self._server.switchboard.to_be_flushed(session)
-
-    def queue_changed(self, session: Session, seat: Seat) -> None:
-        self._server.switchboard.backpressure.queue_changed(session, seat)
-
     def session_lost(self, session: Session, reason: str) -> None:
-        if session.number not in self._server.switchboard.sessions:
+        if session.number not in self._members.sessions:
             return
         log.info("client left", extra={"data": {"client": session.name, "reason": reason}})
         is_known = (
             session.asking
             or any(seat.member for seat in session.seats.values())
-            or self._server.switchboard.is_owner(session)
+            or self._deployment.is_owner(session.number)
         )
         session.waiting.clear()
         self._waiting.pop(session.number, None)
-        self._server.switchboard.session_ended(session)
+        self._members.remove(session)
         if is_known:
-            self._server.ask_servers(RemoveClient(session.number), lambda _: None)
+            self._propose(RemoveClient(session.number), lambda _: None)
 
     def exclude(self, session: Session, reason: str) -> None:
-        self._server.refused(session.connection, f"slow client: {reason}")
+        self._refused(session.connection, f"slow client: {reason}")
         session.say(requests.Closing(reason))
         session.flush()
         connection = session.connection
@@ -82,7 +93,7 @@ class Desk:
         elif isinstance(request, requests.Inspect):
             session.say(requests.Inspection(request.request, self._inspection()))
         elif session.waiting or self._has_to_wait(session, request):
-            if len(session.waiting) >= self._server.settings.limits.requests:
+            if len(session.waiting) >= self._settings.limits.requests:
                 raise PeerError(f"more than {len(session.waiting)} requests without an answer")
             session.waiting.append(request)
             self._waiting[session.number] = session
@@ -92,7 +103,7 @@ class Desk:
     def _inspection(self) -> bytes:
         """Made once in a round of the event loop, however many ask: it takes a while."""
         if self._report is None:
-            self._report = json.dumps(inspection(self._server)).encode()
+            self._report = json.dumps(self._inspect()).encode()
             asyncio.get_running_loop().call_soon(self._forget_report)
         return self._report
 
@@ -102,7 +113,7 @@ class Desk:
     def _has_to_wait(self, session: Session, request: AnyFromClient) -> bool:
         """A client's requests are carried out one after another. During a change nothing is read:
         whoever asked for the change may have been told that it is made, and have told others."""
-        frozen = self._server.switchboard.frozen
+        frozen = self._deployment.frozen
         return session.asking or (frozen and isinstance(request, READS))
 
     def _go_on(self, session: Session) -> None:
@@ -118,7 +129,7 @@ class Desk:
 
     def _carry_out(self, session: Session, request: AnyFromClient) -> None:
         if isinstance(request, requests.Exists):
-            there = self._server.switchboard.group(request.group) is not None
+            there = self._deployment.group(request.group) is not None
             session.say(requests.Done(request.request, there))
         elif isinstance(request, requests.Info):
             self._tell_about(session, request)
@@ -128,7 +139,7 @@ class Desk:
             self._create(session, request)
         elif isinstance(request, requests.Destroy):
             process = session.name
-            group = self._server.switchboard.group(request.group)
+            group = self._deployment.group(request.group)
             seat = session.seats.get(group.number) if group is not None else None
             if seat is not None and seat.member:
                 process = seat.process
@@ -143,14 +154,13 @@ class Desk:
         self._go_on(session)
 
     def _tell_about(self, session: Session, request: requests.Info) -> None:
-        group = self._server.switchboard.group(request.group)
+        group = self._deployment.group(request.group)
         if group is None:
             self._refuse_missing(session, request.request, request.group)
             return
-        assert self._server.switchboard.configuration is not None
-        names = {
-            server.number: server.name for server in self._server.switchboard.configuration.servers
-        }
+        configuration = self._deployment.configuration
+        assert configuration is not None
+        names = {server.number: server.name for server in configuration.servers}
         session.say(
             requests.Description(
                 request.request,
@@ -170,7 +180,7 @@ class Desk:
         )
 
     def _refuse_more(self, session: Session, request: int) -> None:
-        most = self._server.settings.limits.groups_per_client
+        most = self._settings.limits.groups_per_client
         session.refuse(
             request, refusals.TOO_MANY, f"a process may be in {most} groups; leave one first"
         )
@@ -178,7 +188,7 @@ class Desk:
     def _create(self, session: Session, request: requests.Create) -> None:
         try:
             plan = parse_stack(request.stack)
-            guarantees_above(plan.layers, self._server.settings.faults.channels())
+            guarantees_above(plan.layers, self._settings.faults.channels())
         except UsageError as error:
             session.refuse(request.request, refusals.BAD_STACK, str(error))
             return
@@ -197,10 +207,10 @@ class Desk:
         )
 
     def _attach(self, session: Session, request: requests.Attach) -> None:
-        group = self._server.switchboard.group(request.group)
+        group = self._deployment.group(request.group)
         if group is None:
             self._refuse_missing(session, request.request, request.group)
-        elif len(session.seats) >= self._server.settings.limits.groups_per_client:
+        elif len(session.seats) >= self._settings.limits.groups_per_client:
             self._refuse_more(session, request.request)
         elif not group.open and group.number not in session.seats:
             session.refuse(
@@ -220,10 +230,10 @@ class Desk:
                 session.sit(seat, joined)
 
     def _join_group(self, session: Session, request: requests.Join) -> None:
-        if len(session.seats) >= self._server.settings.limits.groups_per_client:
+        if len(session.seats) >= self._settings.limits.groups_per_client:
             self._refuse_more(session, request.request)
             return
-        if self._server.settings.tls_server is not None and request.process != session.name:
+        if self._settings.tls_server is not None and request.process != session.name:
             session.refuse(
                 request.request,
                 refusals.NOT_ALLOWED,
@@ -247,7 +257,7 @@ class Desk:
             self._answered(session)
 
         session.asking = True
-        self._server.ask_servers(JoinGroup(request.group, request.process, session.number), answer)
+        self._propose(JoinGroup(request.group, request.process, session.number), answer)
 
     def _leave_group(self, session: Session, request: requests.Leave) -> None:
         seat = session.seats.get(request.handle)
@@ -276,4 +286,4 @@ class Desk:
             self._answered(session)
 
         session.asking = True
-        self._server.ask_servers(operation, answer)
+        self._propose(operation, answer)

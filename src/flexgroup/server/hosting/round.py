@@ -1,0 +1,57 @@
+"""A round of the event loop: everything that has arrived is handled before anything goes out.
+
+So nothing waits when there is little to do, and many messages share a frame when there is much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, final
+
+
+class Flushable(Protocol):
+    """Somebody for whom something has gathered."""
+
+    def flush(self) -> None: ...
+
+
+@final
+class Round:
+    work: Callable[[], None]
+    """What is to be done at the end of a round that was asked for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_due = False
+        self.began = 0
+        """When the round began at whose end the work is due, in milliseconds."""
+        self._waiting: list[Flushable] = []
+
+    def now(self) -> int:
+        """The time in milliseconds."""
+        return int(self._loop.time() * 1000)
+
+    def request(self) -> None:
+        """Have the work done at the end of this round."""
+        if not self._is_due:
+            self._is_due = True
+            self.began = self.now()
+            self._loop.call_soon(self.work)
+
+    def end(self) -> int:
+        """The work is being done; the time that it is to go by."""
+        now = self.began if self._is_due else self.now()
+        self._is_due = False
+        return now
+
+    def flush_later(self, one: Flushable) -> None:
+        self._waiting.append(one)
+        self.request()
+
+    def flush(self) -> None:
+        """Flush everybody who waits for it."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                one.flush()

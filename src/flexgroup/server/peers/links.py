@@ -1,0 +1,341 @@
+"""The links of a server to the others, and what keeps them up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Protocol
+
+from flexgroup.core.errors import PeerError
+from flexgroup.membership.configuration import Server
+from flexgroup.membership.messages import ControlMessage
+from flexgroup.protocols.table import PROTOCOLS
+from flexgroup.server.connection import Connection, ConnectionEvents, protocol_of
+from flexgroup.server.peers.introduction import (
+    VERSION,
+    PeerHello,
+    PeerWelcome,
+    decode_hello,
+    encode_introduction,
+)
+from flexgroup.server.peers.link import Packets, PeerLink
+from flexgroup.server.settings import ServerIdentity, Settings
+from flexgroup.wire.address import parse_server_address
+
+log = logging.getLogger("flexgroup.server")
+
+REDIAL_SECONDS = 0.1
+MOST_HELD_BYTES = 64 << 20
+"""The most that is kept for servers that are not linked yet."""
+
+
+def difference(protocols: list[str]) -> str:
+    """What one of two servers knows and the other does not; empty if they know the same."""
+    names = sorted(set(protocols) ^ set(PROTOCOLS))
+    if not names:
+        return ""
+    return (
+        f"only one of two servers has the protocols {', '.join(names)}; start all servers with the "
+        "same version and the same --protocols"
+    )
+
+
+class PeerEvents(Protocol):
+    """What becomes known of other servers, for membership to take into account."""
+
+    @property
+    def number(self) -> int | None:
+        """The number of this server, once it has one."""
+
+    def received(self, link: int, server: int | None, message: ControlMessage) -> None: ...
+
+    def heard(self, server: int) -> None: ...
+
+    def link_lost(self, server: int, gone: bool) -> None:
+        """The link to it is lost; `gone` says that its process is certainly dead."""
+
+    def link_replaced(self) -> None:
+        """What was under way on the link before may be lost."""
+
+    def contact_lost(self, reason: str) -> None:
+        """The link through which this server joins is lost; the reason is empty if unknown."""
+
+    def cannot_join(self, reason: str) -> None: ...
+
+
+class PeerLinks:
+    """Dials, accepts and replaces links. One that broke may have lost what was under way: then
+    all servers step into a new configuration, and deliver everything before."""
+
+    packets: Packets
+    """Takes what comes for the domains."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        identity: ServerIdentity,
+        connections: ConnectionEvents,
+        events: PeerEvents,
+    ) -> None:
+        self.by_server: dict[int, PeerLink] = {}
+        """The links to members, and to newcomers, by the number of the server."""
+        self.contact: PeerLink | None = None
+        """The link through which this server joins."""
+        self.open: dict[int, PeerLink] = {}
+        """All connections to servers, also to those without a number, the oldest first."""
+        self._links_ever = 0
+        self._settings = settings
+        self._identity = identity
+        self._connections = connections
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._wanted: dict[int, Server] = {}
+        self._dialing: dict[str, asyncio.Task[None]] = {}
+        self._held: dict[int, list[tuple[bytes, bytes]]] = {}
+        self._held_bytes = 0
+        self._has_gathered = False
+        """Some links have something to be flushed."""
+        self._broken: set[int] = set()
+        """The servers whose link was lost or replaced."""
+        self._members: set[int] = set()
+        """The servers of the installed configuration."""
+
+    def close(self) -> None:
+        """Close the links to members, and know no other server any more."""
+        for task in self._dialing.values():
+            task.cancel()
+        for link in list(self.by_server.values()):
+            link.connection.abort()
+        self.contact = None
+        self.by_server.clear()
+        self._wanted = {}
+        self._dialing = {}
+        self._held = {}
+        self._held_bytes = 0
+        self._broken = set()
+        self._members = set()
+
+    # What goes out.
+
+    def gather(self, server: int, head: bytes, data: bytes | bytearray) -> None:
+        """Have it sent with the next `flush`, or when there is a link to that server."""
+        link = self.by_server.get(server)
+        if link is not None:
+            link.gathered.append((head, data))
+            self._has_gathered = True
+        elif server in self._wanted and self._held_bytes + len(data) <= MOST_HELD_BYTES:
+            self._held.setdefault(server, []).append((head, bytes(data)))
+            self._held_bytes += len(data)
+
+    def flush(self) -> None:
+        if self._has_gathered:
+            self._has_gathered = False
+            for link in self.by_server.values():
+                if link.gathered:
+                    link.flush()
+
+    def say(self, server: int, message: ControlMessage) -> None:
+        """If there is a link to that server."""
+        link = self.by_server.get(server)
+        if link is not None:
+            link.say(message)
+
+    def say_on(self, number: int | None, message: ControlMessage) -> None:
+        """On the link with this number, if it is still open; with None, on that to the contact."""
+        link = self.contact if number is None else self.open.get(number)
+        if link is not None:
+            link.say(message)
+
+    # Which links there are to be.
+
+    def keep_only(self, servers: set[int], next_server: int) -> None:
+        """Close the links to servers that are not members any more; newcomers stay."""
+        self._members = servers
+        for number in list(self.by_server):
+            if number not in servers and number < next_server:
+                self.by_server.pop(number).connection.close()
+        self._broken &= servers
+
+    def forget(self, number: int) -> None:
+        self._wanted.pop(number, None)
+        link = self.by_server.pop(number, None)
+        if link is not None:
+            link.server = None
+            if number in self._members:
+                link.connection.abort()  # but a newcomer may only get another number
+        self._held_bytes -= sum(len(data) for _, data in self._held.pop(number, ()))
+
+    def connect(self, server: Server) -> None:
+        self._wanted[server.number] = server
+        if server.number in self.by_server or server.number == self._events.number:
+            return
+        for link in self.open.values():
+            if link.server is None and link.address == server.address:
+                self._adopt(link, server.number)
+                return
+        self._dial_later(server)
+
+    def _dial_later(self, server: Server) -> None:
+        if server.address not in self._dialing:
+            self._dialing[server.address] = self._loop.create_task(self._keep_dialing(server))
+
+    async def _keep_dialing(self, server: Server) -> None:
+        """Until there is a link, or none is wanted."""
+        try:
+            while self._wanted.get(server.number) == server:
+                if server.number in self.by_server:
+                    return
+                if await self.dial(server.address, server.number) is not None:
+                    return
+                await asyncio.sleep(REDIAL_SECONDS)
+        finally:
+            if self._dialing.get(server.address) is asyncio.current_task():
+                del self._dialing[server.address]
+
+    async def dial(self, address: str, number: int | None) -> PeerLink | None:
+        """A link to the server at this address, which has this number if one is given."""
+        where = parse_server_address(address)
+        connection = Connection(self._connections)
+        try:
+            await asyncio.wait_for(
+                self._loop.create_connection(
+                    lambda: protocol_of(connection),
+                    where.host,
+                    where.port,
+                    ssl=self._settings.tls_client,
+                ),
+                self._settings.timings.patience,
+            )
+        except ConnectionRefusedError:
+            if number is not None:
+                self._events.link_lost(number, True)
+            return None
+        except (OSError, TimeoutError):
+            return None
+        link = self._new_link(connection, True)
+        link.name = link.address = address
+        link.server = number
+        connection.handler = link
+        identity = self._identity
+        hello = PeerHello(
+            VERSION,
+            identity.cluster or None,
+            identity.name,
+            identity.address,
+            self._events.number,
+            sorted(PROTOCOLS),
+        )
+        connection.send(encode_introduction(hello))
+        if number is not None:
+            self._adopt(link, number)
+        return link
+
+    def _new_link(self, connection: Connection, opened_here: bool) -> PeerLink:
+        self._links_ever += 1
+        link = PeerLink(connection, self._links_ever, opened_here, self)
+        self.open[link.number] = link
+        return link
+
+    def _adopt(self, link: PeerLink, number: int) -> None:
+        """This is the link to that server from now on."""
+        link.server = number
+        other = self.by_server.get(number)
+        if other is not None and other is not link and other.connection.is_open:
+            # Both dialled at once: the one that the older server opened stays.
+            mine = self._events.number
+            from_older = mine is not None and mine < number
+            keep, drop = (link, other) if link.opened_here == from_older else (other, link)
+            drop.server = None
+            drop.connection.close()
+            self._broken.add(number)
+            link = keep
+        self.by_server[number] = link
+        for head, data in self._held.pop(number, ()):
+            self._held_bytes -= len(data)
+            link.gathered.append((head, data))
+        link.flush()
+        if number in self._broken:
+            self._broken.discard(number)
+            self._events.link_replaced()
+
+    # What links tell of.
+
+    def introduced(self, connection: Connection, content: bytes) -> PeerLink:
+        """A server has dialled this one, and says who it is."""
+        hello = decode_hello(content)
+        if hello.version != VERSION:
+            raise PeerError(f"a server that speaks version {hello.version}, not {VERSION}")
+        identity = self._identity
+        if hello.cluster is not None and hello.cluster != identity.cluster:
+            raise PeerError(f"server '{hello.name}' belongs to another cluster")
+        self._settings.check_certificate(connection.transport, None)
+        if different := difference(hello.protocols):
+            log.warning("different", extra={"data": {"from": hello.name, "reason": different}})
+        session = secrets.randbits(32)
+        link = self._new_link(connection, False)
+        link.name = hello.name
+        link.address = hello.address
+        link.server = hello.number
+        welcome = PeerWelcome(
+            VERSION,
+            identity.cluster,
+            identity.name,
+            self._events.number,
+            session,
+            sorted(PROTOCOLS),
+        )
+        connection.send(encode_introduction(welcome))
+        connection.reader.begin_at(session)
+        if hello.number is not None:
+            self._adopt(link, hello.number)
+        return link
+
+    def welcomed(self, link: PeerLink, welcome: PeerWelcome) -> None:
+        identity = self._identity
+        if identity.cluster and welcome.cluster != identity.cluster:
+            raise PeerError(f"the server at {link.address} belongs to another cluster")
+        self._settings.check_certificate(link.connection.transport, None)
+        different = difference(welcome.protocols)
+        if different:
+            self._events.cannot_join(different)
+            raise PeerError(different)
+        identity.cluster = welcome.cluster
+        link.name = welcome.name
+        if link.server is not None and welcome.number not in (None, link.server):
+            self._another_lives_there(link, link.server)
+        if link.server is None and welcome.number is not None:
+            self._adopt(link, welcome.number)
+
+    def _another_lives_there(self, link: PeerLink, number: int) -> None:
+        """The link leads to another server, at the address of one that is gone."""
+        link.server = None
+        if self.by_server.get(number) is link:
+            del self.by_server[number]
+        link.connection.close()
+        self._events.link_lost(number, True)
+
+    def controlled(self, link: PeerLink, message: ControlMessage) -> None:
+        self._events.received(link.number, link.server, message)
+
+    def tell_who_was_heard(self) -> None:
+        """Since this was last told; doing so for every frame is not worth it."""
+        for number, link in self.by_server.items():
+            if link.heard:
+                link.heard = False
+                self._events.heard(number)
+
+    def link_closed(self, link: PeerLink) -> None:
+        self.open.pop(link.number, None)
+        number = link.server
+        if link is self.contact:
+            self.contact = None
+            self._events.contact_lost(link.connection.refusal)
+        if number is None or self.by_server.get(number) is not link:
+            return
+        del self.by_server[number]
+        self._broken.add(number)
+        self._events.link_lost(number, False)
+        server = self._wanted.get(number)
+        if server is not None:
+            self._dial_later(server)
