@@ -21,12 +21,12 @@ from pathlib import Path
 from flexgroup._pure import compiled
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 SMALL = from_clients(2, (0, 1), (0, 1), fifo=False)
 LARGER = from_clients(3, (0, 1), (1, 2), (0, 2), (0,), fifo=False)
-FULL = Manner(reduce=False, symmetry=False)
+FULL = SearchOptions(reduce=False, symmetry=False)
 
 WANTED = 100_000 if compiled() else 30_000
 MOST_BYTES = 400

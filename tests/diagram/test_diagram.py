@@ -26,8 +26,8 @@ from flexgroup.diagram.selection import (
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.recorder import Recorder
-from flexgroup.worlds.explorer.outcome import Happening
 from flexgroup.worlds.explorer.recording import write_trace
+from flexgroup.worlds.explorer.result import ScheduleStep
 from flexgroup.worlds.explorer.scope import from_clients
 from flexgroup.worlds.explorer.staged import stage
 
@@ -364,7 +364,7 @@ def test_a_picture_of_its_own_carries_both_themes_and_leaves_the_page_around_it_
 def test_a_run_in_memory_and_the_same_in_files_give_the_same_events(tmp_path: Path) -> None:
     scope = from_clients(2, (0, 1), (0, 1), fifo=False)
     plan = parse_stack("skeen")
-    run = tuple(Happening("cast", 2 + number, number=number) for number in range(2))
+    run = tuple(ScheduleStep("cast", 2 + number, number=number) for number in range(2))
     collector = Collector()
     recorder = Recorder(collector)
     stage(plan, scope, run, recorder)

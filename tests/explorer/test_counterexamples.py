@@ -18,11 +18,11 @@ from flexgroup.trace.reader import load_history, read_run
 from flexgroup.trace.replay import replay
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.minimise import minimise, smaller_scopes
-from flexgroup.worlds.explorer.outcome import Violation
-from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.recording import write_trace
+from flexgroup.worlds.explorer.result import Violation
 from flexgroup.worlds.explorer.scope import Scope, from_clients
 from flexgroup.worlds.explorer.scripts import script
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.staged import stage
 
 CYCLE = ("dcc-published", from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3)))
@@ -42,7 +42,7 @@ CASES = [
 
 
 def counterexample(stack: str, scope: Scope, name: str) -> Violation:
-    outcome = explore(parse_stack(stack), scope, Manner(properties=(name,)))
+    outcome = explore(parse_stack(stack), scope, SearchOptions(properties=(name,)))
     (violation,) = outcome.violations
     return violation
 
@@ -94,7 +94,7 @@ def test_its_diagram_shows_every_delivery_packet_and_choice(
 
 def test_the_full_search_finds_a_shortest_one_and_says_so() -> None:
     plan = parse_stack(CYCLE[0])
-    full = explore(plan, CYCLE[1], Manner(reduce=False)).violations[0]
+    full = explore(plan, CYCLE[1], SearchOptions(reduce=False)).violations[0]
     reduced = explore(plan, CYCLE[1]).violations[0]
     assert full.shortest
     assert not reduced.shortest
@@ -104,20 +104,20 @@ def test_the_full_search_finds_a_shortest_one_and_says_so() -> None:
 def test_minimising_leaves_out_whatever_can_be_left_out() -> None:
     plan = parse_stack(CYCLE[0])
     found = explore(plan, CYCLE[1]).violations[0]
-    smallest = minimise(plan, CYCLE[1], found, Manner())
+    smallest = minimise(plan, CYCLE[1], found, SearchOptions())
     assert len(smallest.scope.casts) == 4
     assert smallest.violation.shortest
     assert smallest.violation.steps == 11
     for smaller in smaller_scopes(smallest.scope):
-        assert not explore(plan, smaller, Manner(properties=(found.name,))).violations
+        assert not explore(plan, smaller, SearchOptions(properties=(found.name,))).violations
 
 
 def test_minimising_takes_away_processes_too() -> None:
     """Two messages to the same two of five processes: the other three go."""
     scope = from_clients(5, (1, 3), (1, 3), (0, 4), fifo=False)
     plan = parse_stack("best-effort")
-    manner = Manner(properties=("acyclic order",))
-    found = explore(plan, scope, manner).violations[0]
-    smallest = minimise(plan, scope, found, manner)
+    options = SearchOptions(properties=("acyclic order",))
+    found = explore(plan, scope, options).violations[0]
+    smallest = minimise(plan, scope, found, options)
     assert smallest.scope == from_clients(2, (0, 1), (0, 1), fifo=False)
     assert smallest.violation.steps == 4

@@ -9,12 +9,12 @@ import pytest
 
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.worlds.explorer.explorer import Limits, explore
-from flexgroup.worlds.explorer.outcome import Outcome, pairs_to_see
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.explorer import SearchLimits, explore
+from flexgroup.worlds.explorer.result import ExplorationResult, pairs_to_see
 from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-FULL = Manner(reduce=False, symmetry=False)
+FULL = SearchOptions(reduce=False, symmetry=False)
 
 SKEEN = from_clients(3, (0, 1), (1, 2), (0, 2), fifo=False)
 CYCLIC = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3))
@@ -22,7 +22,7 @@ STUCK_IF_ANY = from_clients(4, (0, 2), (0, 2), (1, 3), (0, 1, 2, 3), (0, 1, 2, 3
 STUCK = from_clients(5, (0, 3), (0, 1, 4), (0, 1, 3, 4))
 
 
-def counts(outcome: Outcome) -> tuple[int, int, int, int]:
+def counts(outcome: ExplorationResult) -> tuple[int, int, int, int]:
     return outcome.states, outcome.transitions, outcome.depth, outcome.terminals
 
 
@@ -84,10 +84,10 @@ def test_the_reduced_search_visits_at_most_a_tenth(stack: str) -> None:
 def test_every_bound_is_named_where_the_search_stops() -> None:
     plan = parse_stack("skeen")
     for limits, said in (
-        (Limits(states=1000), "--max-states 1000"),
-        (Limits(depth=3), "--max-depth 3"),
-        (Limits(seconds=0.0), "--max-seconds 0"),
-        (Limits(memory=1 << 20), "--max-memory 1"),
+        (SearchLimits(states=1000), "--max-states 1000"),
+        (SearchLimits(depth=3), "--max-depth 3"),
+        (SearchLimits(seconds=0.0), "--max-seconds 0"),
+        (SearchLimits(memory=1 << 20), "--max-memory 1"),
     ):
         outcome = explore(plan, SKEEN, FULL, limits)
         assert outcome.stopped_at == said
@@ -141,9 +141,10 @@ def test_a_stack_of_two_layers() -> None:
 
 FINGERPRINTS = """
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.worlds.explorer.prepared import Manner, prepare
+from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.scope import from_clients
-search = prepare(parse_stack("skeen"), from_clients(2, (0, 1), (0, 1), fifo=False), Manner())
+scope = from_clients(2, (0, 1), (0, 1), fifo=False)
+search = new_search(parse_stack("skeen"), scope, SearchOptions())
 while True:
     while search.expand(1000): pass
     if not search.next_level(): break

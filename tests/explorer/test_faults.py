@@ -12,11 +12,11 @@ from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
 from flexgroup.worlds.explorer.explorer import TIMERS_IGNORED, explore
-from flexgroup.worlds.explorer.judge import Watch
-from flexgroup.worlds.explorer.outcome import Happening, Outcome
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.property_checks import StateProperty
+from flexgroup.worlds.explorer.result import ExplorationResult, ScheduleStep
 from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
 from flexgroup.worlds.explorer.scripts import script
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variant_parts import plan_of
 
@@ -27,9 +27,9 @@ def within(scope: Scope, **bounds: int) -> Scope:
     return replace(scope, bounds=Bounds(**bounds))
 
 
-def explored(scope: Scope, *properties: str) -> Outcome:
-    manner = Manner(properties=properties)
-    return explore(parse_stack("best-effort"), scope, manner, keep_going=True)
+def explored(scope: Scope, *properties: str) -> ExplorationResult:
+    options = SearchOptions(properties=properties)
+    return explore(parse_stack("best-effort"), scope, options, keep_going=True)
 
 
 def test_a_lost_packet_is_missed() -> None:
@@ -58,7 +58,7 @@ def test_a_crash_excuses_the_one_who_crashed() -> None:
     assert not explored(scope, "validity", "agreement", "uniform agreement").violations
 
 
-class NothingAtFirst(Watch):
+class NothingAtFirst(StateProperty):
     """A property of the test's own."""
 
     def broken(self, delivered: list[list[int]]) -> bool:
@@ -67,18 +67,18 @@ class NothingAtFirst(Watch):
 
 def test_properties_of_the_callers_own() -> None:
     watch = NothingAtFirst("process 0 delivers nothing")
-    manner = Manner(properties=("integrity",), watches=(watch,))
-    outcome = explore(parse_stack("best-effort"), TWO, manner)
+    options = SearchOptions(properties=("integrity",), extra_properties=(watch,))
+    outcome = explore(parse_stack("best-effort"), TWO, options)
     assert outcome.broken == {"process 0 delivers nothing"}
-    assert not explore(parse_stack("best-effort"), from_clients(2, (1,)), manner).violations
+    assert not explore(parse_stack("best-effort"), from_clients(2, (1,)), options).violations
 
 
 def test_a_script_goes_on_after_a_crash() -> None:
     """What is on its way to a process that crashed is nobody's business any more."""
     run = (
-        Happening("cast", 2, number=0),
-        Happening("crash", 1),
-        Happening("receive", 0, source=2),
+        ScheduleStep("cast", 2, number=0),
+        ScheduleStep("crash", 1),
+        ScheduleStep("receive", 0, source=2),
     )
     golden = rewrite(script("best-effort", within(TWO, crashes=1), run)).splitlines()
     assert golden[-3:] == ["  0: a", "  1: -", "holds"]
@@ -117,14 +117,14 @@ class Persistent(Layer):
 
 def test_a_timer_makes_up_for_a_loss_if_it_may_run_out() -> None:
     plan = plan_of(Persistent)
-    manner = Manner(follow_clients=True, properties=("validity", "integrity"))
+    options = SearchOptions(follow_clients=True, properties=("validity", "integrity"))
     lossy = within(TWO, losses=1)
-    assert explore(plan, lossy, manner).broken == {"validity"}
-    assert TIMERS_IGNORED in explore(plan, lossy, manner).notes
-    patient = explore(plan, within(TWO, losses=1, timers=1), manner)
+    assert explore(plan, lossy, options).broken == {"validity"}
+    assert TIMERS_IGNORED in explore(plan, lossy, options).notes
+    patient = explore(plan, within(TWO, losses=1, timers=1), options)
     assert patient.exhausted
     assert not patient.violations
-    assert explore(plan, within(TWO, losses=2, timers=1), manner).broken == {"validity"}
+    assert explore(plan, within(TWO, losses=2, timers=1), options).broken == {"validity"}
 
 
 class Successor(Layer):
@@ -159,7 +159,9 @@ def test_suspicions_come_after_a_crash_or_within_their_bound(
     bounds: dict[str, int], delivers: bool
 ) -> None:
     scope = within(from_clients(2, (1,)), **bounds)
-    outcome = explore(plan_of(Successor), scope, Manner(properties=("integrity",)), keep_going=True)
+    outcome = explore(
+        plan_of(Successor), scope, SearchOptions(properties=("integrity",)), keep_going=True
+    )
     assert outcome.exhausted
     assert any(orders[1] for orders in outcome.terminal_orders) is delivers
 
@@ -190,8 +192,8 @@ class Coin(Layer):
 
 def test_every_option_that_a_layer_offers_is_tried() -> None:
     scope = from_clients(1, (0,), (0,))
-    for manner in (Manner(), Manner(reduce=False, symmetry=False)):
-        outcome = explore(plan_of(Coin), scope, manner)
+    for options in (SearchOptions(), SearchOptions(reduce=False, symmetry=False)):
+        outcome = explore(plan_of(Coin), scope, options)
         assert len(outcome.terminal_orders) == 2
         assert outcome.complete == outcome.terminals
 

@@ -9,8 +9,8 @@ import pytest
 
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variants import published_mended
 
@@ -56,7 +56,7 @@ def test_the_row_is_true(row: list[str]) -> None:
         return
     what, _, steps = verdict.partition(" in ")
     name = "validity" if what == "deadlock" else what
-    shortest = explore(plan, scope, Manner(reduce=False, properties=(name,))).violations[0]
+    shortest = explore(plan, scope, SearchOptions(reduce=False, properties=(name,))).violations[0]
     assert shortest.shortest
     assert steps == f"{shortest.steps} steps"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.worlds.explorer.explorer import Limits, explore
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.explorer import SearchLimits, explore
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variants_vcube import broadcasts
 
@@ -48,7 +48,7 @@ def test_the_row_is_true(row: list[str]) -> None:
         crashes=int(crashes),
         suspicions=int(suspicions),
     )
-    outcome = explore(parse_stack(stack), scope, Manner(properties=ALL_PROMISES))
+    outcome = explore(parse_stack(stack), scope, SearchOptions(properties=ALL_PROMISES))
     assert outcome.exhausted
     assert not outcome.violations
     assert f"{outcome.states:,}" == states
@@ -57,6 +57,8 @@ def test_the_row_is_true(row: list[str]) -> None:
 def test_processes_that_suspect_each_other_do_not_part() -> None:
     """Nor do they agree before one of them is trusted again; so the search has no end."""
     scope = broadcasts(2, 0, 1, suspicions=2)
-    manner = Manner(properties=("acyclic order", "prefix order", "integrity", "conduct"))
-    outcome = explore(parse_stack("vcube-atomic-majority"), scope, manner, Limits(states=5000))
+    options = SearchOptions(properties=("acyclic order", "prefix order", "integrity", "conduct"))
+    outcome = explore(
+        parse_stack("vcube-atomic-majority"), scope, options, SearchLimits(states=5000)
+    )
     assert not outcome.violations

@@ -11,22 +11,22 @@ from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import NO_SYMMETRY, explore
-from flexgroup.worlds.explorer.outcome import Outcome
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variant_parts import Case, plan_of
 from .variants import CASES, named
 
-FULL = Manner(reduce=False, symmetry=False)
+FULL = SearchOptions(reduce=False, symmetry=False)
 REDUCED = {
-    "order": Manner(reduce=True, symmetry=False),
-    "symmetry": Manner(reduce=False, symmetry=True),
-    "both": Manner(reduce=True, symmetry=True),
+    "order": SearchOptions(reduce=True, symmetry=False),
+    "symmetry": SearchOptions(reduce=False, symmetry=True),
+    "both": SearchOptions(reduce=True, symmetry=True),
 }
 
 
-def found(outcome: Outcome) -> tuple[object, ...]:
+def found(outcome: ExplorationResult) -> tuple[object, ...]:
     """All that a reduction must not change."""
     assert outcome.exhausted
     return (
@@ -39,8 +39,8 @@ def found(outcome: Outcome) -> tuple[object, ...]:
 
 def compare(plan: StackPlan, scope: Scope) -> None:
     full = explore(plan, scope, FULL, keep_going=True)
-    for manner in REDUCED.values():
-        reduced = explore(plan, scope, manner, keep_going=True)
+    for options in REDUCED.values():
+        reduced = explore(plan, scope, options, keep_going=True)
         assert found(reduced) == found(full), scope.described()
         assert reduced.states <= full.states
 
@@ -98,7 +98,7 @@ def test_reduction_pays() -> None:
     """Against a reduction that is right because it reduces nothing."""
     plan = parse_stack("dcc")
     scope = from_clients(4, (0, 2), (0, 2), (1, 3), (0, 3))
-    states = {name: explore(plan, scope, manner).states for name, manner in REDUCED.items()}
+    states = {name: explore(plan, scope, options).states for name, options in REDUCED.items()}
     full = explore(plan, scope, FULL).states
     assert states["order"] < full / 3
     assert states["symmetry"] < full * 0.6
@@ -172,9 +172,11 @@ def test_a_loop_does_not_put_off_the_others_for_ever(workers: int) -> None:
     """There is no end in which anything could be found missing; what is seen must be the same."""
     scope = from_clients(3, (1, 2), (1, 2), fifo=False)
     plan = plan_of(Ring)
-    manner = Manner(properties=("integrity", "acyclic order"))
-    full = explore(plan, scope, Manner(False, False, properties=manner.properties), keep_going=True)
-    reduced = explore(plan, scope, manner, keep_going=True, workers=workers)
+    options = SearchOptions(properties=("integrity", "acyclic order"))
+    full = explore(
+        plan, scope, SearchOptions(False, False, properties=options.properties), keep_going=True
+    )
+    reduced = explore(plan, scope, options, keep_going=True, workers=workers)
     assert full.terminals == 0
     assert full.broken == {"acyclic order"}
     assert found(reduced) == found(full)

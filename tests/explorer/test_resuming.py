@@ -9,23 +9,23 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import INTERRUPT, Exploration, explore
-from flexgroup.worlds.explorer.outcome import Outcome
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Scope, from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.snapshot import Snapshot, read_snapshot, write_snapshot
 
-FULL = Manner(reduce=False, symmetry=False)
+FULL = SearchOptions(reduce=False, symmetry=False)
 RACE = from_clients(2, (0, 1), (0, 1), fifo=False)
 CYCLIC = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3))
 
 CASES = [
     pytest.param("skeen", RACE, FULL, id="full"),
-    pytest.param("dcc", CYCLIC, Manner(), id="reduced"),
-    pytest.param("dcc-published", CYCLIC, Manner(), id="violated"),
+    pytest.param("dcc", CYCLIC, SearchOptions(), id="reduced"),
+    pytest.param("dcc-published", CYCLIC, SearchOptions(), id="violated"),
 ]
 
 
-def counts(outcome: Outcome) -> tuple[object, ...]:
+def counts(outcome: ExplorationResult) -> tuple[object, ...]:
     return (
         outcome.states,
         outcome.transitions,
@@ -38,11 +38,11 @@ def counts(outcome: Outcome) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize(("stack", "scope", "manner"), CASES)
-def test_two_workers_count_as_one_does(stack: str, scope: Scope, manner: Manner) -> None:
+@pytest.mark.parametrize(("stack", "scope", "options"), CASES)
+def test_two_workers_count_as_one_does(stack: str, scope: Scope, options: SearchOptions) -> None:
     plan = parse_stack(stack)
-    alone = explore(plan, scope, manner, keep_going=True)
-    together = explore(plan, scope, manner, keep_going=True, workers=2)
+    alone = explore(plan, scope, options, keep_going=True)
+    together = explore(plan, scope, options, keep_going=True, workers=2)
     assert counts(together) == counts(alone)
     assert [v.steps for v in together.violations] == [v.steps for v in alone.violations]
 
@@ -59,9 +59,9 @@ class Impatient:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize(("stack", "scope", "manner"), CASES)
+@pytest.mark.parametrize(("stack", "scope", "options"), CASES)
 def test_interrupted_again_and_again(
-    stack: str, scope: Scope, manner: Manner, workers: int, tmp_path: Path
+    stack: str, scope: Scope, options: SearchOptions, workers: int, tmp_path: Path
 ) -> None:
     plan = parse_stack(stack)
     file = tmp_path / "search"
@@ -71,7 +71,7 @@ def test_interrupted_again_and_again(
         exploration = Exploration(
             plan,
             scope,
-            manner,
+            options,
             keep_going=True,
             workers=workers,
             interrupted=Impatient(4),
@@ -84,7 +84,7 @@ def test_interrupted_again_and_again(
         interruptions += 1
         saved = read_snapshot(file)
     assert interruptions >= 2
-    assert counts(outcome) == counts(explore(plan, scope, manner, keep_going=True))
+    assert counts(outcome) == counts(explore(plan, scope, options, keep_going=True))
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

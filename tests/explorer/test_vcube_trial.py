@@ -9,7 +9,7 @@ import pytest
 
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variants_vcube import broadcasts
 
@@ -35,7 +35,7 @@ def test_the_row_is_true(row: list[str]) -> None:
     properties = [
         name for name in AMONG_THE_CORRECT if name != "acyclic order" or "atomic" in stack
     ]
-    outcome = explore(parse_stack(stack), scope, Manner(properties=tuple(properties)))
+    outcome = explore(parse_stack(stack), scope, SearchOptions(properties=tuple(properties)))
     assert outcome.exhausted
     assert not outcome.violations
     assert f"{outcome.states:,}" == states
@@ -46,7 +46,7 @@ def test_the_row_is_true(row: list[str]) -> None:
 @pytest.mark.parametrize("stack", ["vcube-atomic", "all2all-atomic"])
 def test_processes_that_suspect_each_other_part(stack: str) -> None:
     scope = broadcasts(2, 0, 1, suspicions=2)
-    outcome = explore(parse_stack(stack), scope, Manner(properties=("acyclic order",)))
+    outcome = explore(parse_stack(stack), scope, SearchOptions(properties=("acyclic order",)))
     assert outcome.broken == {"acyclic order"}
     assert outcome.violations[0].steps == 4
 
@@ -55,19 +55,21 @@ def test_processes_that_suspect_each_other_part(stack: str) -> None:
 def test_one_false_suspicion_costs_the_suspect_and_breaks_no_order(stack: str) -> None:
     scope = broadcasts(2, 0, 1, suspicions=1)
     kept = explore(
-        parse_stack(stack), scope, Manner(properties=("integrity", "conduct", "acyclic order"))
+        parse_stack(stack),
+        scope,
+        SearchOptions(properties=("integrity", "conduct", "acyclic order")),
     )
     assert kept.exhausted
     assert not kept.violations
-    lost = explore(parse_stack(stack), scope, Manner(properties=("validity",)))
+    lost = explore(parse_stack(stack), scope, SearchOptions(properties=("validity",)))
     assert lost.broken == {"validity"}
 
 
 def test_best_effort_breaks_agreement_if_the_source_crashes() -> None:
     scope = broadcasts(3, 0, crashes=1)
     plan = parse_stack("vcube-best-effort")
-    assert explore(plan, scope, Manner(properties=("agreement",))).broken == {"agreement"}
-    assert not explore(plan, scope, Manner(properties=("integrity", "validity"))).violations
+    assert explore(plan, scope, SearchOptions(properties=("agreement",))).broken == {"agreement"}
+    assert not explore(plan, scope, SearchOptions(properties=("integrity", "validity"))).violations
 
 
 @pytest.mark.slow
@@ -75,7 +77,7 @@ def test_the_published_algorithm_breaks_the_order_after_a_crash() -> None:
     outcome = explore(
         parse_stack("vcube-atomic-published"),
         broadcasts(3, 0, 1, crashes=1),
-        Manner(properties=("acyclic order",)),
+        SearchOptions(properties=("acyclic order",)),
     )
     assert outcome.broken == {"acyclic order"}
     assert outcome.violations[0].steps == 14
@@ -85,7 +87,7 @@ def test_the_published_algorithm_breaks_the_order_after_a_crash() -> None:
 def test_less_is_not_enough_to_break_it(processes: int, origins: tuple[int, ...]) -> None:
     scope = broadcasts(processes, *origins, crashes=1)
     outcome = explore(
-        parse_stack("vcube-atomic-published"), scope, Manner(properties=AMONG_THE_CORRECT)
+        parse_stack("vcube-atomic-published"), scope, SearchOptions(properties=AMONG_THE_CORRECT)
     )
     assert outcome.exhausted
     assert not outcome.violations

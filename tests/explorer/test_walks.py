@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
-from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import from_clients
 from flexgroup.worlds.explorer.scripts import script
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.walks import walk
 
 CYCLIC = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3))
@@ -44,7 +44,9 @@ def test_the_odds_are_kept() -> None:
     scope = from_clients(1, (0,), (0,))
     seen: set[tuple[int, int]] = set()
     for seed in range(20):
-        outcome = walk(plan, scope, 1, seed, depth=1, manner=Manner(properties=("integrity",)))
+        outcome = walk(
+            plan, scope, 1, seed, depth=1, options=SearchOptions(properties=("integrity",))
+        )
         assert "at least 1 in 2 (2 channels, 2 steps)" in outcome.notes[1]
         seen |= outcome.seen_orders
     assert len(seen) == 2

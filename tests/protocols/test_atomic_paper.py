@@ -17,9 +17,9 @@ from flexgroup.core.stack import Stack
 from flexgroup.protocols.atomic import FARTHEST, Data, Null
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.outcome import Outcome
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.simulator.scenario import Scenario, run_scenario
 
 from .member_schedules import Casts, run
@@ -305,10 +305,10 @@ def test_after_a_suspicion_the_others_are_asked() -> None:
     assert end_of_silence(stack) == [((2, 3), Null(3, 0, 1, 1))]
 
 
-def with_a_crash(*properties: str) -> Outcome:
+def with_a_crash(*properties: str) -> ExplorationResult:
     casts = (Cast(0, EVERYBODY), Cast(1, EVERYBODY))
     scope = Scope(3, casts, bounds=Bounds(crashes=1))
-    return explore(parse_stack("atomic"), scope, Manner(properties=properties))
+    return explore(parse_stack("atomic"), scope, SearchOptions(properties=properties))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from flexgroup.core.errors import UsageError
 if TYPE_CHECKING:
     from flexgroup.diagram.drawing import Diagram
     from flexgroup.protocols.catalogue import StackPlan
-    from flexgroup.worlds.explorer.outcome import Violation
+    from flexgroup.worlds.explorer.result import Violation
     from flexgroup.worlds.explorer.scope import Scope
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,18 +12,20 @@ from typing import TYPE_CHECKING
 
 from flexgroup.cli import arguments
 from flexgroup.cli.arguments import declare, from_one, print_json, seconds
-from flexgroup.cli.counterexamples import script_of, write_counterexample
+from flexgroup.cli.counterexamples import write_counterexample
+from flexgroup.cli.explore_all import explore_all_systems
+from flexgroup.cli.explored import Explored
+from flexgroup.cli.progress import status_line
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
     from flexgroup.protocols.catalogue import StackPlan
-    from flexgroup.worlds.explorer.destinations import Tally
-    from flexgroup.worlds.explorer.explorer import Limits, Progress
-    from flexgroup.worlds.explorer.minimise import Smallest
-    from flexgroup.worlds.explorer.outcome import Outcome, Violation
-    from flexgroup.worlds.explorer.prepared import Manner
+    from flexgroup.worlds.explorer.explorer import SearchLimits
+    from flexgroup.worlds.explorer.minimise import Minimised
+    from flexgroup.worlds.explorer.result import ExplorationResult, Violation
     from flexgroup.worlds.explorer.scope import Scope
+    from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 EXAMPLE = (
     "flexgroup explore --protocol dcc-published --processes 4 "
@@ -107,7 +108,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("which protocol? Give one, for example: --protocol skeen")
     plan = parse_stack(options.stack)
     if options.all_destinations:
-        return _all_destinations(options, plan)
+        with _interrupts() as interrupted:
+            return explore_all_systems(options, plan, _search_options(options), interrupted)
     return _explore(options, plan, _scope(options))
 
 
@@ -152,26 +154,26 @@ def _scope(options: argparse.Namespace) -> Scope:
     return Scope(options.processes, tuple(casts), fifo, options.any_order, bounds, tuple(groups))
 
 
-def _manner(options: argparse.Namespace) -> Manner:
-    from flexgroup.worlds.explorer.prepared import Manner
+def _search_options(options: argparse.Namespace) -> SearchOptions:
+    from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-    return Manner(
+    return SearchOptions(
         reduce=options.reduction in ("both", "order"),
         symmetry=options.reduction in ("both", "symmetry"),
         properties=tuple(options.property) or None,
     )
 
 
-def _limits(options: argparse.Namespace) -> Limits:
-    from flexgroup.worlds.explorer.explorer import Limits
+def _limits(options: argparse.Namespace) -> SearchLimits:
+    from flexgroup.worlds.explorer.explorer import SearchLimits
 
     memory = options.max_memory << 20 if options.max_memory is not None else None
-    return Limits(options.max_states, options.max_depth, options.max_seconds, memory)
+    return SearchLimits(options.max_states, options.max_depth, options.max_seconds, memory)
 
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """A first interrupt ends the search in good order; a second one at once."""
+    """Let a first interrupt end the search in good order, and a second one at once."""
     seen: list[int] = []
 
     def handle(number: int, frame: object) -> None:
@@ -186,68 +188,72 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _progress(wanted: bool) -> Iterator[Callable[[Progress], None]]:
-    """One line on standard error that is written over and over, where a person is looking."""
-    if not wanted or not sys.stderr.isatty():
-        yield lambda progress: None
-        return
-
-    def show(progress: Progress) -> None:
-        speed = progress.transitions / max(progress.seconds, 1e-9)
-        print(
-            f"\r{progress.states:,} states, depth {progress.depth}, {progress.frontier:,} in the "
-            f"frontier, {speed:,.0f} transitions/s   ",
-            end="", file=sys.stderr, flush=True,
-        )  # fmt: skip
-
-    yield show
-    print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
-
-
 def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
-    from flexgroup.worlds.explorer.explorer import Exploration
+    """Explore one scope, minimise what was found, and say so."""
+    wanted = _wanted_orders(options, scope)
+    result, used = _search(options, plan, scope)
+    counterexamples = [
+        (violation, _minimised(options, plan, scope, violation, used))
+        for place, violation in enumerate(result.violations)
+        if violation.run not in [other.run for other in result.violations[:place]]
+    ]
+    for _, smallest in counterexamples if options.out is not None else ():
+        write_counterexample(options.out, plan, smallest.scope, smallest.violation)
+    unseen = [text for text, pair in wanted.items() if pair not in result.seen_orders]
+    explored = Explored(plan, result, counterexamples, unseen)
+    if options.json:
+        print_json(explored.to_json())
+    else:
+        explored.show(options.out, options.save or options.resume)
+    return 1 if result.violations or (unseen and result.exhausted) else 0
+
+
+def _search(
+    options: argparse.Namespace, plan: StackPlan, scope: Scope
+) -> tuple[ExplorationResult, SearchOptions]:
+    """Walk or search, showing progress; return the result and how the search was made at last."""
+    from flexgroup.worlds.explorer.explorer import Exploration, SearchProgress
     from flexgroup.worlds.explorer.snapshot import Snapshot, read_snapshot, write_snapshot
     from flexgroup.worlds.explorer.walks import walk
 
-    manner, limits = _manner(options), _limits(options)
-    wanted = _wanted_orders(options, scope)
+    how, limits = _search_options(options), _limits(options)
 
     def keep(snapshot: Snapshot) -> None:
         write_snapshot(options.save or options.resume, snapshot)
 
-    with _interrupts() as interrupted, _progress(not options.json) as report:
+    def show(progress: SearchProgress) -> None:
+        speed = progress.transitions / max(progress.seconds, 1e-9)
+        status(
+            f"{progress.states:,} states, depth {progress.depth}, {progress.frontier:,} in the "
+            f"frontier, {speed:,.0f} transitions/s"
+        )
+
+    with _interrupts() as interrupted, status_line(wanted=not options.json) as status:
         if options.walks is not None:
-            outcome = walk(
-                plan, scope, options.walks, options.seed, options.pct, manner, limits, report,
+            result = walk(
+                plan, scope, options.walks, options.seed, options.pct, how, limits, show,
                 interrupted,
             )  # fmt: skip
-        else:
-            saved = read_snapshot(options.resume) if options.resume is not None else None
-            workers = len(saved.workers) if saved is not None else options.workers
-            exploration = Exploration(
-                plan, scope, manner, limits, options.keep_going, workers, report, interrupted,
-                keep if options.save or options.resume else None,
-            )  # fmt: skip
-            outcome = exploration.run(saved)
-            manner = exploration.manner
-    counterexamples = [
-        (violation, _smaller(options, plan, scope, violation, manner))
-        for place, violation in enumerate(outcome.violations)
-        if violation.run not in [other.run for other in outcome.violations[:place]]
-    ]
-    unseen = [text for text, pair in wanted.items() if pair not in outcome.seen_orders]
-    for _, smallest in counterexamples if options.out is not None else ():
-        write_counterexample(options.out, plan, smallest.scope, smallest.violation)
-    if options.json:
-        print_json(_document(options, plan, outcome, counterexamples, unseen))
-    else:
-        _show(options, plan, outcome, counterexamples, unseen)
-    return 1 if outcome.violations or (unseen and outcome.exhausted) else 0
+            return result, how
+        saved = read_snapshot(options.resume) if options.resume is not None else None
+        exploration = Exploration(
+            plan,
+            scope,
+            how,
+            limits,
+            keep_going=options.keep_going,
+            workers=options.workers if saved is None else len(saved.workers),
+            report=show,
+            interrupted=interrupted,
+            keep=keep if options.save or options.resume else None,
+        )
+        result = exploration.run(saved)
+        return result, exploration.options
 
 
 def _wanted_orders(options: argparse.Namespace, scope: Scope) -> dict[str, tuple[int, int]]:
-    from flexgroup.worlds.explorer.outcome import letters
+    """Return the orders of --sometimes as pairs of messages, by how they are written."""
+    from flexgroup.worlds.explorer.result import letters
 
     numbers = {letter: message for message, letter in letters(scope).items()}
     wanted = {}
@@ -260,154 +266,18 @@ def _wanted_orders(options: argparse.Namespace, scope: Scope) -> dict[str, tuple
     return wanted
 
 
-def _smaller(
-    options: argparse.Namespace, plan: StackPlan, scope: Scope, found: Violation, manner: Manner
-) -> Smallest:
-    from flexgroup.worlds.explorer.minimise import Smallest, minimise, shortest
+def _minimised(
+    options: argparse.Namespace,
+    plan: StackPlan,
+    scope: Scope,
+    found: Violation,
+    used: SearchOptions,
+) -> Minimised:
+    from flexgroup.worlds.explorer.minimise import Minimised, minimise, shortest
 
     if options.no_minimise:
-        return Smallest(scope, found)
+        return Minimised(scope, found)
     if options.walks is not None:
-        return minimise(plan, scope, found, manner)
-    first = shortest(plan, scope, found, manner)
-    return minimise(plan, scope, first, manner)
-
-
-def _show(
-    options: argparse.Namespace,
-    plan: StackPlan,
-    outcome: Outcome,
-    counterexamples: list[tuple[Violation, Smallest]],
-    unseen: list[str],
-) -> None:
-    channels = "fifo" if outcome.scope.fifo else "reordering"
-    print(f"{plan.name} over {channels} channels, {outcome.scope.described()}")
-    print(
-        f"  {outcome.states:,} states, {outcome.transitions:,} transitions, "
-        f"depth {outcome.depth}, {outcome.terminals:,} ends, {outcome.complete:,} of them with "
-        f"everything delivered"
-    )
-    orders = _both_orders(outcome)
-    print(f"  {outcome.seconds:.2f} s, {outcome.memory / 2**20:.1f} MB; {orders}")
-    for note in outcome.notes:
-        print(f"  {note}")
-    for text in unseen:
-        print(f"sometimes {text}: never seen")
-    for found, smallest in counterexamples:
-        names = [other.name for other in outcome.violations if other.run == found.run]
-        deadlock = ", and nothing can happen any more: deadlock" if "validity" in names else ""
-        print(f"{', '.join(names)}: violated after {found.steps} steps{deadlock}")
-        if smallest.scope != outcome.scope:
-            print(f"  smaller: {smallest.scope.described()}")
-        proved = " and no fewer" if smallest.violation.shortest else ""
-        print(f"  in {smallest.violation.steps} steps{proved}; `flexgroup replay` runs this:\n")
-        print(script_of(plan, smallest.scope, smallest.violation))
-    if options.out is not None and counterexamples:
-        print(f"script, diagram and trace written to {options.out}")
-    if outcome.stopped_at and (options.save or options.resume):
-        print(f"saved; go on with: flexgroup explore --resume {options.save or options.resume}")
-    print(outcome.last_line())
-
-
-def _both_orders(outcome: Outcome) -> str:
-    """Against success by default: did messages that meet really race?"""
-    from flexgroup.worlds.explorer.outcome import pairs_to_see
-
-    pairs = pairs_to_see(outcome.scope)
-    seen = sum(1 for pair in pairs if pair in outcome.seen_orders)
-    return f"of {len(pairs)} orders of two messages that meet, {seen} were seen"
-
-
-def _document(
-    options: argparse.Namespace,
-    plan: StackPlan,
-    outcome: Outcome,
-    counterexamples: list[tuple[Violation, Smallest]],
-    unseen: list[str],
-) -> dict[str, object]:
-    return {
-        "stack": plan.name,
-        "processes": outcome.scope.processes,
-        "messages": [list(cast.destinations) for cast in outcome.scope.casts],
-        "states": outcome.states,
-        "transitions": outcome.transitions,
-        "depth": outcome.depth,
-        "frontier": outcome.frontier,
-        "ends": outcome.terminals,
-        "complete_ends": outcome.complete,
-        "exhausted": outcome.exhausted,
-        "stopped_at": outcome.stopped_at or None,
-        "notes": list(outcome.notes),
-        "seconds": round(outcome.seconds, 3),
-        "bytes": outcome.memory,
-        "never_seen": unseen,
-        "violations": [
-            {
-                "property": found.name,
-                "also": [
-                    other.name
-                    for other in outcome.violations
-                    if other.run == found.run and other.name != found.name
-                ],
-                "steps": found.steps,
-                "smallest": {
-                    "processes": smallest.scope.processes,
-                    "messages": [list(cast.destinations) for cast in smallest.scope.casts],
-                    "steps": smallest.violation.steps,
-                    "shortest": smallest.violation.shortest,
-                },
-                "script": script_of(plan, smallest.scope, smallest.violation),
-            }
-            for found, smallest in counterexamples
-        ],
-        "last_line": outcome.last_line(),
-    }
-
-
-def _all_destinations(options: argparse.Namespace, plan: StackPlan) -> int:
-    from flexgroup.protocols.catalogue import parse_stack
-    from flexgroup.worlds.explorer.destinations import tally
-
-    sizes = []
-    for text in options.all_destinations:
-        match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
-        if match is None:
-            raise UsageError(f"--all-destinations {text}: write 4x3 for 4 processes, 3 messages")
-        sizes.append((int(match[1]), int(match[2])))
-    plans = [plan] + ([parse_stack(options.beside)] if options.beside else [])
-    fifo = options.channels == "fifo"
-    rows: list[Tally] = []
-    with _interrupts() as interrupted:
-        for processes, messages in sizes:
-            for chosen in plans:
-                rows.append(
-                    tally(
-                        chosen, processes, messages, fifo, _manner(options), options.workers,
-                        interrupted=interrupted,
-                    )
-                )  # fmt: skip
-                if not options.json:
-                    _show_tally(rows[-1], first=len(rows) == 1)
-                if interrupted():
-                    break
-    violated = any(row.violating for row in rows if row.stack == plan.name)
-    exhausted = not any(row.not_exhausted for row in rows)
-    if options.json:
-        print_json({"rows": [row.to_json() for row in rows], "exhausted": exhausted})
-    else:
-        print("exhausted: every schedule of every system" if exhausted else "stopped: not all")
-    return 1 if violated else 0
-
-
-def _show_tally(row: Tally, first: bool) -> None:
-    if first:
-        print(
-            f"{'stack':18}{'processes':>10}{'messages':>9}{'systems':>9}{'states':>13}"
-            f"{'seconds':>9}  systems that break a property"
-        )
-    broken = ", ".join(f"{name} {count}" for name, count in sorted(row.broken.items())) or "none"
-    print(
-        f"{row.stack:18}{row.processes:>10}{row.messages:>9}{row.systems:>9,}{row.states:>13,}"
-        f"{row.seconds:>9.1f}  {broken}",
-        flush=True,
-    )
+        return minimise(plan, scope, found, used)
+    first = shortest(plan, scope, found, used)
+    return minimise(plan, scope, first, used)

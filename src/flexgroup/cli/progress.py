@@ -34,3 +34,13 @@ def waiting(doing: str, wanted: bool) -> Iterator[None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         progress.add_task(doing, total=None)
         yield
+
+
+@contextmanager
+def status_line(wanted: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows a line of text in place of the one before."""
+    if not wanted or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    yield lambda text: print(f"\r{text}   ", end="", file=sys.stderr, flush=True)
+    print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Exploring a scope: the search, made again until what it learnt on the way is nothing new."""
+"""Exploring a scope: searching it, again and again until the reduction learns nothing new."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.crew import Crew, Standing
 from flexgroup.worlds.explorer.machine import ClientAddressedError
-from flexgroup.worlds.explorer.outcome import Outcome, Violation
-from flexgroup.worlds.explorer.paths import moves_to, run_of
-from flexgroup.worlds.explorer.prepared import Manner, prepare
+from flexgroup.worlds.explorer.paths import path_to, schedule_of
+from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
+from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import AsymmetricError
-from flexgroup.worlds.explorer.worker import Summary
+from flexgroup.worlds.explorer.worker import WorkerSummary
+from flexgroup.worlds.explorer.workers import Totals, Workers
 
 if TYPE_CHECKING:
     from flexgroup.worlds.explorer.snapshot import Snapshot
 
 AT_ONCE = 2000
-"""How many states are expanded between two looks at the clock and the bounds..."""
+"""How many states are expanded between two looks at the clock and the limits."""
 
 AT_ONCE_TOGETHER = 10_000
-"""... and by each worker of several, who have more to tell each other then."""
+"""The same for each worker of several, who have more to exchange then."""
 
 LEARNING = 5000
-"""States after which a search that learnt something new begins again; until then it goes on."""
+"""How many states a search visits before it begins again because it learnt something new."""
 
 NO_SYMMETRY = "clients are told apart by this protocol: symmetry was not used"
 ONE_WORKER = "states come back to earlier ones: the reduced search needs to be one process"
@@ -37,14 +37,14 @@ INTERRUPT = "an interrupt"
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Where to stop; None is nowhere."""
+class SearchLimits:
+    """Where to stop a search; None stands for no limit."""
 
     states: int | None = None
     depth: int | None = None
     seconds: float | None = None
     memory: int | None = None
-    """In bytes."""
+    """The most memory, in bytes."""
 
     def reached(self, states: int, seconds: float, memory: int) -> str:
         if self.states is not None and states >= self.states:
@@ -57,7 +57,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SearchProgress:
     """How far a search is."""
 
     states: int
@@ -67,134 +67,139 @@ class Progress:
     transitions: int
 
 
-def nobody(progress: Progress) -> None:
-    """For those who do not want to know."""
+def nobody(progress: SearchProgress) -> None:
+    """Report progress to nobody."""
 
 
 @dataclass
 class Exploration:
-    """What to explore and how; `run` does it, and can be told to go on where it stopped."""
+    """What to explore and how; `run` does it, or goes on where it was stopped."""
 
     plan: StackPlan
     scope: Scope
-    manner: Manner = field(default_factory=Manner)
-    limits: Limits = field(default_factory=Limits)
+    options: SearchOptions = field(default_factory=SearchOptions)
+    limits: SearchLimits = field(default_factory=SearchLimits)
     keep_going: bool = False
     """Go on after a violation, and find a run for each property that can be broken."""
     workers: int = 1
-    report: Callable[[Progress], None] = nobody
+    report: Callable[[SearchProgress], None] = nobody
     interrupted: Callable[[], bool] = lambda: False
     keep: Callable[[Snapshot], None] | None = None
     """Takes what is needed to resume a search that was stopped."""
 
-    def run(self, saved: Snapshot | None = None) -> Outcome:
+    def run(self, saved: Snapshot | None = None) -> ExplorationResult:
         self._began = time.monotonic()
         self._notes: list[str] = []
         self._passes = saved.passes if saved is not None else 1
         if saved is not None:
-            self.manner = saved.manner
+            self.options = saved.options
         while True:
-            crew: Crew | None = None
+            workers: Workers | None = None
             try:
-                crew = Crew(self.plan, self.scope, self.manner, self.workers)
+                workers = Workers(self.plan, self.scope, self.options, self.workers)
                 if saved is not None:
-                    crew.restore(saved.workers, saved.level)
-                return self._search(crew)
+                    workers.restore(saved.workers, saved.level)
+                return self._search(workers)
             except AsymmetricError:
                 self._notes.append(NO_SYMMETRY)
-                self.manner = replace(self.manner, symmetry=False)
+                self.options = replace(self.options, symmetry=False)
             except ClientAddressedError:
-                self.manner = replace(self.manner, follow_clients=True)
+                self.options = replace(self.options, follow_clients=True)
             except _LoopsError:
                 self._notes.append(ONE_WORKER)
                 self.workers = 1
             finally:
-                if crew is not None:
-                    crew.dismiss()
+                if workers is not None:
+                    workers.stop()
 
-    def _search(self, crew: Crew) -> Outcome:
+    def _search(self, workers: Workers) -> ExplorationResult:
         while True:
-            stopped_at, standing = self._levels(crew)
-            decided = bool(standing.findings) and not self.keep_going
+            stopped_at, totals = self._levels(workers)
+            decided = bool(totals.findings) and not self.keep_going
             # A violation is one whatever was learnt; that there is none must not rest on less.
-            if stopped_at or decided or not (self.manner.reduce and standing.learnt):
+            if stopped_at or decided or not (self.options.reduce and totals.learnt):
                 break
             self._passes += 1
-            crew.again()
+            workers.again()
         if stopped_at and self.keep is not None:
             from flexgroup.worlds.explorer.snapshot import Snapshot
 
             self.keep(
                 Snapshot(
-                    self.plan.name, self.scope, self.manner, self._passes, crew.level, crew.save()
+                    self.plan.name,
+                    self.scope,
+                    self.options,
+                    self._passes,
+                    workers.level,
+                    workers.save(),
                 )
             )
-        return self._outcome(crew, stopped_at, standing)
+        return self._outcome(workers, stopped_at, totals)
 
-    def _levels(self, crew: Crew) -> tuple[str, Standing]:
-        """Search level by level; the bound that was reached, or nothing."""
+    def _levels(self, workers: Workers) -> tuple[str, Totals]:
+        """Search level by level, and return the limit that was reached, if any."""
         while True:
-            standing = crew.expand(AT_ONCE if crew.size == 1 else AT_ONCE_TOGETHER)
-            if standing.findings and not self.keep_going:
-                return "", standing
-            if standing.strays and self.manner.reduce and self.workers > 1:
+            totals = workers.expand(AT_ONCE if workers.size == 1 else AT_ONCE_TOGETHER)
+            if totals.findings and not self.keep_going:
+                return "", totals
+            if totals.strays and self.options.reduce and self.workers > 1:
                 raise _LoopsError
-            if not standing.more:
-                if self._in_vain(standing) or not crew.next_level():
-                    return "", standing
-                if self.limits.depth is not None and crew.level >= self.limits.depth:
-                    return f"--max-depth {self.limits.depth}", standing
+            if not totals.more:
+                if self._in_vain(totals) or not workers.next_level():
+                    return "", totals
+                if self.limits.depth is not None and workers.level >= self.limits.depth:
+                    return f"--max-depth {self.limits.depth}", totals
             seconds = time.monotonic() - self._began
             if self.interrupted():
-                return INTERRUPT, standing
-            reason = self.limits.reached(standing.states, seconds, standing.memory)
+                return INTERRUPT, totals
+            reason = self.limits.reached(totals.states, seconds, totals.memory)
             if reason:
-                return reason, standing
+                return reason, totals
             self.report(
-                Progress(
-                    standing.states, crew.level, standing.frontier, seconds, standing.transitions
+                SearchProgress(
+                    totals.states, workers.level, totals.frontier, seconds, totals.transitions
                 )
             )
 
-    def _in_vain(self, standing: Standing) -> bool:
-        """The search will have to be made again, and has learnt for long enough."""
-        return self.manner.reduce and standing.learnt and standing.states >= LEARNING
+    def _in_vain(self, totals: Totals) -> bool:
+        """Whether the search will have to be made again, and has learnt for long enough."""
+        return self.options.reduce and totals.learnt and totals.states >= LEARNING
 
-    def _outcome(self, crew: Crew, stopped_at: str, standing: Standing) -> Outcome:
-        summaries: list[Summary] = crew.summaries()
+    def _outcome(self, workers: Workers, stopped_at: str, totals: Totals) -> ExplorationResult:
+        summaries: list[WorkerSummary] = workers.summaries()
         if any(summary.timers_seen for summary in summaries) and not self.scope.bounds.timers:
             self._notes.append(TIMERS_IGNORED)
-        return Outcome(
-            self.scope,
-            standing.states,
-            standing.transitions,
-            crew.level,
-            standing.frontier if stopped_at else 0,
-            sum(summary.terminals for summary in summaries),
-            sum(summary.complete for summary in summaries),
-            stopped_at,
-            self._violations(crew, standing),
-            frozenset().union(*(summary.seen_orders for summary in summaries)),
-            frozenset().union(*(summary.terminal_orders for summary in summaries)),
-            tuple(self._notes),
-            self._passes,
-            time.monotonic() - self._began,
-            standing.memory,
-            max(summary.exchanges for summary in summaries),
-            max(summary.local_states for summary in summaries),
+        return ExplorationResult(
+            scope=self.scope,
+            states=totals.states,
+            transitions=totals.transitions,
+            depth=workers.level,
+            frontier=totals.frontier if stopped_at else 0,
+            terminals=sum(summary.terminals for summary in summaries),
+            complete=sum(summary.complete for summary in summaries),
+            stopped_at=stopped_at,
+            violations=self._violations(workers, totals),
+            seen_orders=frozenset().union(*(summary.seen_orders for summary in summaries)),
+            terminal_orders=frozenset().union(*(summary.terminal_orders for summary in summaries)),
+            notes=tuple(self._notes),
+            passes=self._passes,
+            seconds=time.monotonic() - self._began,
+            memory=totals.memory,
+            exchanges=max(summary.exchanges for summary in summaries),
+            local_states=max(summary.local_states for summary in summaries),
         )
 
-    def _violations(self, crew: Crew, standing: Standing) -> tuple[Violation, ...]:
-        if not standing.findings:
+    def _violations(self, workers: Workers, totals: Totals) -> tuple[Violation, ...]:
+        if not totals.findings:
             return ()
-        search = prepare(self.plan, self.scope, self.manner)
+        search = new_search(self.plan, self.scope, self.options)
         return tuple(
             Violation(
                 name,
-                run_of(search, self.scope, moves_to(search, mark, crew.parent)),
-                shortest=not self.manner.reduce,
+                schedule_of(search, self.scope, path_to(search, fingerprint, workers.parent)),
+                shortest=not self.options.reduce,
             )
-            for name, mark, _ in standing.findings
+            for name, fingerprint, _ in totals.findings
         )
 
 
@@ -205,13 +210,13 @@ class _LoopsError(Exception):
 def explore(
     plan: StackPlan,
     scope: Scope,
-    manner: Manner | None = None,
-    limits: Limits | None = None,
+    options: SearchOptions | None = None,
+    limits: SearchLimits | None = None,
     keep_going: bool = False,
     workers: int = 1,
-) -> Outcome:
-    """Every schedule of a scope: the first violation, or that there is none."""
+) -> ExplorationResult:
+    """Try every schedule of a scope, up to the first violation."""
     exploration = Exploration(
-        plan, scope, manner or Manner(), limits or Limits(), keep_going, workers
+        plan, scope, options or SearchOptions(), limits or SearchLimits(), keep_going, workers
     )
     return exploration.run()

@@ -6,58 +6,58 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.explorer import Limits, explore
-from flexgroup.worlds.explorer.outcome import Violation
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.explorer import SearchLimits, explore
+from flexgroup.worlds.explorer.result import Violation
 from flexgroup.worlds.explorer.scope import Cast, Scope
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-PATIENCE = Limits(states=200_000, seconds=20.0)
-"""For each smaller scope that is tried, and for proving that a run is a shortest one."""
+PATIENCE = SearchLimits(states=200_000, seconds=20.0)
+"""The limits of the search in each smaller scope, and of the search for a shortest run."""
 
 
 @dataclass(frozen=True)
-class Smallest:
+class Minimised:
     """A scope of which nothing can be left out, and a run of it that breaks the property."""
 
     scope: Scope
     violation: Violation
 
 
-def shortest(plan: StackPlan, scope: Scope, found: Violation, manner: Manner) -> Violation:
-    """A run with the fewest steps, or the one that was found if the search would take too long."""
-    outcome = explore(plan, scope, replace(_only(manner, found.name), reduce=False), PATIENCE)
+def shortest(plan: StackPlan, scope: Scope, found: Violation, options: SearchOptions) -> Violation:
+    """Look for a run with the fewest steps; if that takes too long, keep the one that was found."""
+    outcome = explore(plan, scope, replace(_only(options, found.name), reduce=False), PATIENCE)
     for violation in outcome.violations:
         if violation.name == found.name:
             return violation
     return found
 
 
-def minimise(plan: StackPlan, scope: Scope, found: Violation, manner: Manner) -> Smallest:
+def minimise(plan: StackPlan, scope: Scope, found: Violation, options: SearchOptions) -> Minimised:
     """Leave out what can be left out, as long as the same property can be broken."""
-    chosen = _only(manner, found.name)
-    smallest = Smallest(scope, found)
+    chosen = _only(options, found.name)
+    smallest = Minimised(scope, found)
     smaller = True
     while smaller:
         smaller = False
         for candidate in smaller_scopes(smallest.scope):
             outcome = explore(plan, candidate, chosen, PATIENCE)
             if outcome.violations:
-                smallest = Smallest(candidate, outcome.violations[0])
+                smallest = Minimised(candidate, outcome.violations[0])
                 smaller = True
                 break
-    return Smallest(smallest.scope, shortest(plan, smallest.scope, smallest.violation, manner))
+    return Minimised(smallest.scope, shortest(plan, smallest.scope, smallest.violation, options))
 
 
-def _only(manner: Manner, name: str) -> Manner:
-    """Look for this property alone; those of the caller's own are always looked at."""
-    if any(watch.name == name for watch in manner.watches):
-        watches = tuple(watch for watch in manner.watches if watch.name == name)
-        return replace(manner, properties=("integrity",), watches=watches)
-    return replace(manner, properties=(name,), watches=())
+def _only(options: SearchOptions, name: str) -> SearchOptions:
+    """Restrict the search to one property, which may be one of the caller's own."""
+    if any(extra.name == name for extra in options.extra_properties):
+        extra_properties = tuple(extra for extra in options.extra_properties if extra.name == name)
+        return replace(options, properties=("integrity",), extra_properties=extra_properties)
+    return replace(options, properties=(name,), extra_properties=())
 
 
 def smaller_scopes(scope: Scope) -> Iterator[Scope]:
-    """What is one step smaller: a message, a process, a destination or a fault less."""
+    """List the scopes with a message, a process, a destination or a fault less."""
     casts = scope.casts
     for place in range(len(casts)):
         yield _renumbered(scope, casts[:place] + casts[place + 1 :])
@@ -78,7 +78,10 @@ def smaller_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def _without_process(scope: Scope, process: int) -> Scope | None:
-    """The processes above it move down by one; None if a message would have no destination."""
+    """Leave out a process, unless a message would lose its origin or its last destination.
+
+    The processes above it move down by one.
+    """
 
     def moved(other: int) -> int:
         return other - 1 if other > process else other
@@ -94,7 +97,7 @@ def _without_process(scope: Scope, process: int) -> Scope | None:
 
 
 def _renumbered(scope: Scope, casts: tuple[Cast, ...]) -> Scope:
-    """Clients without gaps in their numbers, after one of them may have gone."""
+    """Number the clients without gaps, after one of them may have gone."""
     clients = sorted({cast.origin for cast in casts if cast.origin >= scope.processes})
     number = {client: scope.processes + place for place, client in enumerate(clients)}
     return replace(

@@ -5,83 +5,85 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flexgroup.worlds.explorer.machine import CAST, KINDS, RECEIVE
-from flexgroup.worlds.explorer.moves import HAPPENS, IS_DOUBLED, IS_LOST, Move
-from flexgroup.worlds.explorer.outcome import Happening
+from flexgroup.worlds.explorer.result import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.transitions import DUPLICATION, EVENT, LOSS, Transition
 
-_WORDS = {IS_LOST: "lost", IS_DOUBLED: "doubled"}
+_WORDS = {LOSS: "lost", DUPLICATION: "doubled"}
 
 ParentOf = Callable[[int], int]
 
 
-def moves_to(search: Search, mark: int, parent_of: ParentOf) -> list[Move]:
-    """Moves from the first state to one with this fingerprint.
+def path_to(search: Search, fingerprint: int, parent_of: ParentOf) -> list[Transition]:
+    """Return the transitions from the first state to one with this fingerprint.
 
-    The fingerprints on the way are known; the moves are found by trying those of each state.
+    The fingerprints on the way are known; the transitions are found by trying all of each state.
     """
-    marks = [mark]
-    while (before := parent_of(marks[-1])) >= 0:
-        marks.append(before)
+    fingerprints = [fingerprint]
+    while (before := parent_of(fingerprints[-1])) >= 0:
+        fingerprints.append(before)
     state = search.first
-    path: list[Move] = []
-    for wanted in reversed(marks[:-1]):
-        move = next(m for m in search.moves(state) if search.canonical(m.after) == wanted)
-        path.append(move)
-        state = move.after
+    path: list[Transition] = []
+    for wanted in reversed(fingerprints[:-1]):
+        transition = next(
+            m for m in search.transitions_from(state) if search.canonical(m.after) == wanted
+        )
+        path.append(transition)
+        state = transition.after
     return path
 
 
-def run_of(search: Search, scope: Scope, path: list[Move]) -> tuple[Happening, ...]:
-    """The moves in words that mean the same everywhere, the clients' casts first."""
-    happenings = []
+def schedule_of(search: Search, scope: Scope, path: list[Transition]) -> tuple[ScheduleStep, ...]:
+    """Return the steps of a run in a form that means the same everywhere, clients' casts first."""
+    steps = []
     if search.actors == scope.processes:
-        happenings = [
-            Happening("cast", cast.origin, number=place)
+        steps = [
+            ScheduleStep("cast", cast.origin, number=place)
             for place, cast in enumerate(scope.casts)
             if cast.origin >= scope.processes
         ]
     queues = _Queues(search)
-    for move in path:
-        happenings.append(queues.follow(move))
-    return tuple(happenings)
+    for transition in path:
+        steps.append(queues.follow(transition))
+    return tuple(steps)
 
 
 class _Queues:
-    """The channels in the order in which packets were sent, which inboxes do not keep."""
+    """The channels in the order in which packets were sent, which a search does not keep."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self._queues: dict[tuple[int, int], list[int]] = {}
         self._state = first = search.first
         for actor in range(search.actors):
-            for event in search.inboxes.contents[first[2 * actor + 1]]:
+            for event in search.in_flight.contents[first[2 * actor + 1]]:
                 self._put(event)
 
-    def follow(self, move: Move) -> Happening:
+    def follow(self, transition: Transition) -> ScheduleStep:
         machine = self._search.machine
-        event = machine.events[move.event]
+        event = machine.events[transition.event]
         before = self._state
-        self._state = move.after
+        self._state = transition.after
         if event.kind == RECEIVE:
             queue = self._queues[event.source, event.process]
-            place = queue.index(move.event)
-            if move.kind == IS_DOUBLED:
-                queue.insert(place, move.event)
+            place = queue.index(transition.event)
+            if transition.kind == DUPLICATION:
+                queue.insert(place, transition.event)
             else:
                 del queue[place]
-            word = _WORDS.get(move.kind, KINDS[RECEIVE])
-            happening = Happening(word, event.process, event.source, place)
+            word = _WORDS.get(transition.kind, KINDS[RECEIVE])
+            step = ScheduleStep(word, event.process, event.source, place)
         else:
             number = event.number
-            happening = Happening(
+            step = ScheduleStep(
                 KINDS[event.kind], event.process, event.source, 0, event.name, number
             )
             assert event.kind != CAST or number >= 0
-        if move.kind == HAPPENS:
-            for output in machine.step(before[2 * move.actor], move.event).outputs:
+        if transition.kind == EVENT:
+            for output in machine.step(before[2 * transition.actor], transition.event).outputs:
                 self._put(output)
-        return happening
+        return step
 
     def _put(self, event: int) -> None:
         packet = self._search.machine.events[event]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.trace.recorder import Recorder
-from flexgroup.worlds.explorer.outcome import Happening
+from flexgroup.worlds.explorer.result import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.staged import stage
 
@@ -14,7 +14,7 @@ from flexgroup.worlds.explorer.staged import stage
 def write_trace(
     plan: StackPlan,
     scope: Scope,
-    run: tuple[Happening, ...],
+    run: tuple[ScheduleStep, ...],
     directory: Path,
     name: str,
     force: bool = False,

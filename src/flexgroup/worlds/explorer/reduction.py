@@ -17,7 +17,7 @@ from typing import Final, final
 from librt.vecs import vec
 from mypy_extensions import i32
 
-from flexgroup.worlds.explorer.inboxes import Inboxes
+from flexgroup.worlds.explorer.in_flight import InFlightPackets
 from flexgroup.worlds.explorer.machine import Machine
 
 ALL: Final = -1
@@ -27,9 +27,9 @@ ALL: Final = -1
 class Reduction:
     """Chooses the process that moves in a state."""
 
-    def __init__(self, machine: Machine, inboxes: Inboxes, actors: int) -> None:
+    def __init__(self, machine: Machine, in_flight: InFlightPackets, actors: int) -> None:
         self._machine = machine
-        self._inboxes = inboxes
+        self._in_flight = in_flight
         self._actors = actors
         self._growth = -1
         self._addressed: list[int] = []
@@ -37,12 +37,12 @@ class Reduction:
         self._queued: dict[tuple[int, int], int] = {}
         """For a channel, the sorts of events that come through it."""
         self._reach: list[dict[int, int]] = []
-        self._from_inbox: list[dict[int, int]] = []
+        self._from_pending: list[dict[int, int]] = []
         self._from_local: list[dict[int, int]] = []
         self._behind: dict[int, int] = {}
 
     def choose(self, now: vec[i32]) -> int:
-        """The process whose moves suffice; ALL if no process's moves do."""
+        """Choose a process whose transitions suffice; ALL if there is none."""
         machine = self._machine
         if machine.growth != self._growth:
             self._learn()
@@ -54,7 +54,7 @@ class Reduction:
             if local.offers:
                 return p
             if not local.idle:
-                moves += len(self._inboxes.heads(int(now[2 * p + 1]))) // 2
+                moves += len(self._in_flight.heads(int(now[2 * p + 1]))) // 2
             if moves and (best == ALL or moves < fewest) and self._is_persistent(p, now):
                 best = p
                 fewest = moves
@@ -64,20 +64,20 @@ class Reduction:
 
     def _is_persistent(self, p: int, now: vec[i32]) -> bool:
         coming = 0
-        from_inbox = self._from_inbox[p]
+        from_pending = self._from_pending[p]
         from_local = self._from_local[p]
         for q in range(self._actors):
             if q == p:
                 continue
-            inbox = int(now[2 * q + 1])
-            if inbox:
-                found = from_inbox.get(inbox, -1)
-                coming |= found if found >= 0 else self._learn_inbox(p, inbox)
+            pending = int(now[2 * q + 1])
+            if pending:
+                found = from_pending.get(pending, -1)
+                coming |= found if found >= 0 else self._learn_pending(p, pending)
             local = int(now[2 * q])
             found = from_local.get(local, -1)
             coming |= found if found >= 0 else self._learn_local(p, local)
         coming &= self._addressed[p]
-        if coming and self._inboxes.fifo:
+        if coming and self._in_flight.fifo:
             coming &= ~self._behind_first(p, int(now[2 * p + 1]))
         return coming == 0
 
@@ -92,16 +92,16 @@ class Reduction:
             channel = (machine.sort_source[sort], process)
             self._queued[channel] = self._queued.get(channel, 0) | 1 << sort
         self._reach = [{} for _ in range(self._actors)]
-        self._from_inbox = [{} for _ in range(self._actors)]
+        self._from_pending = [{} for _ in range(self._actors)]
         self._from_local = [{} for _ in range(self._actors)]
         self._behind = {}
 
-    def _learn_inbox(self, p: int, inbox: int) -> int:
+    def _learn_pending(self, p: int, pending: int) -> int:
         events = self._machine.events
         mask = 0
-        for event in self._inboxes.contents[inbox]:
+        for event in self._in_flight.contents[pending]:
             mask |= self._reachable(p, events[event].sort)
-        self._from_inbox[p][inbox] = mask
+        self._from_pending[p][pending] = mask
         return mask
 
     def _learn_local(self, p: int, local: int) -> int:
@@ -112,18 +112,18 @@ class Reduction:
         self._from_local[p][local] = mask
         return mask
 
-    def _behind_first(self, p: int, inbox: int) -> int:
-        """The sorts that can only arrive behind a packet that is there already."""
-        mask = self._behind.get(inbox, -1)
+    def _behind_first(self, p: int, pending: int) -> int:
+        """Return the sorts that can only arrive behind a packet that is there already."""
+        mask = self._behind.get(pending, -1)
         if mask < 0:
             mask = 0
-            for event in self._inboxes.contents[inbox]:
+            for event in self._in_flight.contents[pending]:
                 mask |= self._queued[self._machine.events[event].source, p]
-            self._behind[inbox] = mask
+            self._behind[pending] = mask
         return mask
 
     def _reachable(self, p: int, start: int) -> int:
-        """This sort and all that it can give rise to while p does not move."""
+        """Return this sort and all that it can give rise to while p does not move."""
         known = self._reach[p].get(start, -1)
         if known >= 0:
             return known

@@ -23,15 +23,14 @@ class Cast:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How often, over a whole run, the world may do what it need not do."""
+    """The most faults of each kind, and the most timers that run out, over a whole run."""
 
     crashes: int = 0
     suspicions: int = 0
-    """Of processes that have not crashed."""
+    """How often a process is suspected that has not crashed."""
     losses: int = 0
     duplicates: int = 0
     timers: int = 0
-    """How often timers run out."""
 
     def as_tuple(self) -> tuple[int, ...]:
         return (self.crashes, self.suspicions, self.losses, self.duplicates, self.timers)
@@ -45,10 +44,10 @@ class Scope:
     casts: tuple[Cast, ...]
     fifo: bool = True
     any_order: bool = False
-    """The casts of one origin may happen in any order, not only as listed."""
+    """Whether the casts of one origin may happen in any order, not only as listed."""
     bounds: Bounds = field(default=Bounds())
     groups: tuple[Destinations, ...] = ()
-    """What the layers are told of the sets that messages go to; nothing, if empty."""
+    """The groups that messages stay within, as layers are told; empty if they are told nothing."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.processes <= MOST_PROCESSES:
@@ -97,7 +96,7 @@ class Scope:
 
     @property
     def channels(self) -> Guarantees:
-        """What the channels guarantee; faults within bounds are faults all the same."""
+        """What the channels guarantee; even a bounded number of faults voids a guarantee."""
         given = {Guarantee.FIFO} if self.fifo else set()
         if not self.bounds.losses and not self.bounds.duplicates:
             given.add(Guarantee.RELIABLE)
@@ -113,7 +112,7 @@ class Scope:
 
 
 def from_clients(processes: int, *messages: Destinations, fifo: bool = True) -> Scope:
-    """Each message is cast by a client of its own, so any may come first."""
+    """Return a scope in which each message is cast by a client of its own, so any may be first."""
     casts = tuple(
         Cast(processes + number, destinations) for number, destinations in enumerate(messages)
     )

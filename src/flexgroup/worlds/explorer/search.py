@@ -1,8 +1,8 @@
 """The search: all reachable states, breadth first, one level after the other.
 
 A state is a row of numbers: for each process that is followed the number of its state and of
-its inbox, and last the number of what may still go wrong. Its fingerprint is the exclusive or
-of the fingerprints of the parts, so that a move costs only the parts that it changes.
+its pending, and last the number of what may still go wrong. Its fingerprint is the exclusive or
+of the fingerprints of the parts, so that a transition costs only the parts that it changes.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import final
 from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
-from flexgroup.worlds.explorer.inboxes import Inboxes
-from flexgroup.worlds.explorer.judge import CONDUCT, INTEGRITY, Histories, Judge
+from flexgroup.worlds.explorer.in_flight import InFlightPackets
 from flexgroup.worlds.explorer.machine import CHOICE, CRASH, SUSPECT, TIMER, Event, Machine
-from flexgroup.worlds.explorer.moves import (
+from flexgroup.worlds.explorer.property_checks import CONDUCT, INTEGRITY, Histories, PropertyChecks
+from flexgroup.worlds.explorer.reduction import ALL, Reduction
+from flexgroup.worlds.explorer.symmetry import Symmetry
+from flexgroup.worlds.explorer.transitions import (
     CRASHES,
     DUPLICATES,
-    HAPPENS,
-    IS_DOUBLED,
-    IS_LOST,
+    DUPLICATION,
+    EVENT,
+    LOSS,
     LOSSES,
     SUSPICIONS,
     TIMERS,
     Budgets,
-    Finding,
-    Move,
-    Parcel,
+    Outbox,
+    StateViolation,
+    Transition,
 )
-from flexgroup.worlds.explorer.reduction import ALL, Reduction
-from flexgroup.worlds.explorer.symmetry import Symmetry
 from flexgroup.worlds.explorer.visited import NONE, Visited
 
 
@@ -40,10 +40,11 @@ class Search:
 
     def __init__(
         self,
+        *,
         machine: Machine,
-        inboxes: Inboxes,
+        in_flight: InFlightPackets,
         budgets: Budgets,
-        judge: Judge,
+        checks: PropertyChecks,
         actors: int,
         first: list[int],
         reduction: Reduction | None,
@@ -53,14 +54,14 @@ class Search:
         me: int = 0,
     ) -> None:
         self.machine = machine
-        self.inboxes = inboxes
+        self.in_flight = in_flight
         self.budgets = budgets
-        self.judge = judge
+        self.checks = checks
         self.actors = actors
         self.reduction = reduction
         self.symmetry = symmetry
         self.notices = notices
-        """Some layer listens to suspicions."""
+        """Whether some layer listens to suspicions."""
         self.workers = workers
         self.me = me
         self.visited = Visited()
@@ -73,23 +74,23 @@ class Search:
         """Reduced states that led nowhere new, and were expanded fully."""
         self.strays = 0
         """States that came back from another worker's search of an earlier level."""
-        self.findings: list[Finding] = []
+        self.findings: list[StateViolation] = []
         self.found: set[str] = set()
         self.terminal_orders: set[tuple[int, ...]] = set()
         self.position: i64 = 0
         self.states = vec[i32]()
-        self.marks = vec[i64]()
+        self.fingerprints = vec[i64]()
         self.next_states = vec[i32]()
-        self.next_marks = vec[i64]()
-        self.parcels = [Parcel() for _ in range(workers)]
+        self.next_fingerprints = vec[i64]()
+        self.outboxes = [Outbox() for _ in range(workers)]
         self._stride: i64 = 2 * actors + 1
         self._now = vec[i32](first)
         self._after = vec[i32](first)
-        self._mark = 0
+        self._fingerprint = 0
         self._canonical = 0
-        self._moves = 0
+        self._taken = 0
         self._ahead = 0
-        self._collected: list[Move] | None = None
+        self._collected: list[Transition] | None = None
         self._faults_possible = False
         self.first = first
         self._load(self._now)
@@ -98,84 +99,93 @@ class Search:
     def again(self) -> Search:
         """The same search at its beginning, with the tables that this one has filled."""
         return Search(
-            self.machine, self.inboxes, self.budgets, self.judge, self.actors, self.first,
-            self.reduction, self.symmetry, self.notices, self.workers, self.me,
-        )  # fmt: skip
+            machine=self.machine,
+            in_flight=self.in_flight,
+            budgets=self.budgets,
+            checks=self.checks,
+            actors=self.actors,
+            first=self.first,
+            reduction=self.reduction,
+            symmetry=self.symmetry,
+            notices=self.notices,
+            workers=self.workers,
+            me=self.me,
+        )
 
     def _first(self, first: list[int]) -> None:
-        mark = self.fingerprint(first)
-        canonical = self._lowest(self._now, mark)
+        fingerprint = self.fingerprint(first)
+        canonical = self._lowest(self._now, fingerprint)
         if canonical % self.workers == self.me:
             self.visited.add(canonical, NONE, 0)
-            self._append(self._now, mark)
-            self._judge(self._now, canonical, 0)
+            self._append(self._now, fingerprint)
+            self._check(self._now, canonical, 0)
         self.states, self.next_states = self.next_states, self.states
-        self.marks, self.next_marks = self.next_marks, self.marks
+        self.fingerprints, self.next_fingerprints = self.next_fingerprints, self.fingerprints
 
     # The search.
 
     def expand(self, at_most: int) -> bool:
-        """Expand so many states of this level; False if none is left."""
+        """Expand so many states of this level, and tell whether any is left."""
         end = self.position + at_most
-        if end > len(self.marks):
-            end = len(self.marks)
+        if end > len(self.fingerprints):
+            end = len(self.fingerprints)
         while self.position < end:
             self._load_from(self.position)
             self._expand()
             self.position += 1
-        return self.position < len(self.marks)
+        return self.position < len(self.fingerprints)
 
     def next_level(self) -> int:
-        """Go on to the states that were found; how many there are."""
+        """Go on to the states that were found, and say how many there are."""
         self.level += 1
         self.position = 0
         self.states = self.next_states
-        self.marks = self.next_marks
+        self.fingerprints = self.next_fingerprints
         self.next_states = vec[i32]()
-        self.next_marks = vec[i64]()
-        return len(self.marks)
+        self.next_fingerprints = vec[i64]()
+        return len(self.fingerprints)
 
-    def take_in(self, state: vec[i32], mark: int, parent: int) -> None:
-        """A state of the next level that another worker found, and that this one owns."""
+    def take_in(self, state: vec[i32], fingerprint: int, parent: int) -> None:
+        """Take in a state of the next level that another worker found and this one owns."""
         level = self.level + 1
-        canonical = self._lowest(state, mark)
+        canonical = self._lowest(state, fingerprint)
         known = self.visited.add(canonical, parent, level)
         if known == NONE:
-            self._append(state, mark)
-            self._judge(state, canonical, level)
+            self._append(state, fingerprint)
+            self._check(state, canonical, level)
         elif known < level:
             self.strays += 1
 
     def restore(self, states: list[list[int]], position: int, upcoming: list[list[int]]) -> None:
         """Go on where a search was interrupted; what it had visited is added by the caller."""
-        self.states, self.marks = vec[i32](), vec[i64]()
-        self.next_states, self.next_marks = vec[i32](), vec[i64]()
+        self.states, self.fingerprints = vec[i32](), vec[i64]()
+        self.next_states, self.next_fingerprints = vec[i32](), vec[i64]()
         for state in states:
             self._append(vec[i32](state), self.fingerprint(state))
-        self.states, self.marks = self.next_states, self.next_marks
-        self.next_states, self.next_marks = vec[i32](), vec[i64]()
+        self.states, self.fingerprints = self.next_states, self.next_fingerprints
+        self.next_states, self.next_fingerprints = vec[i32](), vec[i64]()
         for state in upcoming:
             self._append(vec[i32](state), self.fingerprint(state))
         self.position = position
 
-    # Single states, for walks and for paths.
+    # Single states, for random walks and for paths.
 
-    def moves(self, state: list[int]) -> list[Move]:
-        """Every move out of a state."""
-        collected: list[Move] = []
+    def transitions_from(self, state: list[int]) -> list[Transition]:
+        """List every transition out of a state."""
+        collected: list[Transition] = []
         self._collected = collected
         self._load(vec[i32](state))
-        self._mark = 0
-        self._move_all(ALL)
+        self._fingerprint = 0
+        self._take_all(ALL)
         self._collected = None
         return collected
 
     def fingerprint(self, state: list[int]) -> int:
-        mark = self.budgets.fingerprints[state[2 * self.actors]]
+        fingerprint = self.budgets.fingerprints[state[2 * self.actors]]
         for actor in range(self.actors):
-            mark ^= self.machine.locals[state[2 * actor]].fingerprint
-            mark ^= self.inboxes.fingerprints[state[2 * actor + 1]]
-        return mark
+            fingerprint ^= self.machine.locals[state[2 * actor]].fingerprint
+            fingerprint ^= self.in_flight.fingerprints[state[2 * actor + 1]]
+        return fingerprint
 
     def canonical(self, state: list[int]) -> int:
         """The fingerprint by which a state is known to have been visited."""
@@ -193,7 +203,7 @@ class Search:
         machine = self.machine
         return [machine.locals[int(now[2 * actor])].history for actor in range(self.actors)]
 
-    # The inside.
+    # Transitions.
 
     def _load(self, now: vec[i32]) -> None:
         self._now = now
@@ -206,39 +216,39 @@ class Search:
         while part < self._stride:
             self._now[part] = self.states[offset + part]
             part += 1
-        self._mark = int(self.marks[place])
-        self._canonical = self._lowest(self._now, self._mark)
+        self._fingerprint = int(self.fingerprints[place])
+        self._canonical = self._lowest(self._now, self._fingerprint)
         left = self.budgets.left[int(self._now[2 * self.actors])]
         self._faults_possible = sum(left) > 0 or self.notices
 
     def _expand(self) -> None:
-        self._moves = 0
+        self._taken = 0
         self._ahead = 0
         chosen = ALL
-        # What faults may happen is one stock for all: moves that draw on it do not commute.
+        # All processes draw on one budget of faults, so transitions with faults do not commute.
         if self.reduction is not None and not self._faults_possible:
             chosen = self.reduction.choose(self._now)
-        self._move_all(chosen)
-        if chosen != ALL and not self._ahead and (self.workers == 1 or not self._moves):
+        self._take_all(chosen)
+        if chosen != ALL and not self._ahead and (self.workers == 1 or not self._taken):
             # A loop could put off the other processes for ever: see docs/explorer.md.
             self.loops += 1
-            self._moves = 0
-            self._move_all(ALL)
-        if not self._moves:
+            self._taken = 0
+            self._take_all(ALL)
+        if not self._taken:
             self._end()
 
-    def _move_all(self, chosen: int) -> None:
+    def _take_all(self, chosen: int) -> None:
         machine = self.machine
         now = self._now
         for actor in range(self.actors):
             if chosen != ALL and actor != chosen:
                 continue
             local = machine.locals[int(now[2 * actor])]
-            inbox = int(now[2 * actor + 1])
+            pending = int(now[2 * actor + 1])
             for event in local.own:
-                self._happen(actor, event, inbox)
+                self._happen(actor, event, pending)
             if not local.idle:
-                heads = self.inboxes.heads(inbox)
+                heads = self.in_flight.heads(pending)
                 place = 0
                 while place < len(heads):
                     self._happen(actor, heads[place], heads[place + 1])
@@ -248,7 +258,7 @@ class Search:
 
     def _happen(self, actor: int, event: int, rest: int) -> None:
         machine = self.machine
-        inboxes = self.inboxes
+        in_flight = self.in_flight
         now = self._now
         after = self._after
         budget = now[2 * self.actors]
@@ -270,10 +280,10 @@ class Search:
             part += 1
         before = int(now[2 * actor])
         step = machine.step(before, event)
-        mark = self._mark ^ machine.locals[before].fingerprint
-        mark ^= machine.locals[step.after].fingerprint
-        inbox = int(now[2 * actor + 1])
-        mark ^= inboxes.fingerprints[inbox] ^ inboxes.fingerprints[rest]
+        fingerprint = self._fingerprint ^ machine.locals[before].fingerprint
+        fingerprint ^= machine.locals[step.after].fingerprint
+        pending = int(now[2 * actor + 1])
+        fingerprint ^= in_flight.fingerprints[pending] ^ in_flight.fingerprints[rest]
         after[2 * actor] = i32(step.after)
         after[2 * actor + 1] = i32(rest)
         for output in step.outputs:
@@ -281,74 +291,74 @@ class Search:
             if machine.locals[int(after[2 * target])].crashed:
                 continue
             there = int(after[2 * target + 1])
-            longer = inboxes.append(there, output)
-            mark ^= inboxes.fingerprints[there] ^ inboxes.fingerprints[longer]
+            longer = in_flight.append(there, output)
+            fingerprint ^= in_flight.fingerprints[there] ^ in_flight.fingerprints[longer]
             after[2 * target + 1] = i32(longer)
         if budget != now[2 * self.actors]:
-            mark ^= self.budgets.fingerprints[int(now[2 * self.actors])]
-            mark ^= self.budgets.fingerprints[int(budget)]
+            fingerprint ^= self.budgets.fingerprints[int(now[2 * self.actors])]
+            fingerprint ^= self.budgets.fingerprints[int(budget)]
             after[2 * self.actors] = budget
-        self._arrive(HAPPENS, actor, event, mark, step.seen)
+        self._arrive(EVENT, actor, event, fingerprint, step.seen)
 
-    def _arrive(self, kind: int, actor: int, event: int, mark: int, look: bool) -> None:
-        """A move leads to the state in `after`."""
+    def _arrive(self, kind: int, actor: int, event: int, fingerprint: int, look: bool) -> None:
+        """Count a transition to the state in `after`, which may be a new one."""
         after = self._after
-        self._moves += 1
+        self._taken += 1
         if self._collected is not None:
             row = [int(after[part]) for part in range(int(self._stride))]
-            self._collected.append(Move(kind, actor, event, row))
+            self._collected.append(Transition(kind, actor, event, row))
             return
         self.transitions += 1
-        canonical = mark if self.symmetry is None else self._lowest(after, mark)
+        canonical = fingerprint if self.symmetry is None else self._lowest(after, fingerprint)
         if self.workers > 1 and canonical % self.workers != self.me:
             self._ahead += 1
-            self._post(canonical, mark)
+            self._post(canonical, fingerprint)
             return
         known = self.visited.add(canonical, self._canonical, self.level + 1)
         if known == NONE:
             self._ahead += 1
-            self._append(after, mark)
+            self._append(after, fingerprint)
             if look:
-                self._judge(after, canonical, self.level + 1)
+                self._check(after, canonical, self.level + 1)
         elif known > self.level:
             self._ahead += 1
         elif self.workers > 1:
             self.strays += 1
 
-    def _append(self, state: vec[i32], mark: i64) -> None:
+    def _append(self, state: vec[i32], fingerprint: i64) -> None:
         part: i64 = 0
         while part < self._stride:
             self.next_states = append(self.next_states, state[part])
             part += 1
-        self.next_marks = append(self.next_marks, mark)
+        self.next_fingerprints = append(self.next_fingerprints, fingerprint)
 
-    def _post(self, canonical: int, mark: i64) -> None:
-        parcel = self.parcels[canonical % self.workers]
-        if parcel.sent.add(canonical, NONE, 0) != NONE:
+    def _post(self, canonical: int, fingerprint: i64) -> None:
+        outbox = self.outboxes[canonical % self.workers]
+        if outbox.sent.add(canonical, NONE, 0) != NONE:
             return
         part: i64 = 0
         while part < self._stride:
-            parcel.states = append(parcel.states, self._after[part])
+            outbox.states = append(outbox.states, self._after[part])
             part += 1
-        parcel.marks = append(parcel.marks, mark)
-        parcel.parents = append(parcel.parents, self._canonical)
+        outbox.fingerprints = append(outbox.fingerprints, fingerprint)
+        outbox.parents = append(outbox.parents, self._canonical)
 
-    def _lowest(self, state: vec[i32], mark: int) -> int:
+    def _lowest(self, state: vec[i32], fingerprint: int) -> int:
         if self.symmetry is None:
-            return mark
+            return fingerprint
         rest = self.budgets.fingerprints[int(state[2 * self.actors])]
-        return self.symmetry.lowest(state, self.actors, mark, rest)
+        return self.symmetry.lowest(state, self.actors, fingerprint, rest)
 
-    # Judging.
+    # Properties.
 
-    def _judge(self, state: vec[i32], canonical: int, level: int) -> None:
+    def _check(self, state: vec[i32], canonical: int, level: int) -> None:
         for name in self._safety(state):
             self._report(name, canonical, level)
 
     def _report(self, name: str, canonical: int, level: int) -> None:
         if name not in self.found:
             self.found.add(name)
-            self.findings.append(Finding(name, canonical, level))
+            self.findings.append(StateViolation(name, canonical, level))
 
     def _safety(self, state: vec[i32]) -> list[str]:
         machine = self.machine
@@ -359,18 +369,18 @@ class Search:
             orders.append(local.order)
             if local.problem:
                 name = INTEGRITY if local.problem.startswith(INTEGRITY) else CONDUCT
-                if name not in broken and name in self.judge.properties:
+                if name not in broken and name in self.checks.properties:
                     broken.append(name)
-        return broken + self.judge.safety(tuple(orders), self.histories(state))
+        return broken + self.checks.safety(tuple(orders), self.histories(state))
 
     def _completion(self, state: vec[i32]) -> list[str]:
         crashed = [
             self.machine.locals[int(state[2 * actor])].crashed for actor in range(self.actors)
         ]
-        return self.judge.completion(self.histories(state), crashed)
+        return self.checks.completion(self.histories(state), crashed)
 
     def _end(self) -> None:
-        """Nothing can happen any more in this state."""
+        """Note that nothing can happen any more in this state."""
         self.terminals += 1
         machine = self.machine
         orders = [machine.locals[int(self._now[2 * actor])].order for actor in range(self.actors)]
@@ -392,7 +402,7 @@ class Search:
             local = machine.locals[int(now[2 * actor])]
             if local.crashed:
                 continue
-            inbox = int(now[2 * actor + 1])
+            pending = int(now[2 * actor + 1])
             if left[CRASHES] and not local.problem:
                 self._happen(actor, machine.event(Event(CRASH, actor, actor, None, 0, "", 0)), 0)
             if self.notices and not local.idle:
@@ -400,24 +410,24 @@ class Search:
                     if suspect == actor or suspect in local.suspects:
                         continue
                     event = machine.event(Event(SUSPECT, actor, suspect, None, 0, "", 0))
-                    self._happen(actor, event, inbox)
+                    self._happen(actor, event, pending)
             if left[LOSSES] or left[DUPLICATES]:
-                self._tamper(actor, inbox, left)
+                self._tamper(actor, pending, left)
 
-    def _tamper(self, actor: int, inbox: int, left: tuple[int, ...]) -> None:
-        heads = self.inboxes.heads(inbox)
+    def _tamper(self, actor: int, pending: int, left: tuple[int, ...]) -> None:
+        heads = self.in_flight.heads(pending)
         for place in range(0, len(heads), 2):
             event = heads[place]
             if left[LOSSES]:
-                self._replace(actor, inbox, heads[place + 1], IS_LOST, event, LOSSES)
+                self._replace(actor, pending, heads[place + 1], LOSS, event, LOSSES)
             if left[DUPLICATES]:
-                contents = self.inboxes.contents[inbox]
+                contents = self.in_flight.contents[pending]
                 first = contents.index(event)
-                twice = self.inboxes.with_contents((*contents[:first], event, *contents[first:]))
-                self._replace(actor, inbox, twice, IS_DOUBLED, event, DUPLICATES)
+                twice = self.in_flight.with_contents((*contents[:first], event, *contents[first:]))
+                self._replace(actor, pending, twice, DUPLICATION, event, DUPLICATES)
 
     def _replace(
-        self, actor: int, inbox: int, other: int, kind: int, event: int, what: int
+        self, actor: int, pending: int, other: int, kind: int, event: int, what: int
     ) -> None:
         now = self._now
         after = self._after
@@ -427,6 +437,7 @@ class Search:
         less = self.budgets.less(budget, what)
         after[2 * actor + 1] = i32(other)
         after[2 * self.actors] = i32(less)
-        mark = self._mark ^ self.inboxes.fingerprints[inbox] ^ self.inboxes.fingerprints[other]
-        mark ^= self.budgets.fingerprints[budget] ^ self.budgets.fingerprints[less]
-        self._arrive(kind, actor, event, mark, False)
+        fingerprints = self.in_flight.fingerprints
+        fingerprint = self._fingerprint ^ fingerprints[pending] ^ fingerprints[other]
+        fingerprint ^= self.budgets.fingerprints[budget] ^ self.budgets.fingerprints[less]
+        self._arrive(kind, actor, event, fingerprint, False)

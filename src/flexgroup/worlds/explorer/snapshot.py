@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from flexgroup.core.errors import UsageError
-from flexgroup.worlds.explorer.prepared import Manner
 from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 FORMAT = "flexgroup exploration 1"
 
@@ -26,7 +26,7 @@ class Snapshot:
 
     stack: str
     scope: Scope
-    manner: Manner
+    options: SearchOptions
     passes: int
     level: int
     workers: list[bytes]
@@ -37,10 +37,10 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         "format": FORMAT,
         "stack": snapshot.stack,
         "scope": asdict(snapshot.scope),
-        "reduce": snapshot.manner.reduce,
-        "symmetry": snapshot.manner.symmetry,
-        "follow_clients": snapshot.manner.follow_clients,
-        "properties": snapshot.manner.properties,
+        "reduce": snapshot.options.reduce,
+        "symmetry": snapshot.options.symmetry,
+        "follow_clients": snapshot.options.follow_clients,
+        "properties": snapshot.options.properties,
         "passes": snapshot.passes,
         "level": snapshot.level,
     }
@@ -86,7 +86,7 @@ def read_snapshot(path: Path) -> Snapshot:
                 Bounds(**scope["bounds"]),
                 tuple(map(tuple, scope["groups"])),
             ),
-            Manner(
+            SearchOptions(
                 head["reduce"],
                 head["symmetry"],
                 head["follow_clients"],

@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from flexgroup.core.journal import Journal
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.bench import Bench, ImpossibleError
-from flexgroup.worlds.explorer.outcome import Happening
+from flexgroup.worlds.explorer.result import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
 
 
 def stage(
-    plan: StackPlan, scope: Scope, run: Sequence[Happening], journal: Journal | None = None
+    plan: StackPlan, scope: Scope, run: Sequence[ScheduleStep], journal: Journal | None = None
 ) -> Bench:
     """Let all of a run happen on a bench; an ImpossibleError says what cannot.
 
     A handler may raise: such runs are what the search is looking for.
     """
     bench = Bench(plan, scope.processes, scope.groups, journal)
-    for happening in run:
+    for step in run:
         try:
-            _perform(bench, scope, happening)
+            _perform(bench, scope, step)
         except ImpossibleError:
             raise
         except Exception:
@@ -32,22 +32,22 @@ def stage(
     return bench
 
 
-def _perform(bench: Bench, scope: Scope, happening: Happening) -> None:
-    process, source, place = happening.process, happening.source, happening.place
-    if happening.kind == "receive":
+def _perform(bench: Bench, scope: Scope, step: ScheduleStep) -> None:
+    process, source, place = step.process, step.source, step.place
+    if step.kind == "receive":
         bench.deliver(source, process, place)
-    elif happening.kind == "lost":
+    elif step.kind == "lost":
         bench.remove(source, process, place)
-    elif happening.kind == "doubled":
+    elif step.kind == "doubled":
         bench.duplicate(source, process, place)
-    elif happening.kind == "cast":
-        bench.cast(process, scope.casts[happening.number].destinations)
-    elif happening.kind == "timer":
-        level = bench.level_of_timer(process, happening.name)
-        bench.end_timer(process, level, happening.name)
-    elif happening.kind == "choice":
-        bench.choose(process, happening.number)
-    elif happening.kind == "crash":
+    elif step.kind == "cast":
+        bench.cast(process, scope.casts[step.number].destinations)
+    elif step.kind == "timer":
+        level = bench.level_of_timer(process, step.name)
+        bench.end_timer(process, level, step.name)
+    elif step.kind == "choice":
+        bench.choose(process, step.number)
+    elif step.kind == "crash":
         bench.crash(process)
     else:
         bench.suspect(process, source)

@@ -21,7 +21,7 @@ from mypy_extensions import i32
 
 from flexgroup.core.fields import ID, MESSAGE
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
-from flexgroup.worlds.explorer.inboxes import EMPTY, Inboxes
+from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
 from flexgroup.worlds.explorer.machine import Event, Machine, delivery_entry, is_cast, message_in
 
 MOST: Final = 24
@@ -87,23 +87,25 @@ def renamed(packet: Packet, exchange: Exchange) -> Packet:
 
 @final
 class Mirror:
-    """What one exchange makes of events, states of processes and inboxes."""
+    """What one exchange makes of events, states of processes and in_flight."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.events: dict[int, int] = {}
         self.locals: dict[int, int] = {}
-        self.inboxes: dict[int, int] = {EMPTY: EMPTY}
+        self.in_flight: dict[int, int] = {EMPTY: EMPTY}
 
 
 @final
 class Symmetry:
     """The mirrors of everything that was met, and the fingerprint that counts."""
 
-    def __init__(self, machine: Machine, inboxes: Inboxes, alike: list[list[int]]) -> None:
+    def __init__(
+        self, machine: Machine, in_flight: InFlightPackets, alike: list[list[int]]
+    ) -> None:
         self.mirrors = [Mirror(exchange) for exchange in exchanges(alike)]
         self._machine = machine
-        self._inboxes = inboxes
+        self._in_flight = in_flight
         self._looked_at = 0
         self._verified: set[int] = set()
         self._composed = composed([mirror.exchange for mirror in self.mirrors])
@@ -113,19 +115,19 @@ class Symmetry:
         for mirror in self.mirrors:
             mirror.locals[local] = local
 
-    def lowest(self, now: vec[i32], actors: int, mark: int, rest: int) -> int:
-        """Of the fingerprints of this state under all exchanges; its own is `mark`."""
-        lowest = mark
+    def lowest(self, now: vec[i32], actors: int, fingerprint: int, rest: int) -> int:
+        """Of the fingerprints of this state under all exchanges; its own is `fingerprint`."""
+        lowest = fingerprint
         machine = self._machine
-        inboxes = self._inboxes
+        in_flight = self._in_flight
         for mirror in self.mirrors:
             other = rest
             for actor in range(actors):
                 local = self.local(mirror, int(now[2 * actor]))
                 other ^= machine.locals[local].fingerprint
-                inbox = int(now[2 * actor + 1])
-                if inbox:
-                    other ^= inboxes.fingerprints[self.inbox(mirror, inbox)]
+                pending = int(now[2 * actor + 1])
+                if pending:
+                    other ^= in_flight.fingerprints[self.pending(mirror, pending)]
             if other < lowest:
                 lowest = other
         return lowest
@@ -203,11 +205,11 @@ class Symmetry:
             found = mirror.locals[number]
         return found
 
-    def inbox(self, mirror: Mirror, number: int) -> int:
-        found = mirror.inboxes.get(number, -1)
+    def pending(self, mirror: Mirror, number: int) -> int:
+        found = mirror.in_flight.get(number, -1)
         if found < 0:
             found = EMPTY
-            for event in self._inboxes.contents[number]:
-                found = self._inboxes.append(found, self.event(mirror, event))
-            mirror.inboxes[number] = found
+            for event in self._in_flight.contents[number]:
+                found = self._in_flight.append(found, self.event(mirror, event))
+            mirror.in_flight[number] = found
         return found

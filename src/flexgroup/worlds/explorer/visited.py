@@ -17,7 +17,7 @@ _FIRST_SIZE: Final = 1 << 10
 
 @final
 class Visited:
-    """Fingerprints are below 2**62 and not negative."""
+    """A hash table of fingerprints, which are below 2**62 and not negative."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -28,7 +28,7 @@ class Visited:
         self._levels = vec[i16]([0] * _FIRST_SIZE)
 
     def add(self, key: i64, parent: i64, level: i64) -> i64:
-        """NONE if the state is new; else the level at which it was found before."""
+        """Add a state; return NONE if it is new, else the level at which it was found before."""
         mask = self._size - 1
         slot = key & mask
         while True:
@@ -91,7 +91,7 @@ class Visited:
         return 18 * int(self._size)
 
     def rows(self) -> list[tuple[int, int, int]]:
-        """Every state with its parent and level, for a snapshot."""
+        """List every state with its parent and level, for a snapshot."""
         return [
             (int(key), int(self._parents[place]), int(self._levels[place]))
             for place, key in enumerate(self._keys)

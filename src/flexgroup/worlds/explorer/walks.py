@@ -1,9 +1,9 @@
 """Beyond exhaustion: seeded walks through scopes that are too large to be searched whole.
 
-A *random walk* takes any possible move with equal chance. *PCT*, probabilistic concurrency
+A *random walk* takes any possible transition with equal chance. *PCT*, probabilistic concurrency
 testing (Burckhardt and others 2010; for messages, Ozkan and others 2018), draws priorities
-instead: each channel gets one, the highest that can move does, and at d - 1 steps drawn
-beforehand the channel about to move falls behind all others. What has to happen for a bug to
+instead: each channel gets one, the highest that can transition does, and at d - 1 steps drawn
+beforehand the channel about to transition falls behind all others. What has to happen for a bug to
 show can be stated as an order of some d events; such a bug of depth d shows in one walk with a
 probability of at least 1 / (c * k ** (d - 1)), where c is the number of channels and k the
 number of steps. Over channels that reorder, every packet counts as a channel.
@@ -17,30 +17,30 @@ from dataclasses import replace
 from random import Random
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.explorer import Limits, Progress, nobody
+from flexgroup.worlds.explorer.explorer import SearchLimits, SearchProgress, nobody
 from flexgroup.worlds.explorer.machine import RECEIVE, ClientAddressedError
-from flexgroup.worlds.explorer.moves import HAPPENS, Move
-from flexgroup.worlds.explorer.outcome import Outcome, Violation
-from flexgroup.worlds.explorer.paths import run_of
-from flexgroup.worlds.explorer.prepared import Manner, prepare
+from flexgroup.worlds.explorer.paths import schedule_of
+from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
+from flexgroup.worlds.explorer.transitions import EVENT, Transition
 from flexgroup.worlds.explorer.worker import memory_of, seen_orders
 
 LONGEST = 100_000
 """Steps after which a walk is taken for endless."""
 
-Choose = Callable[[list[Move]], Move]
+Choose = Callable[[list[Transition]], Transition]
 
 
 class EvenChance:
-    """Every move with equal chance."""
+    """Every transition with equal chance."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def __call__(self, moves: list[Move]) -> Move:
-        return self._random.choice(moves)
+    def __call__(self, transitions: list[Transition]) -> Transition:
+        return self._random.choice(transitions)
 
     @property
     def channels(self) -> int:
@@ -48,7 +48,7 @@ class EvenChance:
 
 
 class Priorities:
-    """PCT: the channel with the highest priority moves; at some steps it falls behind."""
+    """PCT: the channel with the highest priority transitions; at some steps it falls behind."""
 
     def __init__(self, search: Search, random: Random, depth: int, steps: int) -> None:
         self._search = search
@@ -62,27 +62,27 @@ class Priorities:
     def channels(self) -> int:
         return len(self._priorities)
 
-    def __call__(self, moves: list[Move]) -> Move:
-        for move in moves:
-            self._priorities.setdefault(self._channel(move), 1.0 + self._random.random())
-        best = max(moves, key=self._priority)
+    def __call__(self, transitions: list[Transition]) -> Transition:
+        for transition in transitions:
+            self._priorities.setdefault(self._channel(transition), 1.0 + self._random.random())
+        best = max(transitions, key=self._priority)
         if self._step in self._falls:
             self._lowest -= 1.0
             self._priorities[self._channel(best)] = self._lowest
-            best = max(moves, key=self._priority)
+            best = max(transitions, key=self._priority)
         self._step += 1
         return best
 
-    def _priority(self, move: Move) -> float:
-        return self._priorities[self._channel(move)]
+    def _priority(self, transition: Transition) -> float:
+        return self._priorities[self._channel(transition)]
 
-    def _channel(self, move: Move) -> tuple[int, ...]:
-        event = self._search.machine.events[move.event]
+    def _channel(self, transition: Transition) -> tuple[int, ...]:
+        event = self._search.machine.events[transition.event]
         if event.kind != RECEIVE:
             return (event.process, -1 - event.kind, event.number)
-        if move.kind == HAPPENS and self._search.inboxes.fifo:
+        if transition.kind == EVENT and self._search.in_flight.fifo:
             return (event.process, event.source)
-        return (event.process, event.source, move.event, move.kind)
+        return (event.process, event.source, transition.event, transition.kind)
 
 
 def walk(
@@ -91,19 +91,19 @@ def walk(
     walks: int,
     seed: int = 1,
     depth: int = 0,
-    manner: Manner | None = None,
-    limits: Limits | None = None,
-    report: Callable[[Progress], None] = nobody,
+    options: SearchOptions | None = None,
+    limits: SearchLimits | None = None,
+    report: Callable[[SearchProgress], None] = nobody,
     interrupted: Callable[[], bool] = lambda: False,
-) -> Outcome:
+) -> ExplorationResult:
     """Take so many walks, or fewer if one finds something. A depth above 0 asks for PCT."""
-    limits = limits or Limits()
-    manner = replace(manner or Manner(), reduce=False, symmetry=False)
+    limits = limits or SearchLimits()
+    options = replace(options or SearchOptions(), reduce=False, symmetry=False)
     try:
-        return _walk(plan, scope, walks, seed, depth, manner, limits, report, interrupted)
+        return _walk(plan, scope, walks, seed, depth, options, limits, report, interrupted)
     except ClientAddressedError:
-        manner = replace(manner, follow_clients=True)
-        return _walk(plan, scope, walks, seed, depth, manner, limits, report, interrupted)
+        options = replace(options, follow_clients=True)
+        return _walk(plan, scope, walks, seed, depth, options, limits, report, interrupted)
 
 
 def _walk(
@@ -112,13 +112,13 @@ def _walk(
     walks: int,
     seed: int,
     depth: int,
-    manner: Manner,
-    limits: Limits,
-    report: Callable[[Progress], None],
+    options: SearchOptions,
+    limits: SearchLimits,
+    report: Callable[[SearchProgress], None],
     interrupted: Callable[[], bool],
-) -> Outcome:
+) -> ExplorationResult:
     began = time.monotonic()
-    search = prepare(plan, scope, manner)
+    search = new_search(plan, scope, options)
     longest = _steps_at_first(search)
     taken = steps = deepest = complete = channels = 0
     violations: tuple[Violation, ...] = ()
@@ -133,17 +133,17 @@ def _walk(
         longest = max(longest, len(path))
         channels = max(channels, choose.channels)
         complete += not broken
-        for move in path:
-            search.visited.add(search.canonical(move.after), -1, 0)
+        for transition in path:
+            search.visited.add(search.canonical(transition.after), -1, 0)
         if broken:
-            run = run_of(search, scope, path)
+            run = schedule_of(search, scope, path)
             violations = tuple(Violation(name, run) for name in broken)
         seconds = time.monotonic() - began
         stopped_at = limits.reached(search.visited.count, seconds, memory_of(search))
         if interrupted():
             stopped_at = "an interrupt"
         if taken % 100 == 0:
-            report(Progress(search.visited.count, deepest, 0, seconds, steps))
+            report(SearchProgress(search.visited.count, deepest, 0, seconds, steps))
     kind = f"PCT walks of depth {depth}" if depth else "random walks"
     notes = [f"{taken:,} {kind} from seed {seed}, {steps:,} steps"]
     if depth and channels:
@@ -152,24 +152,24 @@ def _walk(
             f"a bug of depth {depth} shows in one walk with a chance of at least 1 in "
             f"{odds:,} ({channels} channels, {longest} steps)"
         )
-    return Outcome(
-        scope,
-        search.visited.count,
-        steps,
-        deepest,
-        0,
-        taken,
-        complete,
-        stopped_at or f"--walks {walks}",
-        violations,
-        seen_orders(search),
-        frozenset(),
-        tuple(notes),
-        1,
-        time.monotonic() - began,
-        memory_of(search),
-        1,
-        len(search.machine.locals),
+    return ExplorationResult(
+        scope=scope,
+        states=search.visited.count,
+        transitions=steps,
+        depth=deepest,
+        frontier=0,
+        terminals=taken,
+        complete=complete,
+        stopped_at=stopped_at or f"--walks {walks}",
+        violations=violations,
+        seen_orders=seen_orders(search),
+        terminal_orders=frozenset(),
+        notes=tuple(notes),
+        passes=1,
+        seconds=time.monotonic() - began,
+        memory=memory_of(search),
+        exchanges=1,
+        local_states=len(search.machine.locals),
     )
 
 
@@ -179,17 +179,17 @@ def _steps_at_first(search: Search) -> int:
     return len(path)
 
 
-def _one(search: Search, choose: Choose) -> tuple[list[Move], list[str]]:
+def _one(search: Search, choose: Choose) -> tuple[list[Transition], list[str]]:
     """One walk to its end, or to the first state that breaks a property."""
     state = search.first
-    path: list[Move] = []
+    path: list[Transition] = []
     while len(path) < LONGEST:
-        moves = search.moves(state)
-        if not moves:
+        transitions = search.transitions_from(state)
+        if not transitions:
             return path, search.broken(state, terminal=True)
-        move = choose(moves)
-        path.append(move)
-        state = move.after
+        transition = choose(transitions)
+        path.append(transition)
+        state = transition.after
         broken = search.broken(state, terminal=False)
         if broken:
             return path, broken

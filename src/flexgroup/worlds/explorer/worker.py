@@ -1,4 +1,4 @@
-"""One searching process of a crew: it owns the states whose fingerprints fall to it."""
+"""One worker of a search: it owns the states whose fingerprints fall to it."""
 
 from __future__ import annotations
 
@@ -9,50 +9,51 @@ from dataclasses import dataclass
 from flexgroup.core.message import MessageId
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.machine import is_cast, message_in
-from flexgroup.worlds.explorer.moves import Finding, Parcel
-from flexgroup.worlds.explorer.outcome import Orders
-from flexgroup.worlds.explorer.parcels import (
-    News,
-    Newsroom,
+from flexgroup.worlds.explorer.packed_states import (
+    TableExchange,
+    TableUpdates,
+    pack_states,
     pack_visited,
-    packed,
-    take_in,
+    take_states,
+    unpack_states,
     unpack_visited,
-    unpacked,
 )
-from flexgroup.worlds.explorer.prepared import Manner, prepare
+from flexgroup.worlds.explorer.result import Orders
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import renamed_id
+from flexgroup.worlds.explorer.transitions import Outbox, StateViolation
 
 NEVER = -1
 
-Told = tuple[list[tuple[int, int]], list[tuple[int, ...]], list[tuple[int, ...]]]
-"""News in a form that can be sent from process to process."""
+SentUpdates = tuple[list[tuple[int, int]], list[tuple[int, ...]], list[tuple[int, ...]]]
+"""TableUpdates in a form that can be sent from process to process."""
 
 
 @dataclass(frozen=True)
-class Report:
+class LevelReport:
     """What came of expanding some states."""
 
     more: bool
-    """There are states of this level left to expand."""
+    """Whether there are states of this level left to expand."""
     states: int
     transitions: int
     frontier: int
     memory: int
     strays: int
     learnt: bool
-    """Something that the reduction did not know when this search began."""
+    """Whether the reduction has learnt something that it did not know when this search began."""
     findings: list[tuple[str, int, int]]
     """Properties that are broken, in which states, at which level."""
-    parcels: list[bytes]
-    news: Told
+    outboxes: list[bytes]
+    """For each worker, the states that were found and belong to it, packed."""
+    updates: SentUpdates
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What a worker says at the end."""
+class WorkerSummary:
+    """What a worker reports when the search has ended."""
 
     terminals: int
     complete: int
@@ -64,104 +65,107 @@ class Summary:
 
 
 class Worker:
-    """A search, and the passage of states and news to and from the others."""
+    """A search, and the exchange of states and table entries with other workers."""
 
     def __init__(
-        self, plan: StackPlan, scope: Scope, manner: Manner, workers: int, me: int
+        self, plan: StackPlan, scope: Scope, options: SearchOptions, workers: int, me: int
     ) -> None:
-        self.search = prepare(plan, scope, manner, workers, me)
-        self._room = Newsroom(self.search)
-        self._room.heard()
+        self.search = new_search(plan, scope, options, workers, me)
+        self._exchange = TableExchange(self.search)
+        self._exchange.skip()
         self._grown = self.search.machine.growth
 
     def again(self) -> None:
-        """Begin anew, knowing what was learnt."""
+        """Begin the search again, with what was learnt."""
         self.search = self.search.again()
-        self._room = Newsroom(self.search)
-        self._room.heard()
+        self._exchange = TableExchange(self.search)
+        self._exchange.skip()
         self._grown = self.search.machine.growth
 
-    def expand(self, at_most: int) -> Report:
+    def expand(self, at_most: int) -> LevelReport:
         more = self.search.expand(at_most)
         if not more and self.search.symmetry is not None:
             self.search.symmetry.verify()
         report = self._report(more)
-        self.search.parcels = [Parcel() for _ in report.parcels]
+        self.search.outboxes = [Outbox() for _ in report.outboxes]
         return report
 
-    def take(self, news: list[Told], parcels: list[bytes]) -> None:
-        """Hear what the others have computed, and take in the states that they found."""
-        for told in news:
-            self._room.hear(News(*told))
-        self._room.heard()
-        for data in parcels:
-            take_in(self.search, data)
+    def take(self, updates: list[SentUpdates], states: list[bytes]) -> None:
+        """Take over what the others have computed, and the states that they found."""
+        for sent in updates:
+            self._exchange.apply(TableUpdates(*sent))
+        self._exchange.skip()
+        for data in states:
+            take_states(self.search, data)
 
     def next_level(self) -> int:
         return self.search.next_level()
 
-    def report(self) -> Report:
-        """How it stands after what was taken in."""
-        return self._report(self.search.position < len(self.search.marks), telling=False)
-
-    def parent(self, mark: int) -> int:
-        return int(self.search.visited.parent(mark))
-
-    def summary(self) -> Summary:
-        search = self.search
-        return Summary(
-            search.terminals,
-            search.complete,
-            terminal_orders(search),
-            seen_orders(search),
-            search.machine.timers_seen,
-            1 + (len(search.symmetry.mirrors) if search.symmetry else 0),
-            len(search.machine.locals),
+    def report(self) -> LevelReport:
+        """Report again, after states of others were taken in."""
+        return self._report(
+            self.search.position < len(self.search.fingerprints), with_updates=False
         )
 
-    def _report(self, more: bool, telling: bool = True) -> Report:
+    def parent(self, fingerprint: int) -> int:
+        return int(self.search.visited.parent(fingerprint))
+
+    def summary(self) -> WorkerSummary:
         search = self.search
-        parcels = []
-        for parcel in search.parcels:
-            parcels.append(packed(search, parcel.states, parcel.marks, parcel.parents))
-        telling = telling and search.workers > 1
-        news = self._room.tell() if telling else News([], [], [])
-        return Report(
-            more,
-            search.visited.count,
-            search.transitions,
-            frontier_of(search),
-            memory_of(search),
-            search.strays,
-            search.machine.growth != self._grown,
-            [(found.property, found.mark, found.level) for found in search.findings],
-            parcels,
-            (news.steps, news.inboxes, news.budgets),
+        return WorkerSummary(
+            terminals=search.terminals,
+            complete=search.complete,
+            terminal_orders=terminal_orders(search),
+            seen_orders=seen_orders(search),
+            timers_seen=search.machine.timers_seen,
+            exchanges=1 + (len(search.symmetry.mirrors) if search.symmetry else 0),
+            local_states=len(search.machine.locals),
+        )
+
+    def _report(self, more: bool, with_updates: bool = True) -> LevelReport:
+        search = self.search
+        outboxes = [
+            pack_states(search, outbox.states, outbox.fingerprints, outbox.parents)
+            for outbox in search.outboxes
+        ]
+        nothing = TableUpdates([], [], [])
+        exchanging = with_updates and search.workers > 1
+        updates = self._exchange.collect() if exchanging else nothing
+        return LevelReport(
+            more=more,
+            states=search.visited.count,
+            transitions=search.transitions,
+            frontier=frontier_of(search),
+            memory=memory_of(search),
+            strays=search.strays,
+            learnt=search.machine.growth != self._grown,
+            findings=[(f.property, f.fingerprint, f.level) for f in search.findings],
+            outboxes=outboxes,
+            updates=(updates.steps, updates.in_flight, updates.budgets),
         )
 
     # Interrupting and resuming.
 
     def save(self) -> bytes:
-        """All that is needed to go on from here."""
+        """Return all that is needed to go on from here."""
         search = self.search
-        room = Newsroom(search)
-        news = room.tell()
-        empty = Parcel().parents
-        upcoming = packed(search, search.next_states, search.next_marks, empty)
-        level = packed(search, search.states, search.marks, empty)
+        tables = TableExchange(search).collect()
+        empty = Outbox().parents
+        upcoming = pack_states(search, search.next_states, search.next_fingerprints, empty)
+        level = pack_states(search, search.states, search.fingerprints, empty)
         orders = [
             [list(search.machine.histories[number]) for number in numbers]
             for numbers in sorted(search.terminal_orders)
         ]
         head = {
-            "steps": news.steps,
-            "inboxes": news.inboxes,
-            "budgets": news.budgets,
+            "steps": tables.steps,
+            "inboxes": tables.in_flight,
+            "budgets": tables.budgets,
             "level": search.level,
             "position": int(search.position),
             "counts": [search.transitions, search.terminals, search.complete, search.loops],
             "learnt": search.machine.growth != self._grown,
-            "findings": [(f.property, f.mark, f.level) for f in search.findings],
+            "findings": [(f.property, f.fingerprint, f.level) for f in search.findings],
             "orders": orders,
             "lengths": [len(level), len(upcoming)],
         }
@@ -175,22 +179,22 @@ class Worker:
         start = 8 + int.from_bytes(data[:8], "big")
         head = json.loads(data[8:start])
         search = self.search
-        told = (
+        tables = TableUpdates(
             [(local, event) for local, event in head["steps"]],
             [tuple(contents) for contents in head["inboxes"]],
             [tuple(left) for left in head["budgets"]],
         )
-        self._room.hear(News(*told))
-        self._room.heard()
+        self._exchange.apply(tables)
+        self._exchange.skip()
         here, upcoming = head["lengths"]
-        rows = unpacked(search, data[start : start + here])
-        later = unpacked(search, data[start + here : start + here + upcoming])
+        rows = unpack_states(search, data[start : start + here])
+        later = unpack_states(search, data[start + here : start + here + upcoming])
         search.restore(rows, head["position"], later)
         unpack_visited(search, data[start + here + upcoming :])
         search.level = head["level"]
         search.transitions, search.terminals, search.complete, search.loops = head["counts"]
         self._grown = NEVER if head["learnt"] else search.machine.growth
-        search.findings = [Finding(*found) for found in head["findings"]]
+        search.findings = [StateViolation(*found) for found in head["findings"]]
         search.found = {found.property for found in search.findings}
         for orders in head["orders"]:
             numbers = [search.machine.history_of(tuple(history)) for history in orders]
@@ -198,13 +202,15 @@ class Worker:
 
 
 def frontier_of(search: Search) -> int:
-    return len(search.marks) - int(search.position) + len(search.next_marks)
+    return len(search.fingerprints) - int(search.position) + len(search.next_fingerprints)
 
 
 def memory_of(search: Search) -> int:
-    """Visited states and the frontier; the tables of steps add little, and are not counted."""
+    """Count the bytes of visited states and frontier; the tables of steps add little to them."""
     a_state = 4 * (2 * search.actors + 1) + 8
-    return search.visited.bytes_used() + a_state * (len(search.marks) + len(search.next_marks))
+    return search.visited.bytes_used() + a_state * (
+        len(search.fingerprints) + len(search.next_fingerprints)
+    )
 
 
 def seen_orders(search: Search) -> frozenset[tuple[MessageId, MessageId]]:

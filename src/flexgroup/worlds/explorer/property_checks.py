@@ -1,10 +1,10 @@
-"""Which promises a state breaks.
+"""Which properties a state breaks.
 
-*Safety* properties are judged wherever something was delivered; none of them can be mended by
-going on, so a violation is still there when the run ends. *Completion* properties are judged
-where nothing can happen any more. The names are those of `flexgroup.properties`, which
-judges recorded runs; here a state is judged by the histories of its few processes, many
-thousands of times a second.
+*Safety* properties are checked wherever something was delivered; none of them can be mended by
+going on, so a violation is still there when the run ends. *Completion* properties are checked
+where nothing can happen any more. The names are those of `flexgroup.properties`, which checks
+recorded runs; here a state is checked by the histories of its few processes, many thousands of
+times a second.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ UNIFORM: Final = "uniform agreement"
 SAFETY: Final = (ACYCLIC, PREFIX, FIFO, CAUSAL)
 COMPLETION: Final = (VALIDITY, AGREEMENT, UNIFORM)
 ALWAYS: Final = (INTEGRITY, CONDUCT)
-"""Conduct: no process refuses what another sent, and no handler fails."""
-JUDGED: Final = (VALIDITY, AGREEMENT, UNIFORM, FIFO, CAUSAL, ACYCLIC, PREFIX)
-"""What is judged where a stack promises it, in the order in which it is judged."""
+"""What is always checked. Conduct means that no process refuses what another sent, and that no
+handler fails."""
+CHECKED_IF_PROMISED: Final = (VALIDITY, AGREEMENT, UNIFORM, FIFO, CAUSAL, ACYCLIC, PREFIX)
+"""What is checked where a stack promises it, in the order in which it is checked."""
 
 Histories = list[tuple[int, ...]]
 Destinations = tuple[int, ...]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Watch:
+class StateProperty:
     """A property of the caller's own, told the histories of all members of a state.
 
     It must be stable: once broken, broken in every state that follows.
@@ -54,32 +55,32 @@ class Watch:
 
 
 @final
-class Judge:
-    """Judges states by the properties it was given; remembers what it has judged."""
+class PropertyChecks:
+    """Checks states for the properties it was given, and remembers what it has checked."""
 
     def __init__(
         self,
         properties: list[str],
         destinations: list[Destinations],
         known: dict[MessageId, int],
-        watches: list[Watch],
+        extra_properties: list[StateProperty],
     ) -> None:
         for name in properties:
             if name not in SAFETY and name not in COMPLETION and name not in ALWAYS:
                 names = ", ".join([*ALWAYS, *SAFETY, *COMPLETION])
                 raise UsageError(f"the explorer knows no property '{name}'; it knows: {names}")
         self.properties = properties
-        self.watches = watches
+        self.extra_properties = extra_properties
         self._destinations = destinations
         self._known = known
-        """The place, in the scope, of messages that are cast from the start."""
-        self._judged: dict[tuple[int, ...], list[str]] = {}
+        """The places, in the scope, of messages that are cast before the search begins."""
+        self._checked: dict[tuple[int, ...], list[str]] = {}
 
     def safety(self, key: tuple[int, ...], histories: Histories) -> list[str]:
-        """The safety properties that these histories break; `key` numbers them."""
-        found = self._judged.get(key)
+        """List the safety properties that these histories break; `key` has their numbers."""
+        found = self._checked.get(key)
         if found is None:
-            found = self._judged[key] = self._safety(histories)
+            found = self._checked[key] = self._safety(histories)
         return found
 
     def _safety(self, histories: Histories) -> list[str]:
@@ -97,13 +98,13 @@ class Judge:
                     broken.append(name)
             elif name == CAUSAL and not self._ordered(delivered, histories, causal=True):
                 broken.append(name)
-        for watch in self.watches:
-            if watch.broken(delivered):
-                broken.append(watch.name)
+        for extra in self.extra_properties:
+            if extra.broken(delivered):
+                broken.append(extra.name)
         return broken
 
     def messages(self, histories: Histories) -> dict[MessageId, Destinations]:
-        """Every message that was cast, with its destinations."""
+        """Return every message that was cast, with its destinations."""
         found = {m: self._destinations[place] for m, place in self._known.items()}
         for history in histories:
             for entry in history:
@@ -112,7 +113,7 @@ class Judge:
         return found
 
     def completion(self, histories: Histories, crashed: list[bool]) -> list[str]:
-        """The completion properties that are broken if nothing happens after this."""
+        """List the completion properties that are broken if nothing happens after this."""
         messages = self.messages(histories)
         had: set[tuple[int, MessageId]] = set()
         at_correct: set[MessageId] = set()
@@ -151,7 +152,7 @@ class Judge:
     def _ordered(
         self, delivered: list[list[MessageId]], histories: Histories, causal: bool
     ) -> bool:
-        """Nothing is delivered before something that went before it and is for the same."""
+        """Tell whether no process delivers a message before an earlier one for it."""
         messages = self.messages(histories)
         before = _happened_before(histories, messages) if causal else _sent_before(messages)
         for process, order in enumerate(delivered):
@@ -182,7 +183,7 @@ def _sent_before(messages: dict[MessageId, Destinations]) -> dict[MessageId, lis
 def _happened_before(
     histories: Histories, messages: dict[MessageId, Destinations]
 ) -> dict[MessageId, list[MessageId]]:
-    """What a process had cast or delivered when it cast m, and what went before that."""
+    """Return, for each message m, what its origin had cast or delivered before m, and so on."""
     before: dict[MessageId, set[MessageId]] = {m: set() for m in messages}
     for history in histories:
         known: list[MessageId] = []

@@ -1,8 +1,8 @@
-"""States as bytes that mean the same in every process: parts by their fingerprints.
+"""States packed into bytes that mean the same in every process: their parts by fingerprint.
 
-Numbers of events, states of processes and inboxes are private to a process that searches. To
-hand a state to another one, or to a file, each part is named by its fingerprint; and what the
-other needs to know the part by is told first (`News`).
+The numbers of events, states of processes and packets in flight are private to the process that
+searches. To hand a state to another process, or to a file, each part is named by its fingerprint,
+and the table entries behind the fingerprints go ahead (`TableUpdates`).
 """
 
 from __future__ import annotations
@@ -17,91 +17,91 @@ from flexgroup.worlds.explorer.search import Search
 
 
 @final
-class News:
-    """What a search has added to its tables since it last told."""
+class TableUpdates:
+    """What a search has added to its tables."""
 
-    __slots__ = ("budgets", "inboxes", "steps")
+    __slots__ = ("budgets", "in_flight", "steps")
 
     def __init__(
         self,
         steps: list[tuple[int, int]],
-        inboxes: list[tuple[int, ...]],
+        in_flight: list[tuple[int, ...]],
         budgets: list[tuple[int, ...]],
     ) -> None:
         self.steps = steps
-        self.inboxes = inboxes
+        self.in_flight = in_flight
         self.budgets = budgets
 
 
 @final
-class Newsroom:
-    """Tells what is new in the tables of a search, and takes in what others tell."""
+class TableExchange:
+    """Keeps the tables of a search in step with those of others."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self._steps = 0
-        self._inboxes = 0
+        self._in_flight = 0
         self._budgets = 0
 
-    def tell(self) -> News:
+    def collect(self) -> TableUpdates:
+        """Return what was added since the last call."""
         machine = self._search.machine
-        inboxes = self._search.inboxes
+        in_flight = self._search.in_flight
         budgets = self._search.budgets
-        news = News(
+        updates = TableUpdates(
             machine.recipes[self._steps :],
             [
                 tuple([machine.events[event].fingerprint for event in contents])
-                for contents in inboxes.contents[self._inboxes :]
+                for contents in in_flight.contents[self._in_flight :]
             ],
             budgets.left[self._budgets :],
         )
-        self._told()
-        return news
+        self.skip()
+        return updates
 
-    def hear(self, news: News) -> None:
-        """Do the steps that another search has computed; then all that it speaks of is known."""
+    def apply(self, updates: TableUpdates) -> None:
+        """Do the steps that another search has computed, after which all that it names is known."""
         machine = self._search.machine
-        for local, event in news.steps:
+        for local, event in updates.steps:
             machine.step(machine.local_of(local), machine.event_of(event))
-        for contents in news.inboxes:
-            self._search.inboxes.with_contents(
+        for contents in updates.in_flight:
+            self._search.in_flight.with_contents(
                 tuple([machine.event_of(event) for event in contents])
             )
-        for left in news.budgets:
+        for left in updates.budgets:
             self._search.budgets.number(left)
 
-    def heard(self) -> None:
-        """What was heard need not be told again."""
-        self._told()
-
-    def _told(self) -> None:
+    def skip(self) -> None:
+        """Leave out of the next collection what is in the tables now."""
         self._steps = len(self._search.machine.recipes)
-        self._inboxes = len(self._search.inboxes.contents)
+        self._in_flight = len(self._search.in_flight.contents)
         self._budgets = len(self._search.budgets.left)
 
 
-def packed(search: Search, states: vec[i32], marks: vec[i64], parents: vec[i64]) -> bytes:
-    """States with their fingerprints and, where there are any, their parents'."""
+def pack_states(
+    search: Search, states: vec[i32], fingerprints: vec[i64], parents: vec[i64]
+) -> bytes:
+    """Pack states with their fingerprints and, where there are any, those of their parents."""
     out = BytesWriter()
     machine = search.machine
     stride = 2 * search.actors + 1
     offset: i64 = 0
-    for place in range(len(marks)):
+    for place in range(len(fingerprints)):
         for actor in range(search.actors):
             local = int(states[offset + 2 * actor])
-            inbox = int(states[offset + 2 * actor + 1])
+            pending = int(states[offset + 2 * actor + 1])
             write_i64_le(out, i64(machine.locals[local].fingerprint))
-            write_i64_le(out, i64(search.inboxes.fingerprints[inbox]))
+            write_i64_le(out, i64(search.in_flight.fingerprints[pending]))
         budget = int(states[offset + stride - 1])
         write_i64_le(out, i64(search.budgets.fingerprints[budget]))
-        write_i64_le(out, marks[place])
+        write_i64_le(out, fingerprints[place])
         write_i64_le(out, parents[place] if place < len(parents) else i64(-1))
         offset += stride
     return out.getvalue()
 
 
-def unpacked(search: Search, data: bytes) -> list[list[int]]:
-    """The states as numbers of this search."""
+def unpack_states(search: Search, data: bytes) -> list[list[int]]:
+    """Unpack states into the numbers of this search."""
     stride = 2 * search.actors + 1
     found: list[list[int]] = []
     at: i64 = 0
@@ -113,8 +113,8 @@ def unpacked(search: Search, data: bytes) -> list[list[int]]:
     return found
 
 
-def take_in(search: Search, data: bytes) -> None:
-    """States that another search has found, and this one owns."""
+def take_states(search: Search, data: bytes) -> None:
+    """Take in packed states that another search has found and this one owns."""
     stride = 2 * search.actors + 1
     at: i64 = 0
     row = vec[i32]([0] * stride)
@@ -129,16 +129,16 @@ def _read(search: Search, data: bytes, at: i64, row: vec[i32]) -> None:
     machine = search.machine
     for actor in range(search.actors):
         row[2 * actor] = i32(machine.local_of(int(read_i64_le(data, at))))
-        inbox = search.inboxes.of_fingerprint(int(read_i64_le(data, at + 8)))
-        row[2 * actor + 1] = i32(inbox)
+        pending = search.in_flight.of_fingerprint(int(read_i64_le(data, at + 8)))
+        row[2 * actor + 1] = i32(pending)
         at += 16
     row[2 * search.actors] = i32(search.budgets.of_fingerprint(int(read_i64_le(data, at))))
 
 
 def pack_visited(search: Search) -> bytes:
     out = BytesWriter()
-    for mark, parent, level in search.visited.rows():
-        write_i64_le(out, i64(mark))
+    for fingerprint, parent, level in search.visited.rows():
+        write_i64_le(out, i64(fingerprint))
         write_i64_le(out, i64(parent))
         write_i64_le(out, i64(level))
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""From a stack and a scope to a search that can begin."""
+"""Setting up a search: what to look for and how, and the state in which it begins."""
 
 from __future__ import annotations
 
@@ -10,71 +10,82 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import MessageId, message_id
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer import judge as properties
-from flexgroup.worlds.explorer.inboxes import EMPTY, Inboxes
-from flexgroup.worlds.explorer.judge import Judge, Watch
+from flexgroup.worlds.explorer import property_checks as properties
+from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
 from flexgroup.worlds.explorer.machine import CAST, CRASH, SUSPECT, Casting, Event, Machine
-from flexgroup.worlds.explorer.moves import Budgets
+from flexgroup.worlds.explorer.property_checks import PropertyChecks, StateProperty
 from flexgroup.worlds.explorer.reduction import Reduction
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
 from flexgroup.worlds.explorer.symmetry import Symmetry
+from flexgroup.worlds.explorer.transitions import Budgets
 
 
 def promised(plan: StackPlan, scope: Scope) -> list[str]:
-    """What the stack promises over the channels of the scope, as far as the explorer judges it."""
+    """List what the stack promises over these channels, as far as the explorer checks it."""
     promises = plan.promises(scope.channels)
-    return [*properties.ALWAYS, *(name for name in properties.JUDGED if name in promises)]
+    return [
+        *properties.ALWAYS,
+        *(name for name in properties.CHECKED_IF_PROMISED if name in promises),
+    ]
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How to search."""
+class SearchOptions:
+    """How to search, and for which properties."""
 
     reduce: bool = True
-    """Let one process move where that is enough."""
+    """Let only one process move where that is enough (partial-order reduction)."""
     symmetry: bool = True
     """Take states for one that differ only in the names of clients."""
     follow_clients: bool = False
+    """Make clients part of the state, as they must be if they take part in the protocol."""
     properties: tuple[str, ...] | None = None
-    """None stands for what the stack promises."""
-    watches: tuple[Watch, ...] = ()
+    """The properties to check; None stands for what the stack promises."""
+    extra_properties: tuple[StateProperty, ...] = ()
 
 
-def prepare(plan: StackPlan, scope: Scope, manner: Manner, workers: int = 1, me: int = 0) -> Search:
-    """A search at its beginning, every client having multicast what it has to."""
+def new_search(
+    plan: StackPlan, scope: Scope, options: SearchOptions, workers: int = 1, me: int = 0
+) -> Search:
+    """Return a search at its beginning, where every client has multicast what it has to."""
     if scope.clients and plan.closed:
         raise UsageError(
             f"only members multicast with '{plan.name}': "
             "say who, as in --message 0:1,2, with an origin below the number of processes"
         )
     promises = promised(plan, scope)  # refuses a stack that cannot stand on these channels
-    names = list(manner.properties or promises)
-    follow = manner.follow_clients or _some_client_has_more_to_do(scope)
+    names = list(options.properties or promises)
+    follow = options.follow_clients or _some_client_has_more_to_do(scope)
     actors = scope.processes + (scope.clients if follow else 0)
     machine = Machine(
         scope.processes, actors, Codec(plan.layers), _castings(scope), scope.bounds.timers > 0
     )
-    inboxes = Inboxes(machine, scope.fifo)
+    in_flight = InFlightPackets(machine, scope.fifo)
     known = {} if follow else cast_at_the_start(scope)
-    judge = Judge(names, [c.destinations for c in scope.casts], known, list(manner.watches))
-    symmetry = Symmetry(machine, inboxes, _alike(scope)) if manner.symmetry and not follow else None
+    checks = PropertyChecks(
+        names, [c.destinations for c in scope.casts], known, list(options.extra_properties)
+    )
+    symmetry = (
+        Symmetry(machine, in_flight, _alike(scope)) if options.symmetry and not follow else None
+    )
     if symmetry is not None and not symmetry.mirrors:
         symmetry = None
     _name_faults(machine, scope)
-    first = _first_state(plan, scope, machine, inboxes, actors, symmetry)
+    first = _first_state(plan, scope, machine, in_flight, actors, symmetry)
+    faults = scope.bounds.crashes > 0 or scope.bounds.suspicions > 0
     return Search(
-        machine,
-        inboxes,
-        Budgets(scope.bounds.as_tuple()),
-        judge,
-        actors,
-        first,
-        Reduction(machine, inboxes, actors) if manner.reduce else None,
-        symmetry,
-        _someone_listens(plan) and (scope.bounds.crashes > 0 or scope.bounds.suspicions > 0),
-        workers,
-        me,
+        machine=machine,
+        in_flight=in_flight,
+        budgets=Budgets(scope.bounds.as_tuple()),
+        checks=checks,
+        actors=actors,
+        first=first,
+        reduction=Reduction(machine, in_flight, actors) if options.reduce else None,
+        symmetry=symmetry,
+        notices=faults and _someone_listens(plan),
+        workers=workers,
+        me=me,
     )
 
 
@@ -82,7 +93,7 @@ def _first_state(
     plan: StackPlan,
     scope: Scope,
     machine: Machine,
-    inboxes: Inboxes,
+    in_flight: InFlightPackets,
     actors: int,
     symmetry: Symmetry | None,
 ) -> list[int]:
@@ -101,14 +112,14 @@ def _first_state(
         outputs += machine.step(begun.after, event).outputs
     for output in outputs:
         target = machine.events[output].process
-        state[2 * target + 1] = inboxes.append(state[2 * target + 1], output)
+        state[2 * target + 1] = in_flight.append(state[2 * target + 1], output)
     # What clients did before the search began has no mirror: they are not part of its states.
     machine.recipes.clear()
     return state
 
 
 def _name_faults(machine: Machine, scope: Scope) -> None:
-    """Events that nothing leads to: searches that share their work must all know them."""
+    """Number the events that nothing leads to, which workers that share a search must all know."""
     if not scope.bounds.crashes and not scope.bounds.suspicions:
         return
     for process in range(scope.processes):

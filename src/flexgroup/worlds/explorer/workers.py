@@ -1,8 +1,8 @@
 """Several searching processes that go through the levels together.
 
-A state belongs to the worker that its fingerprint falls to; who finds a state of another's
-posts it. All finish a level before any begins the next, so the search stays breadth first. A crew
-of one searches in this process and posts nothing.
+A state belongs to the worker that its fingerprint falls to, and whoever finds it sends it there.
+All finish a level before any begins the next, so the search stays breadth first. A single worker
+searches in this process and sends nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.judge import VALIDITY
 from flexgroup.worlds.explorer.machine import ClientAddressedError
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.property_checks import VALIDITY
 from flexgroup.worlds.explorer.scope import Scope
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.symmetry import AsymmetricError
-from flexgroup.worlds.explorer.worker import Report, Summary, Worker
+from flexgroup.worlds.explorer.worker import LevelReport, Worker, WorkerSummary
 
 STOP = "stop"
 
@@ -29,8 +29,8 @@ _EXPECTED = (AsymmetricError, ClientAddressedError)
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far the crew is, all its workers together."""
+class Totals:
+    """How far all workers together are."""
 
     more: bool
     states: int
@@ -40,46 +40,48 @@ class Standing:
     strays: int
     learnt: bool
     findings: tuple[tuple[str, int, int], ...]
-    """Of each broken property, a state of the lowest level."""
+    """Each broken property with the fingerprint and the level of a state, as early as any."""
 
 
-def _standing(reports: list[Report]) -> Standing:
+def _totals(reports: list[LevelReport]) -> Totals:
     first: dict[str, tuple[str, int, int]] = {}
     for report in reports:
         for found in report.findings:
             known = first.get(found[0])
             if known is None or found[2] < known[2]:
                 first[found[0]] = found
-    return Standing(
-        any(report.more for report in reports),
-        sum(report.states for report in reports),
-        sum(report.transitions for report in reports),
-        sum(report.frontier for report in reports),
-        sum(report.memory for report in reports),
-        sum(report.strays for report in reports),
-        any(report.learnt for report in reports),
-        # Of what is broken at the same depth, that something is missing says most.
-        tuple(sorted(first.values(), key=lambda found: (found[2], found[0] != VALIDITY, found[0]))),
+    return Totals(
+        more=any(report.more for report in reports),
+        states=sum(report.states for report in reports),
+        transitions=sum(report.transitions for report in reports),
+        frontier=sum(report.frontier for report in reports),
+        memory=sum(report.memory for report in reports),
+        strays=sum(report.strays for report in reports),
+        learnt=any(report.learnt for report in reports),
+        # Among properties broken at the same depth, a missing delivery says most.
+        findings=tuple(
+            sorted(first.values(), key=lambda found: (found[2], found[0] != VALIDITY, found[0]))
+        ),
     )
 
 
-class Crew:
-    """Workers, here or in processes of their own, told the same things at the same time."""
+class Workers:
+    """Workers, in this process or in processes of their own, that are told the same things."""
 
-    def __init__(self, plan: StackPlan, scope: Scope, manner: Manner, size: int) -> None:
+    def __init__(self, plan: StackPlan, scope: Scope, options: SearchOptions, size: int) -> None:
         self.size = size
         self.level = 0
         self._alone: Worker | None = None
         self._processes: list[BaseProcess] = []
         self._pipes: list[Connection] = []
         if size == 1:
-            self._alone = Worker(plan, scope, manner, 1, 0)
+            self._alone = Worker(plan, scope, options, 1, 0)
             return
         methods = multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
         for me in range(size):
             ours, theirs = context.Pipe()
-            arguments = (theirs, plan, scope, manner, size, me)
+            arguments = (theirs, plan, scope, options, size, me)
             process = context.Process(target=_serve, args=arguments, daemon=True)
             process.start()
             theirs.close()
@@ -87,20 +89,20 @@ class Crew:
             self._pipes.append(ours)
         self._collect()
 
-    def expand(self, at_most: int) -> Standing:
-        """Let every worker expand so many states of this level, and post what it found."""
-        reports: list[Report] = self._ask("expand", at_most)
+    def expand(self, at_most: int) -> Totals:
+        """Let every worker expand so many states of this level, and exchange what they found."""
+        reports: list[LevelReport] = self._ask("expand", at_most)
         if self.size > 1:
             for me, pipe in enumerate(self._pipes):
                 others = [report for worker, report in enumerate(reports) if worker != me]
-                parcels = [report.parcels[me] for report in others if report.parcels[me]]
-                pipe.send(("take", ([report.news for report in others], parcels)))
+                states = [report.outboxes[me] for report in others if report.outboxes[me]]
+                pipe.send(("take", ([report.updates for report in others], states)))
             self._collect()
             reports = self._ask("report")
-        return _standing(reports)
+        return _totals(reports)
 
     def next_level(self) -> int:
-        """How many states the next level has."""
+        """Go on to the next level, and say how many states it has."""
         self.level += 1
         return sum(self._ask("next_level"))
 
@@ -108,15 +110,15 @@ class Crew:
         self.level = 0
         self._ask("again")
 
-    def parent(self, mark: int) -> int:
-        """The fingerprint of the state that this one was first reached from."""
+    def parent(self, fingerprint: int) -> int:
+        """Return the fingerprint of the state from which this one was first reached."""
         if self._alone is not None:
-            return self._alone.parent(mark)
-        pipe = self._pipes[mark % self.size]
-        pipe.send(("parent", (mark,)))
+            return self._alone.parent(fingerprint)
+        pipe = self._pipes[fingerprint % self.size]
+        pipe.send(("parent", (fingerprint,)))
         return int(_answer(pipe))
 
-    def summaries(self) -> list[Summary]:
+    def summaries(self) -> list[WorkerSummary]:
         return self._ask("summary")
 
     def save(self) -> list[bytes]:
@@ -131,7 +133,7 @@ class Crew:
             pipe.send(("restore", (data,)))
         self._collect()
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         # Closing the pipes would not do: a worker holds copies of those made before it began.
         for pipe in self._pipes:
             with suppress(OSError):
@@ -153,7 +155,7 @@ class Crew:
         return self._collect()
 
     def _collect(self) -> list[Any]:
-        """The answers of all; raised afterwards, so that nobody is left unheard, an error."""
+        """Wait for the answers of all workers, and only then raise the error of one."""
         answers: list[Any] = []
         trouble: BaseException | None = None
         for pipe in self._pipes:
@@ -174,16 +176,16 @@ def _answer(pipe: Connection) -> Any:
 
 
 def _serve(
-    pipe: Connection, plan: StackPlan, scope: Scope, manner: Manner, size: int, me: int
+    pipe: Connection, plan: StackPlan, scope: Scope, options: SearchOptions, size: int, me: int
 ) -> None:
-    """The life of a worker in a process of its own."""
+    """Do what is asked of a worker, in a process of its own, until told to stop."""
     import signal
 
-    # The one who commands decides what an interrupt means.
+    # The process that started the workers decides what an interrupt means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        worker = Worker(plan, scope, manner, size, me)
+        worker = Worker(plan, scope, options, size, me)
         pipe.send(None)
     except _EXPECTED as error:
         pipe.send(error)

@@ -13,12 +13,12 @@ from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.outcome import Outcome
-from flexgroup.worlds.explorer.prepared import Manner
+from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Destinations, Scope, from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 LEAST = 2
-"""Destinations of a message: one to a single process orders nothing."""
+"""The fewest destinations of a message: one to a single process orders nothing."""
 
 
 def destination_sets(processes: int) -> list[Destinations]:
@@ -30,14 +30,14 @@ def destination_sets(processes: int) -> list[Destinations]:
 
 
 def systems(processes: int, messages: int, fifo: bool = True) -> Iterator[Scope]:
-    """Each message from a client of its own; which client sends which does not matter."""
+    """List all systems of a size, with a client for each message."""
     for chosen in combinations_with_replacement(destination_sets(processes), messages):
         yield from_clients(processes, *chosen, fifo=fifo)
 
 
 @dataclass
-class Tally:
-    """All systems of one size."""
+class SystemTotals:
+    """What exploring all systems of one size came to."""
 
     stack: str
     processes: int
@@ -55,7 +55,7 @@ class Tally:
     not_exhausted: int = 0
     seconds: float = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ExplorationResult) -> None:
         self.systems += 1
         self.states += outcome.states
         self.transitions += outcome.transitions
@@ -88,21 +88,21 @@ class Tally:
         }
 
 
-def tally(
+def explore_all(
     plan: StackPlan,
     processes: int,
     messages: int,
     fifo: bool = True,
-    manner: Manner | None = None,
+    options: SearchOptions | None = None,
     workers: int = 1,
-    report: Callable[[Tally], None] = lambda so_far: None,
+    report: Callable[[SystemTotals], None] = lambda so_far: None,
     interrupted: Callable[[], bool] = lambda: False,
-) -> Tally:
-    """Explore them all; every property that can be broken is found in every system."""
+) -> SystemTotals:
+    """Explore all systems of a size, each for all properties that can be broken in it."""
     began = time.monotonic()
-    result = Tally(plan.name, processes, messages)
+    result = SystemTotals(plan.name, processes, messages)
     todo = systems(processes, messages, fifo)
-    for outcome in _outcomes(plan, manner or Manner(), todo, workers):
+    for outcome in _outcomes(plan, options or SearchOptions(), todo, workers):
         result.add(outcome)
         result.seconds = time.monotonic() - began
         report(result)
@@ -113,30 +113,30 @@ def tally(
 
 
 def _outcomes(
-    plan: StackPlan, manner: Manner, todo: Iterator[Scope], workers: int
-) -> Iterator[Outcome]:
+    plan: StackPlan, options: SearchOptions, todo: Iterator[Scope], workers: int
+) -> Iterator[ExplorationResult]:
     methods = multiprocessing.get_all_start_methods()
     if workers == 1 or "fork" not in methods:
         for scope in todo:
-            yield explore(plan, scope, manner, keep_going=True)
+            yield explore(plan, scope, options, keep_going=True)
         return
     context: Any = multiprocessing.get_context("fork")
     # A plan holds classes, which may be a test's own: it is inherited, not sent.
-    with context.Pool(workers, initializer=_remember, initargs=(plan, manner)) as pool:
+    with context.Pool(workers, initializer=_remember, initargs=(plan, options)) as pool:
         yield from pool.imap(_explore, todo, chunksize=16)
 
 
-_inherited: list[tuple[StackPlan, Manner]] = []
+_inherited: list[tuple[StackPlan, SearchOptions]] = []
 
 
-def _remember(plan: StackPlan, manner: Manner) -> None:
+def _remember(plan: StackPlan, options: SearchOptions) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Which may be caught here by a library that this process was forked with: a pool that is done
-    # ends its processes so, and waits for them.
+    # A pool that is done ends its processes with this signal and waits for them, and a library
+    # that this process was forked with may have caught it.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _inherited.append((plan, manner))
+    _inherited.append((plan, options))
 
 
-def _explore(scope: Scope) -> Outcome:
-    plan, manner = _inherited[-1]
-    return explore(plan, scope, manner, keep_going=True)
+def _explore(scope: Scope) -> ExplorationResult:
+    plan, options = _inherited[-1]
+    return explore(plan, scope, options, keep_going=True)

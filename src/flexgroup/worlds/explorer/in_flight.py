@@ -1,8 +1,8 @@
-"""The packets on their way to one process, as numbered values.
+"""The packets in flight to one process, as numbered values.
 
-Over FIFO channels an inbox is one queue for each sender, and only the oldest packet of each
-can arrive; over channels that reorder it is a bag. Like the states of processes, inboxes are
-kept once: putting a packet in and taking one out are table entries.
+Over FIFO channels such a value is one queue for each sender, and only the oldest packet of each can
+arrive; over channels that reorder it is a bag. Like the states of processes, these values are kept
+once: putting a packet in and taking one out are table entries.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ EMPTY: Final = 0
 
 
 @final
-class Inboxes:
-    """Number 0 is the empty inbox of whoever it may be; its fingerprint is 0."""
+class InFlightPackets:
+    """The table of all that was ever in flight to some process.
+
+    Number 0 stands for nothing in flight, to whomever; its fingerprint is 0.
+    """
 
     def __init__(self, machine: Machine, fifo: bool) -> None:
         self.contents: list[tuple[int, ...]] = [()]
@@ -29,21 +32,21 @@ class Inboxes:
         self._heads: dict[int, list[int]] = {EMPTY: []}
         self._appended: dict[int, int] = {}
 
-    def append(self, inbox: int, event: int) -> int:
-        """The inbox with one more packet."""
-        key = (inbox << 30) | event
+    def append(self, pending: int, event: int) -> int:
+        """Return the number for one more packet in flight."""
+        key = (pending << 30) | event
         known = self._appended.get(key)
         if known is None:
             known = self._appended[key] = self.with_contents(
-                self._inserted(self.contents[inbox], event)
+                self._inserted(self.contents[pending], event)
             )
         return known
 
-    def heads(self, inbox: int) -> list[int]:
-        """Each packet that can arrive, followed by the inbox without it."""
-        known = self._heads.get(inbox)
+    def heads(self, pending: int) -> list[int]:
+        """List each packet that can arrive, followed by the number of what is then left."""
+        known = self._heads.get(pending)
         if known is None:
-            known = self._heads[inbox] = self._find_heads(self.contents[inbox])
+            known = self._heads[pending] = self._find_heads(self.contents[pending])
         return known
 
     def with_contents(self, contents: tuple[int, ...]) -> int:
@@ -54,13 +57,13 @@ class Inboxes:
             out = bytearray()
             for event in contents:
                 out += self._machine.events[event].fingerprint.to_bytes(8, "big")
-            mark = short(blake2b(out, digest_size=16, person=b"inbox").digest())
-            self.fingerprints.append(mark)
-            self._of_fingerprint[mark] = number
+            fingerprint = short(blake2b(out, digest_size=16, person=b"pending").digest())
+            self.fingerprints.append(fingerprint)
+            self._of_fingerprint[fingerprint] = number
         return number
 
-    def of_fingerprint(self, mark: int) -> int:
-        return self._of_fingerprint[mark]
+    def of_fingerprint(self, fingerprint: int) -> int:
+        return self._of_fingerprint[fingerprint]
 
     def _inserted(self, contents: tuple[int, ...], event: int) -> tuple[int, ...]:
         events = self._machine.events
@@ -70,8 +73,8 @@ class Inboxes:
             while place < len(contents) and events[contents[place]].source <= source:
                 place += 1
         else:
-            mark = events[event].fingerprint
-            while place < len(contents) and events[contents[place]].fingerprint < mark:
+            fingerprint = events[event].fingerprint
+            while place < len(contents) and events[contents[place]].fingerprint < fingerprint:
                 place += 1
         return (*contents[:place], event, *contents[place:])
 

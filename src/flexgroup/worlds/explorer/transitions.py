@@ -1,4 +1,4 @@
-"""What a search handles besides states: moves, budgets for faults, findings and parcels."""
+"""What a search handles besides states: transitions, budgets of faults, violations, outboxes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mypy_extensions import i32, i64
 from flexgroup.worlds.explorer.machine import short
 from flexgroup.worlds.explorer.visited import Visited
 
-# What a move is: an event at a process, or something that the world does to a packet.
-HAPPENS: Final = 0
-IS_LOST: Final = 1
-IS_DOUBLED: Final = 2
+# What a transition is: an event at a process, or something that the network does to a packet.
+EVENT: Final = 0
+LOSS: Final = 1
+DUPLICATION: Final = 2
 
 # Positions in `Bounds.as_tuple()`.
 CRASHES: Final = 0
@@ -26,7 +26,7 @@ TIMERS: Final = 4
 
 @final
 class Budgets:
-    """What the world may still do, as numbered values; number 0 is the whole of it."""
+    """The faults that are still allowed, as numbered values; number 0 allows all of them."""
 
     def __init__(self, whole: tuple[int, ...]) -> None:
         self.left: list[tuple[int, ...]] = []
@@ -41,13 +41,13 @@ class Budgets:
             found = self._numbers[left] = len(self.left)
             self.left.append(left)
             text = ",".join([str(count) for count in left])
-            mark = short(blake2b(text.encode(), person=b"budget").digest())
-            self.fingerprints.append(mark)
-            self._of_fingerprint[mark] = found
+            fingerprint = short(blake2b(text.encode(), person=b"budget").digest())
+            self.fingerprints.append(fingerprint)
+            self._of_fingerprint[fingerprint] = found
         return found
 
-    def of_fingerprint(self, mark: int) -> int:
-        return self._of_fingerprint[mark]
+    def of_fingerprint(self, fingerprint: int) -> int:
+        return self._of_fingerprint[fingerprint]
 
     def less(self, number: int, what: int) -> int:
         left = list(self.left[number])
@@ -56,8 +56,8 @@ class Budgets:
 
 
 @final
-class Move:
-    """A move out of a state, and the state it leads to."""
+class Transition:
+    """A transition out of a state, and the state it leads to."""
 
     __slots__ = ("actor", "after", "event", "kind")
 
@@ -69,23 +69,23 @@ class Move:
 
 
 @final
-class Finding:
+class StateViolation:
     """A property that does not hold in a state."""
 
-    __slots__ = ("level", "mark", "property")
+    __slots__ = ("fingerprint", "level", "property")
 
-    def __init__(self, name: str, mark: int, level: int) -> None:
+    def __init__(self, name: str, fingerprint: int, level: int) -> None:
         self.property = name
-        self.mark = mark
+        self.fingerprint = fingerprint
         self.level = level
 
 
 @final
-class Parcel:
+class Outbox:
     """States on their way to the worker that owns them, with their parents' fingerprints."""
 
     def __init__(self) -> None:
         self.states = vec[i32]()
-        self.marks = vec[i64]()
+        self.fingerprints = vec[i64]()
         self.parents = vec[i64]()
         self.sent = Visited()

@@ -1,4 +1,4 @@
-"""What an exploration says when it ends."""
+"""The result of an exploration, and the schedules in it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ Orders = tuple[tuple[MessageId, ...], ...]
 
 
 @dataclass(frozen=True)
-class Happening:
+class ScheduleStep:
     """One step of a run, in a form that means the same in every process."""
 
     kind: str
-    """receive, cast, timer, choice, crash, suspect; or lost, doubled: a packet is."""
+    """One of receive, cast, timer, choice, crash, suspect, lost and doubled; the last two are
+    what the network does to a packet."""
     process: int
     source: int = -1
     place: int = 0
-    """Of a packet: how many older ones there are in its channel."""
+    """For a packet, how many older ones there are in its channel."""
     name: str = ""
     number: int = 0
-    """Of a cast, its place in the scope; of a choice, the option."""
+    """For a cast, its place in the scope; for a choice, the option."""
 
 
 @dataclass(frozen=True)
@@ -31,29 +32,29 @@ class Violation:
     """A property that some run breaks, and the run."""
 
     name: str
-    run: tuple[Happening, ...]
+    run: tuple[ScheduleStep, ...]
     shortest: bool = False
-    """No run of this scope that breaks it has fewer steps."""
+    """Whether no run of this scope that breaks it has fewer steps."""
 
     @property
     def steps(self) -> int:
-        """Without the casts of clients, which happen before anything else."""
-        return sum(1 for happening in self.run if happening.kind != "cast")
+        """How many steps there are after the casts of clients, which come first."""
+        return sum(1 for step in self.run if step.kind != "cast")
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The verdict on one scope, and what it cost."""
+class ExplorationResult:
+    """The verdict on one scope, and what it took to reach it."""
 
     scope: Scope
     states: int
     transitions: int
     depth: int
     frontier: int
-    """States that were found and not expanded."""
+    """How many states were found and not expanded."""
     terminals: int
     complete: int
-    """Terminal states in which every message was delivered wherever it should be."""
+    """How many terminal states have every message delivered wherever it should be."""
     stopped_at: str
     """The bound that ended the search; empty if every reachable state was visited."""
     violations: tuple[Violation, ...]
@@ -64,7 +65,7 @@ class Outcome:
     passes: int = 1
     seconds: float = 0.0
     memory: int = 0
-    """Bytes for visited states, frontier and tables, as far as they can be counted."""
+    """The bytes of visited states and frontier."""
     exchanges: int = 1
     """How many states count as one, at most, because of symmetry."""
     local_states: int = field(default=0)
@@ -78,7 +79,7 @@ class Outcome:
         return frozenset(violation.name for violation in self.violations)
 
     def last_line(self) -> str:
-        """An honest word on how much was seen."""
+        """Say what was found, and how much of the scope was seen."""
         if self.violations:
             names = ", ".join(sorted(self.broken))
             return f"violated: {names}; {self.states:,} states visited, depth {self.depth}"
@@ -92,7 +93,7 @@ class Outcome:
 
 
 def letters(scope: Scope) -> dict[MessageId, str]:
-    """A name for each message whose identity does not depend on the schedule."""
+    """Return a letter for each message, if its identity does not depend on the schedule."""
     found: dict[MessageId, str] = {}
     counts: dict[int, int] = {}
     for place, cast in enumerate(scope.casts):
@@ -103,7 +104,7 @@ def letters(scope: Scope) -> dict[MessageId, str]:
 
 
 def pairs_to_see(scope: Scope) -> list[tuple[MessageId, MessageId]]:
-    """Either order of every two messages with a common destination."""
+    """List either order of every two messages with a common destination."""
     casts = dict(zip(letters(scope), scope.casts, strict=True))
     return [
         (a, b)
