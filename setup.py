@@ -53,6 +53,7 @@ COMPILED = (
     "core/precedence.py",
     "core/stack.py",
     "core/state.py",
+    "core/varints.py",
     "load/closed_loops.py",
     "protocols/all2all_atomic.py",
     "protocols/atomic.py",

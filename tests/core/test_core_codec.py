@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexgroup.core.codec import MAX_LIST, Codec, varint_size, varints
+from flexgroup.core.codec import MAX_LIST, Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet, Stamp, message_id, stamp
+from flexgroup.core.varints import varint_size, varints
 
 from .small_layers import Note, Plain, message
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from flexgroup.core.codec import varint_size
+from flexgroup.core.varints import varint_size
 from flexgroup.metrics.costs import costs
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome

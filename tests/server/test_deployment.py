@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
+from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
 from flexgroup.membership.flush import merge_reports
 from flexgroup.server.hosting.deployment import Deployment, HostedDomain

@@ -31,125 +31,42 @@ from flexgroup.core.message import (
     seq_of,
     stamp,
 )
+from flexgroup.core.varints import Reader, append_varint, varint_size
 
 MAX_LIST: Final = 1 << 20
-MAX_VARINT_BYTES: Final = 10
 MAX_COUNT: Final = (1 << 43) - 1
-"""Of messages and clock ticks: more would not fit beside a process in one integer."""
-
-
-def varint_size(value: int) -> int:
-    if value < 128:
-        return 1
-    return (value.bit_length() + 6) // 7
-
-
-def _append_varint(out: BytesWriter, value: int) -> None:
-    if value < 0:
-        raise ValueError(f"the wire has no negative integers, and a packet holds {value}")
-    while value > 127:
-        out.append((value & 127) | 128)
-        value >>= 7
-    out.append(value)
-
-
-def varints(values: list[int]) -> bytes:
-    """These numbers, one after the other."""
-    out = BytesWriter()
-    for value in values:
-        _append_varint(out, value)
-    return out.getvalue()
+"""More messages or clock ticks would not fit beside a process in one integer."""
 
 
 def _write_ints(out: BytesWriter, items: tuple[int, ...]) -> None:
-    _append_varint(out, len(items))
+    append_varint(out, len(items))
     for item in items:
-        _append_varint(out, item)
+        append_varint(out, item)
 
 
-@final
-@mypyc_attr(acyclic=True, free_list_len=1)
-class _Reader:
-    """Reads what a peer sent; anything that is not right is the peer's fault."""
+def _read_identity(reader: Reader) -> MessageId:
+    origin = reader.varint()
+    seq = reader.varint()
+    if origin > ORIGIN_MASK or seq > MAX_COUNT:
+        raise PeerError(f"message {origin}.{seq}: no process counts that far")
+    return message_id(origin, seq)
 
-    __slots__ = ("data", "end", "position")
 
-    def __init__(self, data: bytes, position: int, end: int) -> None:
-        self.data = data
-        self.position: i64 = position
-        self.end: i64 = end
+def _read_stamp(reader: Reader) -> Stamp:
+    clock = reader.varint()
+    process = reader.varint()
+    if process > PROCESS_MASK or clock > MAX_COUNT:
+        raise PeerError(f"timestamp ({clock},{process}): no process counts that far")
+    return stamp(clock, process)
 
-    def varint(self) -> int:
-        at = self.position
-        if at < self.end:
-            byte = self.data[at]
-            if byte < 128:  # most are
-                self.position = at + 1
-                return byte
-        return self._long_varint()
 
-    def _long_varint(self) -> int:
-        """Of up to eight bytes: so many bits fit in a machine word."""
-        value: i64 = 0
-        shift: i64 = 0
-        while shift < 56:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-        return self._longest_varint(value)
-
-    def _longest_varint(self, low: int) -> int:
-        value = low
-        for shift in range(56, 7 * MAX_VARINT_BYTES, 7):
-            byte: int = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-        raise PeerError(f"a number of more than {MAX_VARINT_BYTES} bytes")
-
-    def _byte(self) -> i64:
-        at = self.position
-        if at >= self.end:
-            raise PeerError("the packet ends in the middle of a number")
-        self.position = at + 1
-        return self.data[at]
-
-    def identity(self) -> MessageId:
-        origin = self.varint()
-        seq = self.varint()
-        if origin > ORIGIN_MASK or seq > MAX_COUNT:
-            raise PeerError(f"message {origin}.{seq}: no process counts that far")
-        return message_id(origin, seq)
-
-    def timestamp(self) -> Stamp:
-        clock = self.varint()
-        process = self.varint()
-        if process > PROCESS_MASK or clock > MAX_COUNT:
-            raise PeerError(f"timestamp ({clock},{process}): no process counts that far")
-        return stamp(clock, process)
-
-    def length(self) -> int:
-        length = self.varint()
-        if length > MAX_LIST:
-            raise PeerError(f"a list of {length} entries; at most {MAX_LIST} are accepted")
-        return length
-
-    def ints(self) -> tuple[int, ...]:
-        length = self.length()
-        if length == 0:
-            return ()
-        return tuple([self.varint() for _entry in range(length)])
-
-    def bytes(self) -> bytes:
-        length = self.varint()
-        start = self.position
-        there: int = self.end - start  # not a machine word, which the length may exceed
-        if length > there:
-            raise PeerError(f"{length} bytes announced, {there} there")
-        self.position = start + length
-        return self.data[start : self.position]
+def _read_ints(reader: Reader) -> tuple[int, ...]:
+    length = reader.varint()
+    if length > MAX_LIST:
+        raise PeerError(f"a list of {length} entries; at most {MAX_LIST} are accepted")
+    if length == 0:
+        return ()
+    return tuple([reader.varint() for _entry in range(length)])
 
 
 @final
@@ -185,14 +102,14 @@ class _Level:
         self._destinations: tuple[int, ...] = ()
         self._encoded_destinations = b"\0"
 
-    def read_destinations(self, reader: _Reader) -> tuple[int, ...]:
+    def read_destinations(self, reader: Reader) -> tuple[int, ...]:
         """Most are those of the message before: the same bytes are read and checked once."""
         start = reader.position
         end = start + len(self._encoded_destinations)
         if end <= reader.end and reader.data[start:end] == self._encoded_destinations:
             reader.position = end
             return self._destinations
-        destinations = reader.ints()
+        destinations = _read_ints(reader)
         before = -1
         for destination in destinations:
             if destination <= before:
@@ -238,7 +155,7 @@ class Codec:
 
     def decode_part(self, data: bytes, start: int, end: int) -> Packet:
         """The packet that these bytes of the data are."""
-        reader = _Reader(data, start, end)
+        reader = Reader(data, start, end)
         packet = self._read(reader, 0)
         if reader.position != reader.end:
             raise PeerError(f"{reader.end - reader.position} bytes left over after the packet")
@@ -257,38 +174,38 @@ class Codec:
             value = getattr(packet, field.name)
             kind = field.kind
             if kind == INT:
-                _append_varint(out, value)
+                append_varint(out, value)
             elif kind == ID:
                 identity: MessageId = value
-                _append_varint(out, origin_of(identity))
-                _append_varint(out, seq_of(identity))
+                append_varint(out, origin_of(identity))
+                append_varint(out, seq_of(identity))
             elif kind == STAMP:
                 timestamp: Stamp = value
-                _append_varint(out, clock_of(timestamp))
-                _append_varint(out, process_of(timestamp))
+                append_varint(out, clock_of(timestamp))
+                append_varint(out, process_of(timestamp))
             elif kind == INTS:
                 _write_ints(out, value)
             elif kind == TEXT:
                 text: str = value
                 encoded = text.encode()
-                _append_varint(out, len(encoded))
+                append_varint(out, len(encoded))
                 out.write(encoded)
             else:
                 assert kind == MESSAGE, kind
                 self._write_message(out, level, value)
 
     def _write_message(self, out: BytesWriter, level: int, m: Message) -> None:
-        _append_varint(out, origin_of(m.id))
-        _append_varint(out, seq_of(m.id))
+        append_varint(out, origin_of(m.id))
+        append_varint(out, seq_of(m.id))
         _write_ints(out, m.destinations)
         payload = m.payload
         if isinstance(payload, Packet):
             self._write(out, level + 1, payload)
         else:
-            _append_varint(out, len(payload))
+            append_varint(out, len(payload))
             out.write(payload)
 
-    def _read(self, reader: _Reader, level: int) -> Packet:
+    def _read(self, reader: Reader, level: int) -> Packet:
         tag = reader.varint()
         formats = self._levels[level].formats
         if tag >= len(formats):
@@ -300,11 +217,11 @@ class Codec:
             if kind == INT:
                 values.append(reader.varint())
             elif kind == ID:
-                values.append(reader.identity())
+                values.append(_read_identity(reader))
             elif kind == STAMP:
-                values.append(reader.timestamp())
+                values.append(_read_stamp(reader))
             elif kind == INTS:
-                values.append(reader.ints())
+                values.append(_read_ints(reader))
             elif kind == TEXT:
                 try:
                     values.append(reader.bytes().decode())
@@ -316,8 +233,8 @@ class Codec:
         make = format_.type
         return make(*values)
 
-    def _read_message(self, reader: _Reader, level: int) -> Message:
-        identity = reader.identity()
+    def _read_message(self, reader: Reader, level: int) -> Message:
+        identity = _read_identity(reader)
         destinations = self._levels[level].read_destinations(reader)
         if level + 1 < len(self._levels):
             return Message(identity, destinations, self._read(reader, level + 1))

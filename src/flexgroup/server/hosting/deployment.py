@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from flexgroup.core.codec import Codec, varints
+from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.message import Message, message_id, origin_of, seq_of
+from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.flush import DomainFlush, DomainReport, Unstable
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.peers.link import COUNTS, PACKETS, head_of
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
-from flexgroup.worlds.network.envelope import Envelope, read_varint, seal, unseal
+from flexgroup.worlds.network.envelope import Envelope, seal, unseal
 from flexgroup.worlds.network.faults import Faults
 from flexgroup.worlds.network.stability import Stability
 
@@ -134,10 +135,11 @@ class HostedDomain:
         return varints(told)
 
     def counted(self, teller: int, data: bytes, at: int) -> None:
-        while at < len(data):
-            group, at = read_varint(data, at)
-            origin, at = read_varint(data, at)
-            count, at = read_varint(data, at)
+        reader = Reader(data, at, len(data))
+        while reader.position < reader.end:
+            group = reader.varint()
+            origin = reader.varint()
+            count = reader.varint()
             if origin >= len(self.servers):
                 raise PeerError(f"counts of process {origin}; there are {len(self.servers)}")
             self.stability.told(teller, group, origin, count)

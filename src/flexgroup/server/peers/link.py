@@ -6,13 +6,12 @@ from typing import Final, Protocol, final
 
 import msgspec
 
-from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
+from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.messages import AnyControl, ControlMessage
 from flexgroup.server.connection import Connection
 from flexgroup.server.peers.introduction import PeerWelcome, decode_welcome
 from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
-from flexgroup.worlds.network.envelope import read_varint
 
 CONTROL: Final = 0
 PACKETS: Final = 1
@@ -94,10 +93,13 @@ class PeerLink:
                 raise PeerError(f"a malformed message of a server: {error}") from None
             self._events.controlled(self, message)
         elif kind <= COUNTS:
-            configuration, at = read_varint(content, 1)
-            domain, at = read_varint(content, at)
+            reader = Reader(content, 1, len(content))
+            configuration = reader.varint()
+            domain = reader.varint()
             if self.server is not None:
-                self._events.packets.came(kind, self.server, configuration, domain, content, at)
+                self._events.packets.came(
+                    kind, self.server, configuration, domain, content, reader.position
+                )
         else:
             raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
 

@@ -12,14 +12,14 @@ from collections import deque
 from time import time_ns
 from typing import final
 
-from flexgroup.core.codec import Codec, varints
+from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.host import NEVER, Host, World
 from flexgroup.core.journal import Journal, Transmission
 from flexgroup.core.layer import Notice, View
 from flexgroup.core.message import Message
 from flexgroup.core.stack import Stack
-from flexgroup.worlds.network.envelope import read_varint
+from flexgroup.core.varints import Reader, varints
 from flexgroup.worlds.network.faults import Channel, Faults
 
 
@@ -76,15 +76,18 @@ class Domain(World):
         """Handle the packets that another server sent together, from this place on."""
         self._now = now
         end = len(data)
+        reader = Reader(data, at, end)
         while at < end:
-            length, at = read_varint(data, at)
-            depth, at = read_varint(data, at)
-            sent, at = read_varint(data, at)
+            length = reader.varint()
+            depth = reader.varint()
+            sent = reader.varint()
+            at = reader.position
             if at + length > end:
                 raise PeerError(f"a packet of {length} bytes, {end - at} there")
             transmission = self.host.transmission(self._codec.decode_part(data, at, at + length))
             transmission.depth = depth
             at += length
+            reader.position = at
             self.packets_received += 1
             self.host.receive(self._clock(), sender, transmission, sent)
             self._receive_from_itself()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import final
 
-from flexgroup.core.codec import varints
 from flexgroup.core.errors import PeerError
+from flexgroup.core.varints import Reader, varints
 
 
 @final
@@ -37,36 +37,13 @@ def seal(groups: tuple[tuple[int, int], ...], count: int, contents: bytes) -> by
 
 
 def unseal(payload: bytes) -> Envelope:
-    number, at = read_varint(payload, 0)
+    reader = Reader(payload, 0, len(payload))
+    number = reader.varint()
     if number > len(payload):
         raise PeerError(f"an envelope for {number} groups in {len(payload)} bytes")
     groups: list[tuple[int, int]] = []
     for _line in range(number):
-        group, at = read_varint(payload, at)
-        position, at = read_varint(payload, at)
-        groups.append((group, position))
-    count, at = read_varint(payload, at)
-    return Envelope(tuple(groups), count, payload[at:])
-
-
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends."""
-    if at < len(data):
-        byte = data[at]
-        if byte < 128:  # most are
-            return byte, at + 1
-    return _read_long_varint(data, at)
-
-
-def _read_long_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    shift = 0
-    end = len(data)
-    while at < end and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise PeerError("a number that does not end")
+        group = reader.varint()
+        groups.append((group, reader.varint()))
+    count = reader.varint()
+    return Envelope(tuple(groups), count, payload[reader.position :])
