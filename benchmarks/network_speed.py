@@ -35,7 +35,7 @@ from peers.corosync_cluster import CannotRunError, Corosync, entering
 
 from flexgroup.load.closed_loops import share_of
 from flexgroup.load.measurement import Summary, cpu_seconds
-from flexgroup.load.processes import LoadProcess, ProcessFailedError, measure, started
+from flexgroup.load.processes import ChildProcess, ProcessFailedError, measure, started
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = HERE.parent / "build" / "peers"
@@ -62,7 +62,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more, "PYTHONPATH": PATHS}
 
 
-def measured(members: list[LoadProcess], servers: list[int], seconds: float) -> Summary:
+def measured(members: list[ChildProcess], servers: list[int], seconds: float) -> Summary:
     load = measure(members, seconds, lambda: cpu_seconds(servers))
     # Where nothing holds senders back, a member may lag behind on a busy machine.
     if load.delivered < 0.6 * SERVERS * load.completed:

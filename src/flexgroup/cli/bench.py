@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         if options.connect:
             addresses = options.connect
         else:
-            from flexgroup.server.local_cluster import LocalCluster
+            from flexgroup.load.local_cluster import LocalCluster
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             more = ["--log", "none"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from flexgroup.cli.arguments import Commands
     from flexgroup.client.link import Link
-    from flexgroup.server.local_cluster import LocalCluster, LocalServer
+    from flexgroup.load.local_cluster import LocalCluster, LocalServer
 
 INTERVAL = 1.0
 PATIENCE = 2.0
@@ -143,8 +143,8 @@ class Observer:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
+    from flexgroup.load.local_cluster import LocalCluster
     from flexgroup.protocols.catalogue import parse_stack
-    from flexgroup.server.local_cluster import LocalCluster
 
     if options.stack is not None:
         parse_stack(options.stack)

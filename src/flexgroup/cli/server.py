@@ -17,6 +17,7 @@ from flexgroup.cli.arguments import (
     seconds,
 )
 from flexgroup.core.errors import UsageError
+from flexgroup.wire.address import DEFAULT_PORT, parse_server_address
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
@@ -45,7 +46,7 @@ def add_to(commands: Commands) -> None:
     add("--name", help="the name of this server; default: host name and port")
     add(
         "--listen",
-        default="127.0.0.1:7400",
+        default=f"127.0.0.1:{DEFAULT_PORT}",
         metavar="HOST:PORT",
         help="where clients and other servers connect; port 0 takes any (%(default)s)",
     )
@@ -176,8 +177,6 @@ def stop_at_end_of_input(stop: Callable[[], None]) -> None:
 
 def other_servers(options: argparse.Namespace) -> tuple[str, ...]:
     """Return the servers that may be joined; all may be started with the same list."""
-    from flexgroup.wire.address import parse_server_address
-
     here = parse_server_address(options.listen)
     others = tuple(address for address in options.join if parse_server_address(address) != here)
     if options.join and not others:
@@ -192,7 +191,6 @@ def settings_of(options: argparse.Namespace) -> Settings:
     from flexgroup.membership.suspicion import Timings
     from flexgroup.server.limits import Limits
     from flexgroup.server.settings import Settings
-    from flexgroup.wire.address import parse_server_address
     from flexgroup.wire.certificates import SERVER, client_context, server_context
     from flexgroup.worlds.network.faults import Faults
 

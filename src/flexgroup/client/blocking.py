@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from time import monotonic
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 from flexgroup.client import link as asynchronous
@@ -173,12 +172,7 @@ class Group(Generic[T]):
     def __enter__(self) -> Self:
         return self.join()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         # Refused or not, this process is then outside of the group.
         with suppress(Refusal, ConnectionLost):
             self.leave()
@@ -336,12 +330,7 @@ class Link:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

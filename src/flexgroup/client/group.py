@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
 from flexgroup.client.errors import (
@@ -271,12 +270,7 @@ class Group(Generic[T]):
     async def __aenter__(self) -> Self:
         return await self.join()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._inbox is None or self._inbox.ended is not None:
             return
         # Refused or not, this process is then outside of the group.

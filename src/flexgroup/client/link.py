@@ -11,7 +11,6 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 import msgspec
@@ -189,12 +188,7 @@ class Link:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -217,12 +211,7 @@ class Connecting:
         self._link = await self._connect()
         return self._link
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         assert self._link is not None
         await self._link.close()
 

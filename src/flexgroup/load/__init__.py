@@ -1,1 +1,1 @@
-"""Load for measurements of real clusters: closed loops, and the member processes that run them."""
+"""Clusters of real servers on this machine, and closed loops in member processes to load them."""

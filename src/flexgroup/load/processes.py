@@ -1,4 +1,4 @@
-"""Member processes with closed loops, which begin and end at the same moment.
+"""Processes of a measurement; those of the members begin and end at the same moment.
 
 A member process prints `ready`, reads a line with the monotonic times between which messages
 count, and prints one JSON document after the second.
@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.load.closed_loops import ClosedLoops
@@ -33,19 +34,35 @@ class ProcessFailedError(FlexGroupError):
     """A process of a measurement does not answer."""
 
 
-class LoadProcess:
-    """A process that takes part in a measurement; its input ends when this process does."""
+class ChildProcess:
+    """A process that is told and tells lines; its input ends whatever way this process ends."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
         self.command = command
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # so that Ctrl-C reaches only us
-        )
+        errors = None if log is None else log.open("ab")
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                start_new_session=True,  # so that Ctrl-C reaches only us, and we end it in order
+            )
+        finally:
+            if errors is not None:
+                errors.close()
         self._read = b""
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
 
     def read_line(self, seconds: float = PATIENCE) -> str:
         """Return the next line that the process prints."""
@@ -66,23 +83,29 @@ class LoadProcess:
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
+    def end(self, patience: float = 0.0) -> None:
+        """End the process; a while after the end of its input, if that has to be in good order."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
 
 @contextmanager
 def started(
     commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None
-) -> Iterator[list[LoadProcess]]:
+) -> Iterator[list[ChildProcess]]:
     """Start processes, give them when all are ready, and end them afterwards."""
-    processes: list[LoadProcess] = []
+    processes: list[ChildProcess] = []
     try:
         for command in commands:
-            processes.append(LoadProcess(command, environment))
+            processes.append(ChildProcess(command, environment=environment))
         for process in processes:
             process.read_line()
         yield processes
@@ -92,7 +115,7 @@ def started(
 
 
 def measure(
-    members: Sequence[LoadProcess],
+    members: Sequence[ChildProcess],
     seconds: float,
     server_cpu: Callable[[], float],
     progress: Callable[[float], None] = lambda share: None,

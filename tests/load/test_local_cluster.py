@@ -15,14 +15,14 @@ import pytest
 
 from flexgroup import blocking
 from flexgroup.core.errors import UsageError
-from flexgroup.server.local_cluster import LocalCluster
+from flexgroup.load.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
 
 PARENT = """
 import sys
 from pathlib import Path
-from flexgroup.server.local_cluster import LocalCluster
+from flexgroup.load.local_cluster import LocalCluster
 with LocalCluster(1, Path(sys.argv[1])) as cluster:
     print(cluster.addresses[0], flush=True)
     sys.stdin.read()

@@ -7,18 +7,13 @@ server outlives it.
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from flexgroup.core.errors import UsageError
+from flexgroup.load.processes import ChildProcess, ProcessFailedError
 
 HOST = "127.0.0.1"
 START_SECONDS = 30.0
@@ -29,29 +24,24 @@ MOST_SERVERS = 64
 class LocalServer:
     """One server process."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
-        self.process = process
         self.log = log
         self.address = ""
         """The address is known when the server is ready."""
+        self._child = ChildProcess(command, log=log)
+        self.process = self._child.process
 
     @property
     def is_running(self) -> bool:
-        return self.process.poll() is None
+        return self._child.is_running
 
-    def wait_until_ready(self, seconds: float) -> None:
+    def wait_until_ready(self) -> None:
         """Wait for the line in which the server says where it listens."""
-        line = b""
-        output = self.process.stdout
-        assert output is not None
-        until = time.monotonic() + seconds
-        while not line.endswith(b"\n"):
-            readable, _, _ = select.select([output], [], [], max(0.0, until - time.monotonic()))
-            more = os.read(output.fileno(), 4096) if readable else b""
-            if not more:
-                raise UsageError(f"{self.name} did not start: {self.last_log_line()}")
-            line += more
+        try:
+            line = self._child.read_line(START_SECONDS)
+        except ProcessFailedError:
+            raise UsageError(f"{self.name} did not start: {self.last_log_line()}") from None
         self.address = str(json.loads(line)["address"])
 
     def last_log_line(self) -> str:
@@ -62,16 +52,7 @@ class LocalServer:
 
     def stop(self) -> None:
         """Stop the server in good order, or by force if that takes too long."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+        self._child.end(STOP_SECONDS)
 
 
 class LocalCluster:
@@ -97,28 +78,19 @@ class LocalCluster:
     def addresses(self) -> list[str]:
         return [server.address for server in self.servers]
 
-    @property
-    def pids(self) -> list[int]:
-        return [server.process.pid for server in self.servers]
-
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
-            self._start().wait_until_ready(START_SECONDS)
+            self._start().wait_until_ready()
             others = [self._start() for _ in range(1, self._size)]
             for server in others:
-                server.wait_until_ready(START_SECONDS)
+                server.wait_until_ready()
         except BaseException:
             self.stop()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def _start(self) -> LocalServer:
@@ -126,18 +98,9 @@ class LocalCluster:
         name = f"server-{number}"
         joining = ["--join", self.servers[0].address] if self.servers else []
         port = 0 if self._first_port is None else self._first_port + number
-        log = self._directory / f"{name}.log"
         command = [sys.executable, "-m", "flexgroup.cli.main", "server", "--json"]
         command += ["--until-input-ends", "--name", name, "--listen", f"{HOST}:{port}", *joining]
-        with log.open("ab") as errors:
-            process = subprocess.Popen(
-                [*command, *self._options],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,  # so that Ctrl-C reaches only us, and we stop it in order
-            )
-        server = LocalServer(name, process, log)
+        server = LocalServer(name, [*command, *self._options], self._directory / f"{name}.log")
         self.servers.append(server)
         return server
 

@@ -15,8 +15,8 @@ from flexgroup.load.measurement import Load, Summary, cpu_seconds
 from flexgroup.load.member import LoopSender
 from flexgroup.wire import requests as r
 
-from .chat import in_chat, sent_to
-from .loops import on_a_loop
+from ..client.chat import in_chat, sent_to
+from ..client.loops import on_a_loop
 
 LONG_AGO, FAR_AWAY = 0.0, 1e9
 
