@@ -15,9 +15,9 @@ from flexgroup.trace.reader import read_events, read_runs
 from ..client.loops import on_a_loop
 from .in_process import servers
 
-UNTOLD = 1 << 16
+UNWRITTEN = 1 << 16
 LAST = b"the last"
-LIMITS = Limits(untold_bytes=UNTOLD, under_way=50, pack=1, sends=100)
+LIMITS = Limits(unwritten_bytes=UNWRITTEN, under_way=50, pack=1, sends=100)
 
 
 @on_a_loop
@@ -30,19 +30,19 @@ async def test_senders_wait_while_the_process_that_writes_stands_still(tmp_path:
         group = await a.join("g", "reliable atomic", own=False)
         member = await b.join("g")
         assert second.trace is not None
-        dictation = second.trace.dictation
-        os.kill(dictation.scribe.pid, signal.SIGSTOP)
+        handoff = second.trace.handoff
+        os.kill(handoff.writer.pid, signal.SIGSTOP)
         try:
             sending = asyncio.create_task(send_for_ever(group))
             receiving = asyncio.create_task(receive(member))
             await one_holds_the_other_up(second, first)
-            behind = dictation.untold_bytes
+            behind = handoff.waiting_bytes
             sending.cancel()
         finally:
-            os.kill(dictation.scribe.pid, signal.SIGCONT)
+            os.kill(handoff.writer.pid, signal.SIGCONT)
         await group.send(LAST)
         received = await receiving
-    assert UNTOLD < behind < 10 * UNTOLD
+    assert UNWRITTEN < behind < 10 * UNWRITTEN
     assert deliveries_at(1, tmp_path) == received
 
 

@@ -19,8 +19,8 @@ class Limits:
     under_way: int = 1024
     """Messages of this server, in one domain, that are not yet delivered everywhere."""
     under_way_bytes: int = 8 << 20
-    untold_bytes: int = 64 << 20
-    """Of events that the process which writes the trace has not taken yet."""
+    unwritten_bytes: int = 64 << 20
+    """Bytes of events that the process which writes the trace has not taken yet."""
     pack: int = 256
     """Messages of clients that share an envelope; 1: none do."""
     sends: int = 1024

@@ -34,7 +34,7 @@ from flexgroup.server.inspection import inspection
 from flexgroup.server.metrics import Metrics, Observed
 from flexgroup.server.peers.introduction import INTRODUCTION
 from flexgroup.server.peers.membership_host import MembershipHost
-from flexgroup.server.recording import LiveTrace
+from flexgroup.server.recording.live_trace import LiveTrace
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.trace.recorder import Recorder
 
@@ -113,7 +113,7 @@ class GroupServer:
                 self._settings.trace,
                 self.identity.name,
                 self._settings.faults,
-                self._settings.limits.untold_bytes,
+                self._settings.limits.unwritten_bytes,
             )
         if self._settings.join:
             await self._join_one_of(self._settings.join)

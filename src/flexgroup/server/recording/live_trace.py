@@ -1,33 +1,25 @@
 """The trace of a live cluster: every server records its own part of each run.
 
 A run is one domain in one configuration. The files of all servers have different names, so the
-folders of several machines can be laid into one. Another process writes them (see `scribe`).
+folders of several machines can be laid into one. Another process writes them (see `trace_writer`).
 """
 
 from __future__ import annotations
 
-import fcntl
-import logging
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import Configuration, GroupEntry, name_in_files
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed
-from flexgroup.server.scribe import ENDED
+from flexgroup.server.recording.handoff import Events, Handoff, RunBegan, RunEnded, ServerEnded
+from flexgroup.server.recording.trace_writer import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run, channel_names
 from flexgroup.trace.writer import STARTED, as_json
 from flexgroup.worlds.network.faults import Faults
-
-log = logging.getLogger("flexgroup.server")
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -35,66 +27,12 @@ HAND_OVER_SECONDS = 0.2
 """So often are events handed over: who kills a server loses those that were not."""
 
 
-PIPE_BYTES = 1 << 20
-"""So much the pipe takes at a time: in a second, three hundred thousand events."""
-
-
-class Dictation:
-    """The pipe to the process that writes. What it has no room for is kept."""
-
-    def __init__(self, directory: Path, server: str) -> None:
-        # In a session of its own: Ctrl-C is for the server, which then has a few words to say.
-        self.scribe = subprocess.Popen(
-            [sys.executable, "-m", "flexgroup.server.scribe", str(directory), server],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        assert self.scribe.stdin is not None
-        self._pipe = self.scribe.stdin.fileno()
-        os.set_blocking(self._pipe, False)
-        if sys.platform == "linux":
-            with suppress(OSError):  # beyond the limit of this user
-                fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._untold = bytearray()
-        self._is_broken = False
-
-    def tell(self, order: Order) -> None:
-        if not self._is_broken:
-            self._untold += framed(order)
-
-    @property
-    def untold_bytes(self) -> int:
-        return len(self._untold)
-
-    def push(self) -> None:
-        """As much as the pipe takes."""
-        try:
-            while self._untold:
-                told = os.write(self._pipe, self._untold[:PIPE_BYTES])
-                del self._untold[:told]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self._is_broken = True
-            self._untold.clear()
-            log.error("the trace is not written any more")
-
-    def close(self) -> None:
-        """Wait until everything is written."""
-        os.set_blocking(self._pipe, True)
-        self.push()
-        assert self.scribe.stdin is not None
-        self.scribe.stdin.close()
-        self.scribe.wait()
-
-
 class RunSink(Sink):
     """Hands over the rows of one run."""
 
-    def __init__(self, run: str, dictation: Dictation) -> None:
+    def __init__(self, run: str, handoff: Handoff) -> None:
         self._run = run
-        self._dictation = dictation
+        self._handoff = handoff
         self._labels = 0
         self._sets = 0
 
@@ -106,24 +44,24 @@ class RunSink(Sink):
     ) -> None:
         new_labels, new_sets = labels[self._labels :], destination_sets[self._sets :]
         self._labels, self._sets = len(labels), len(destination_sets)
-        self._dictation.tell(Happened(self._run, columns, new_labels, new_sets))
+        self._handoff.put(Events(self._run, columns, new_labels, new_sets))
 
 
 @dataclass
 class RecordedRun:
-    began: Began
+    began: RunBegan
     recorder: Recorder
     numbers: Sequence[int]
-    """Of the servers, by process."""
+    """The numbers of the servers, by process."""
     has_traffic: bool = False
 
 
 class LiveTrace:
     """What one server records, configuration after configuration."""
 
-    def __init__(self, directory: Path, server: str, faults: Faults, most_untold: int) -> None:
+    def __init__(self, directory: Path, server: str, faults: Faults, most_waiting: int) -> None:
         self._faults = faults
-        self._most_untold = most_untold
+        self._most_waiting = most_waiting
         self._runs: list[RecordedRun] = []
         self._handed_over = time.monotonic()
         try:
@@ -134,7 +72,7 @@ class LiveTrace:
                 f"cannot write a trace into '{directory}': {error.strerror or error}; "
                 "choose a directory that you may write to"
             ) from None
-        self.dictation = Dictation(directory, name_in_files(server))
+        self.handoff = Handoff(directory, name_in_files(server))
 
     def recorder(
         self, cluster: str, configuration: Configuration, stack: str, groups: tuple[GroupEntry, ...]
@@ -158,43 +96,43 @@ class LiveTrace:
             channels=channel_names(channels),
             promises=plan.promises(channels),
         )
-        began = Began(described, tuple(name_in_files(server.name) for server in servers))
-        recorder = Recorder(RunSink(run, self.dictation), ROWS_AT_ONCE)
+        began = RunBegan(described, tuple(name_in_files(server.name) for server in servers))
+        recorder = Recorder(RunSink(run, self.handoff), ROWS_AT_ONCE)
         self._runs.append(RecordedRun(began, recorder, numbers))
-        self.dictation.tell(began)
+        self.handoff.put(began)
         return recorder
 
     def hand_over(self) -> None:
-        """What was recorded, if it is time. Called every moment."""
+        """Hand over what was recorded, if it is time; to be called every moment."""
         now = time.monotonic()
         if now - self._handed_over >= HAND_OVER_SECONDS:
             self._handed_over = now
             for run in self._runs:
-                self._tell(run)
-        self.dictation.push()
+                self._flush(run)
+        self.handoff.push()
 
     @property
     def is_behind(self) -> bool:
         """More happens than can be written: the server has to hold its peers and clients up."""
-        return self.dictation.untold_bytes > self._most_untold
+        return self.handoff.waiting_bytes > self._most_waiting
 
     def finish(self, present: Collection[int] | None) -> None:
         """The configuration is over, and these servers are in the next one; None: there is no next
         one that this server knows of."""
         for run in self._runs:
-            self._tell(run)
+            self._flush(run)
             places = enumerate(run.numbers)
             missed = tuple(p for p, number in places if number not in (present or ()))
-            self.dictation.tell(Ended(run.began.run.run, missed))
+            self.handoff.put(RunEnded(run.began.run.run, missed))
         self._runs = []
-        self.dictation.push()
+        self.handoff.push()
 
     def close(self, is_last: bool) -> None:
         """Wait until everything is written."""
-        self.dictation.tell(Closed(is_last))
-        self.dictation.close()
+        self.handoff.put(ServerEnded(is_last))
+        self.handoff.close()
 
-    def _tell(self, run: RecordedRun) -> None:
+    def _flush(self, run: RecordedRun) -> None:
         recorder = run.recorder
         if recorder.has_messages or recorder.sends.count or recorder.receives.count:
             run.has_traffic = True

@@ -1,4 +1,6 @@
-"""The process that writes the trace of one server: `python -m flexgroup.server.scribe DIR SERVER`.
+"""The process that writes the trace of one server.
+
+It is started as `python -m flexgroup.server.recording.trace_writer DIR SERVER`.
 
 A process of its own, because a thread of a busy server hardly gets to run, and because what it was
 told is written even if the server is killed.
@@ -19,7 +21,14 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, taken_from
+from flexgroup.server.recording.handoff import (
+    AnyHanded,
+    Events,
+    RunBegan,
+    RunEnded,
+    ServerEnded,
+    take_whole,
+)
 from flexgroup.trace import schema
 from flexgroup.trace.blocks import blocks_by_kind
 from flexgroup.trace.run import Run
@@ -113,7 +122,7 @@ class EndedRun:
         )
 
 
-class Scribe:
+class ServerTraceWriter:
     """Writes what one server tells."""
 
     def __init__(self, directory: Path, server: str) -> None:
@@ -121,21 +130,21 @@ class Scribe:
         self._server = server
         self._open: dict[str, OpenRun] = {}
         self._ended: list[EndedRun] = []
-        self._closed: Closed | None = None
+        self._closed: ServerEnded | None = None
 
-    def take(self, order: Order, now: float) -> None:
-        if isinstance(order, Began):
-            self._open[order.run.run] = OpenRun(order.servers, order.run, now, now)
-        elif isinstance(order, Happened):
-            run = self._open[order.run]
+    def take(self, handed: AnyHanded, now: float) -> None:
+        if isinstance(handed, RunBegan):
+            self._open[handed.run.run] = OpenRun(handed.servers, handed.run, now, now)
+        elif isinstance(handed, Events):
+            run = self._open[handed.run]
             self._describe(STARTED, replace(run.description, outcome=RUNNING))
-            run.labels += order.labels
-            run.destination_sets += order.destination_sets
-            run.unwritten.append(order.columns)
-        elif isinstance(order, Ended):
-            self._end(order, now)
+            run.labels += handed.labels
+            run.destination_sets += handed.destination_sets
+            run.unwritten.append(handed.columns)
+        elif isinstance(handed, RunEnded):
+            self._end(handed, now)
         else:
-            self._closed = order
+            self._closed = handed
 
     def write_what_is_due(self, now: float) -> None:
         for name, run in self._open.items():
@@ -169,17 +178,17 @@ class Scribe:
             write_part(self._directory, kind, f"{name}@{self._server}-{number:06}.parquet", table)
             run.parts[kind] = number + 1
 
-    def _end(self, order: Ended, now: float) -> None:
+    def _end(self, handed: RunEnded, now: float) -> None:
         """Say that this server has written everything about a run."""
-        run = self._open.pop(order.run)
-        self._write(order.run, run)
-        self._mark(order.run, schema.CUT if order.missed else schema.COMPLETE)
+        run = self._open.pop(handed.run)
+        self._write(handed.run, run)
+        self._mark(handed.run, schema.CUT if handed.missed else schema.COMPLETE)
         self._ended.append(
-            EndedRun(order.run, run.servers, order.missed, run.description, now + LATE_SECONDS)
+            EndedRun(handed.run, run.servers, handed.missed, run.description, now + LATE_SECONDS)
         )
 
     def _mark(self, run: str, how: str) -> None:
-        """For other servers to see."""
+        """Leave word of that for other servers to see."""
         making = self._directory / ENDED / f"_{run}@{self._server}"
         making.write_text(how)
         making.replace(making.with_name(making.name[1:]))
@@ -204,8 +213,8 @@ class Scribe:
 
 
 def main(directory: Path, server: str, source: int) -> None:
-    """Until the source ends."""
-    scribe = Scribe(directory, server)
+    """Write until the source ends."""
+    writer = ServerTraceWriter(directory, server)
     received = bytearray()
     while True:
         readable, _, _ = select.select([source], [], [], MOMENT)
@@ -213,10 +222,10 @@ def main(directory: Path, server: str, source: int) -> None:
         if readable and not more:
             break
         received += more
-        for order in taken_from(received):
-            scribe.take(order, time.monotonic())
-        scribe.write_what_is_due(time.monotonic())
-    scribe.close(time.monotonic())
+        for handed in take_whole(received):
+            writer.take(handed, time.monotonic())
+        writer.write_what_is_due(time.monotonic())
+    writer.close(time.monotonic())
 
 
 if __name__ == "__main__":

@@ -7,8 +7,22 @@ from pathlib import Path
 import pytest
 
 from flexgroup.core.message import Message
-from flexgroup.server.dictation import Began, Closed, Ended, Happened, Order, framed, taken_from
-from flexgroup.server.scribe import ENDED, LATE_SECONDS, LEAST_SECONDS, SHARE_OF_AGE, Scribe
+from flexgroup.server.recording.handoff import (
+    AnyHanded,
+    Events,
+    RunBegan,
+    RunEnded,
+    ServerEnded,
+    framed,
+    take_whole,
+)
+from flexgroup.server.recording.trace_writer import (
+    ENDED,
+    LATE_SECONDS,
+    LEAST_SECONDS,
+    SHARE_OF_AGE,
+    ServerTraceWriter,
+)
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run
@@ -19,11 +33,11 @@ EVERYBODY = ("s1", "s2", "s3")
 DESCRIPTION = Run(run=RUN, world="network", stack="fifo", processes=3, promises=("integrity",))
 
 
-class Orders(Sink):
+class Rows(Sink):
     """Rows as they are handed over."""
 
     def __init__(self) -> None:
-        self.told: list[Happened] = []
+        self.handed: list[Events] = []
 
     def take(
         self,
@@ -31,19 +45,19 @@ class Orders(Sink):
         labels: list[tuple[str | None, str | None]],
         destination_sets: list[tuple[int, ...]],
     ) -> None:
-        self.told.append(Happened(RUN, columns, labels, destination_sets))
+        self.handed.append(Events(RUN, columns, labels, destination_sets))
 
 
-def happened(seq: int, process: int = 0) -> Happened:
+def happened(seq: int, process: int = 0) -> Events:
     """A process multicasts a message to all, and delivers it."""
-    orders = Orders()
-    recorder = Recorder(orders)
+    rows = Rows()
+    recorder = Recorder(rows)
     message = Message(seq << 16 | process, (0, 1, 2), b"")
     recorder.multicast(process, 2 * seq, seq, message)
     recorder.deliver(process, 2 * seq + 1, seq, message, 0)
     recorder.flush()
-    (order,) = orders.told
-    return order
+    (handed,) = rows.handed
+    return handed
 
 
 @pytest.fixture
@@ -53,11 +67,11 @@ def traces(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def scribe_of(traces: Path, server: str) -> Scribe:
-    scribe = Scribe(traces, server)
-    scribe.take(Began(DESCRIPTION, EVERYBODY), now=0)
-    scribe.take(happened(0, EVERYBODY.index(server)), now=0)
-    return scribe
+def writer_of(traces: Path, server: str) -> ServerTraceWriter:
+    writer = ServerTraceWriter(traces, server)
+    writer.take(RunBegan(DESCRIPTION, EVERYBODY), now=0)
+    writer.take(happened(0, EVERYBODY.index(server)), now=0)
+    return writer
 
 
 def listed(traces: Path) -> Run | None:
@@ -68,56 +82,56 @@ def names(traces: Path, kind: str) -> list[str]:
     return sorted(path.name for path in (traces / f"events/event={kind}").glob("*.parquet"))
 
 
-def test_orders_survive_the_pipe_in_any_pieces() -> None:
-    orders: list[Order] = [
-        Began(DESCRIPTION, EVERYBODY), happened(0), Ended(RUN, (2,)), Closed(True),
+def test_what_is_handed_over_survives_the_pipe_in_any_pieces() -> None:
+    handed: list[AnyHanded] = [
+        RunBegan(DESCRIPTION, EVERYBODY), happened(0), RunEnded(RUN, (2,)), ServerEnded(True),
     ]  # fmt: skip
     received, found = bytearray(), []
-    for byte in b"".join(framed(order) for order in orders):
+    for byte in b"".join(framed(one) for one in handed):
         received.append(byte)
-        found += taken_from(received)
-    assert found == orders
+        found += take_whole(received)
+    assert found == handed
     assert not received
 
 
 def test_events_are_written_while_the_run_goes_on(traces: Path) -> None:
-    scribe = scribe_of(traces, "s1")
-    scribe.write_what_is_due(LEAST_SECONDS / 2)
+    writer = writer_of(traces, "s1")
+    writer.write_what_is_due(LEAST_SECONDS / 2)
     assert names(traces, "deliver") == []
-    scribe.write_what_is_due(LEAST_SECONDS)
-    scribe.write_what_is_due(3 * LEAST_SECONDS)
+    writer.write_what_is_due(LEAST_SECONDS)
+    writer.write_what_is_due(3 * LEAST_SECONDS)
     assert names(traces, "deliver") == [f"{RUN}@s1-000000.parquet"]
     assert (traces / STARTED / f"{RUN}.parquet").exists()
     assert listed(traces) is None
 
 
 def test_parts_of_each_kind_are_numbered_without_gaps(traces: Path) -> None:
-    scribe = scribe_of(traces, "s1")
+    writer = writer_of(traces, "s1")
     for seq in (1, 2):
-        scribe.write_what_is_due(seq * LEAST_SECONDS)
-        scribe.take(happened(seq), now=seq)
-    scribe.close(3)
+        writer.write_what_is_due(seq * LEAST_SECONDS)
+        writer.take(happened(seq), now=seq)
+    writer.close(3)
     for kind in ("multicast", "deliver"):
         assert names(traces, kind) == [f"{RUN}@s1-00000{number}.parquet" for number in range(3)]
 
 
 def test_a_long_run_is_written_less_often(traces: Path) -> None:
-    scribe = scribe_of(traces, "s1")
+    writer = writer_of(traces, "s1")
     day = 86_400.0
-    scribe.write_what_is_due(day)
-    scribe.take(happened(1), now=day)
-    scribe.write_what_is_due(day + 0.9 * SHARE_OF_AGE * day)
+    writer.write_what_is_due(day)
+    writer.take(happened(1), now=day)
+    writer.write_what_is_due(day + 0.9 * SHARE_OF_AGE * day)
     assert len(names(traces, "deliver")) == 1
-    scribe.write_what_is_due(day + 1.1 * SHARE_OF_AGE * day)
+    writer.write_what_is_due(day + 1.1 * SHARE_OF_AGE * day)
     assert len(names(traces, "deliver")) == 2
 
 
 def test_a_run_is_listed_when_the_last_server_has_written_everything(traces: Path) -> None:
-    scribes = [scribe_of(traces, server) for server in EVERYBODY]
-    for scribe in scribes:
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    for writer in writers:
         assert listed(traces) is None
-        scribe.take(Ended(RUN, ()), now=1)
-        scribe.write_what_is_due(1)
+        writer.take(RunEnded(RUN, ()), now=1)
+        writer.write_what_is_due(1)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("complete", None)
@@ -125,24 +139,24 @@ def test_a_run_is_listed_when_the_last_server_has_written_everything(traces: Pat
 
 
 def test_who_was_killed_is_waited_for_and_then_named(traces: Path) -> None:
-    scribes = [scribe_of(traces, server) for server in EVERYBODY]
-    for scribe in scribes[:2]:
-        scribe.take(Ended(RUN, (2,)), now=1)
-    scribes[0].write_what_is_due(0.9 * LATE_SECONDS)
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    for writer in writers[:2]:
+        writer.take(RunEnded(RUN, (2,)), now=1)
+    writers[0].write_what_is_due(0.9 * LATE_SECONDS)
     assert listed(traces) is None
-    scribes[0].write_what_is_due(1 + LATE_SECONDS)
+    writers[0].write_what_is_due(1 + LATE_SECONDS)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", "[2]")
 
 
 def test_who_left_in_order_has_lost_nothing(traces: Path) -> None:
-    scribes = [scribe_of(traces, server) for server in EVERYBODY]
-    scribes[2].take(Ended(RUN, (0, 1, 2)), now=1)
-    scribes[2].close(1)
-    for scribe in scribes[:2]:
-        scribe.take(Ended(RUN, (2,)), now=1)
-        scribe.write_what_is_due(1)
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    writers[2].take(RunEnded(RUN, (0, 1, 2)), now=1)
+    writers[2].close(1)
+    for writer in writers[:2]:
+        writer.take(RunEnded(RUN, (2,)), now=1)
+        writer.write_what_is_due(1)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", None)
@@ -150,19 +164,19 @@ def test_who_left_in_order_has_lost_nothing(traces: Path) -> None:
 
 def test_who_was_killed_right_after_the_run_is_noticed(traces: Path) -> None:
     """It was in the next configuration, and had not written everything."""
-    scribes = [scribe_of(traces, server) for server in EVERYBODY]
-    for scribe in scribes[:2]:
-        scribe.take(Ended(RUN, ()), now=1)
-    scribes[1].write_what_is_due(1 + LATE_SECONDS)
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    for writer in writers[:2]:
+        writer.take(RunEnded(RUN, ()), now=1)
+    writers[1].write_what_is_due(1 + LATE_SECONDS)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", "[2]")
 
 
 def test_with_folders_of_their_own_servers_that_go_on_are_trusted(traces: Path) -> None:
-    scribe = scribe_of(traces, "s1")
-    scribe.take(Ended(RUN, ()), now=1)
-    scribe.write_what_is_due(1 + LATE_SECONDS)
+    writer = writer_of(traces, "s1")
+    writer.take(RunEnded(RUN, ()), now=1)
+    writer.write_what_is_due(1 + LATE_SECONDS)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("complete", None)
@@ -170,17 +184,17 @@ def test_with_folders_of_their_own_servers_that_go_on_are_trusted(traces: Path) 
 
 def test_what_a_killed_server_had_handed_over_is_written(traces: Path) -> None:
     """Its end is all that the other process sees of it."""
-    scribe_of(traces, "s3").close(1)
+    writer_of(traces, "s3").close(1)
     assert names(traces, "deliver") == [f"{RUN}@s3-000000.parquet"]
     assert listed(traces) is None
 
 
 def test_who_is_known_to_be_killed_is_not_waited_for(traces: Path) -> None:
-    scribes = [scribe_of(traces, server) for server in EVERYBODY]
-    scribes[2].close(1)
-    for scribe in scribes[:2]:
-        scribe.take(Ended(RUN, (2,)), now=2)
-        scribe.write_what_is_due(2)
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    writers[2].close(1)
+    for writer in writers[:2]:
+        writer.take(RunEnded(RUN, (2,)), now=2)
+        writer.write_what_is_due(2)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", "[2]")
@@ -188,30 +202,30 @@ def test_who_is_known_to_be_killed_is_not_waited_for(traces: Path) -> None:
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_some_are_killed_in_the_run_and_some_after_it(traces: Path, order: tuple[int, int]) -> None:
-    scribes = [scribe_of(traces, server) for server in EVERYBODY]
-    scribes[0].close(1)
-    scribes[1].take(Ended(RUN, (0,)), now=2)
-    scribes[1].write_what_is_due(2)
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    writers[0].close(1)
+    writers[1].take(RunEnded(RUN, (0,)), now=2)
+    writers[1].write_what_is_due(2)
     assert listed(traces) is None
     for number in order:
-        scribes[number].close(3)
+        writers[number].close(3)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", "[0,2]")
 
 
-def idle_scribe_of(traces: Path, server: str) -> Scribe:
+def idle_writer_of(traces: Path, server: str) -> ServerTraceWriter:
     """Of a server at which nothing is sent or received in the run."""
-    scribe = Scribe(traces, server)
-    scribe.take(Began(DESCRIPTION, EVERYBODY), now=0)
-    return scribe
+    writer = ServerTraceWriter(traces, server)
+    writer.take(RunBegan(DESCRIPTION, EVERYBODY), now=0)
+    return writer
 
 
 def test_who_had_no_part_in_a_run_has_lost_nothing(traces: Path) -> None:
-    scribes = [scribe_of(traces, "s1"), scribe_of(traces, "s2"), idle_scribe_of(traces, "s3")]
-    for scribe in scribes:
-        scribe.take(Ended(RUN, ()), now=1)
-    scribes[0].write_what_is_due(1)
+    writers = [writer_of(traces, "s1"), writer_of(traces, "s2"), idle_writer_of(traces, "s3")]
+    for writer in writers:
+        writer.take(RunEnded(RUN, ()), now=1)
+    writers[0].write_what_is_due(1)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("complete", None)
@@ -223,13 +237,13 @@ def test_if_all_are_killed_the_last_one_lists_the_run(
     order: tuple[int, ...], idle: str, traces: Path
 ) -> None:
     """Also if one had no part in it."""
-    scribes = [
-        idle_scribe_of(traces, server) if server == idle else scribe_of(traces, server)
+    writers = [
+        idle_writer_of(traces, server) if server == idle else writer_of(traces, server)
         for server in EVERYBODY
     ]
     for number in order:
         assert listed(traces) is None
-        scribes[number].close(1)
+        writers[number].close(1)
     run = listed(traces)
     assert run is not None
     assert (run.outcome, run.lost) == ("cut", "[0,1,2]")
@@ -237,10 +251,10 @@ def test_if_all_are_killed_the_last_one_lists_the_run(
 
 
 def test_a_run_in_which_nobody_had_a_part_is_none(traces: Path) -> None:
-    scribes = [idle_scribe_of(traces, server) for server in EVERYBODY]
-    for scribe in scribes:
-        scribe.take(Ended(RUN, ()), now=1)
-    for scribe in scribes:
-        scribe.write_what_is_due(1 + LATE_SECONDS)
+    writers = [idle_writer_of(traces, server) for server in EVERYBODY]
+    for writer in writers:
+        writer.take(RunEnded(RUN, ()), now=1)
+    for writer in writers:
+        writer.write_what_is_due(1 + LATE_SECONDS)
     assert listed(traces) is None
     assert list((traces / STARTED).iterdir()) == []

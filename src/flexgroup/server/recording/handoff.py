@@ -1,0 +1,132 @@
+"""The handoff of what is recorded: through a pipe, to the process that writes the trace."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from flexgroup.trace.run import Run
+
+log = logging.getLogger("flexgroup.server")
+
+WRITER = "flexgroup.server.recording.trace_writer"
+"""The module that the other process runs."""
+
+LENGTH_BYTES = 4
+
+PIPE_BYTES = 1 << 20
+"""So much the pipe takes at a time: in a second, three hundred thousand events."""
+
+
+class RunBegan(Struct, frozen=True, array_like=True, tag=True):
+    """A run has begun."""
+
+    run: Run
+    """Its row in `runs`, as far as it is known."""
+    servers: tuple[str, ...]
+    """Who records it, as file names have it, by process."""
+
+
+class Events(Struct, frozen=True, array_like=True, tag=True):
+    """Events of a run, as columns of a log, with the labels and destination sets that are new."""
+
+    run: str
+    columns: list[bytes]
+    labels: list[tuple[str | None, str | None]]
+    destination_sets: list[tuple[int, ...]]
+
+
+class RunEnded(Struct, frozen=True, array_like=True, tag=True):
+    """A run is over; these processes are not in the next configuration."""
+
+    run: str
+    missed: tuple[int, ...]
+
+
+class ServerEnded(Struct, frozen=True, array_like=True, tag=True):
+    """The server ends. The last of all servers has nobody to leave anything to."""
+
+    is_last: bool
+
+
+AnyHanded = RunBegan | Events | RunEnded | ServerEnded
+
+_decoder = msgspec.msgpack.Decoder(AnyHanded)
+
+
+def framed(handed: AnyHanded) -> bytes:
+    content = msgspec.msgpack.encode(handed)
+    return len(content).to_bytes(LENGTH_BYTES, "little") + content
+
+
+def take_whole(received: bytearray) -> list[AnyHanded]:
+    """What is there whole; it is removed."""
+    whole, start = [], 0
+    while len(received) >= start + LENGTH_BYTES:
+        begin = start + LENGTH_BYTES
+        end = begin + int.from_bytes(received[start:begin], "little")
+        if end > len(received):
+            break
+        whole.append(_decoder.decode(received[begin:end]))
+        start = end
+    del received[:start]
+    return whole
+
+
+class Handoff:
+    """The pipe to the process that writes. What it has no room for is kept."""
+
+    def __init__(self, directory: Path, server: str) -> None:
+        command = [sys.executable, "-m", WRITER, str(directory), server]
+        # In a session of its own: Ctrl-C is for the server, which then has a few words to say.
+        self.writer = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self.writer.stdin is not None
+        self._pipe = self.writer.stdin.fileno()
+        os.set_blocking(self._pipe, False)
+        if sys.platform == "linux":
+            with suppress(OSError):  # beyond the limit of this user
+                fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._waiting = bytearray()
+        self._is_broken = False
+
+    def put(self, handed: AnyHanded) -> None:
+        if not self._is_broken:
+            self._waiting += framed(handed)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return len(self._waiting)
+
+    def push(self) -> None:
+        """Hand over as much as the pipe takes."""
+        try:
+            while self._waiting:
+                taken = os.write(self._pipe, self._waiting[:PIPE_BYTES])
+                del self._waiting[:taken]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._is_broken = True
+            self._waiting.clear()
+            log.error("the trace is not written any more")
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        os.set_blocking(self._pipe, True)
+        self.push()
+        assert self.writer.stdin is not None
+        self.writer.stdin.close()
+        self.writer.wait()
