@@ -61,7 +61,8 @@ def nonsense(seed: int) -> History:
     history = history_of(events, processes, complete=chance.random() < 0.7)
     if chance.random() < 0.4:
         history = cut_off(events, processes, chance)
-    return replace(history, run=f"nonsense-{seed:03}")
+    faulty = (chance.randrange(processes),) if seed % 4 == 3 else ()
+    return replace(history, run=f"nonsense-{seed:03}", faulty=faulty)
 
 
 def cut_off(events: list[Event], processes: int, chance: random.Random) -> History:

@@ -7,6 +7,7 @@ brings its events, and cut into pieces so small that every run has many of them.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from flexgroup.pipeline.verify import Limits, verify
 from flexgroup.properties.catalogue import PROPERTIES, check
 from flexgroup.trace.history import History
 
+from ..properties.faulty_stories import FAULTY, STORIES
+from ..properties.histories import told
 from .made_up_runs import nonsense, write_all
 
 if TYPE_CHECKING:
@@ -34,7 +37,13 @@ WAYS = {
 
 @cache
 def histories() -> list[History]:
-    return [nonsense(seed) for seed in range(RUNS)]
+    """Nonsense, some of it with a faulty process; and for each property a run that only a faulty
+    process keeps from having it."""
+    stories = {name: replace(told(story), faulty=FAULTY) for name, story in STORIES.items()}
+    return [
+        *(nonsense(seed) for seed in range(RUNS)),
+        *(replace(history, run=f"faulty-{name}") for name, history in stories.items()),
+    ]
 
 
 @cache

@@ -92,6 +92,21 @@ def test_a_run_of_a_newer_version_is_refused() -> None:
     assert "upgrade flexgroup" in watched.advance(0, NOTHING, newer, None).refused
 
 
+def test_what_a_process_does_that_is_faulty_by_design_is_not_told() -> None:
+    described = told("skeen", "running") | {"schema_version": 2}
+    watched = WatchedRun.new("faulty", ["acyclic order"])
+    assert names(watched.advance(0, OPPOSITE, described, None)) == ["acyclic order"]
+    watched = WatchedRun.new("faulty", ["acyclic order"])
+    assert names(watched.advance(0, OPPOSITE, described | {"faulty": [1]}, None)) == []
+
+
+def test_who_is_faulty_must_be_told_first() -> None:
+    described = told("skeen", "running") | {"schema_version": 2, "faulty": [1]}
+    watched = WatchedRun.new("faulty", ["acyclic order"])
+    watched.advance(0, OPPOSITE, None, None)
+    assert "check it with flexgroup verify" in watched.advance(1, NOTHING, described, None).refused
+
+
 identities = st.builds(message_id, st.integers(0, 3), st.integers(0, 12))
 
 

@@ -227,7 +227,8 @@ class IndexedHistory:
 
 
 def without_the_faulty(history: History) -> History:
-    """The history without what processes that are faulty by design did, or got from others.
+    """The history without what processes that are faulty by design did, or got from others, and
+    without packets about their messages.
 
     Their multicasts stay: whoever delivers the message needs to know where else it was to go.
     """
@@ -249,6 +250,7 @@ def _of_correct(rows: Rows, faulty: tuple[int, ...]) -> Rows:
     kept = ~np.isin(rows.process, faulty)
     if isinstance(rows, Packets):
         kept &= ~np.isin(rows.peer, faulty)
+        kept &= (rows.message < 0) | ~np.isin(rows.message & ORIGIN_MASK, faulty)
     columns: dict[str, Any] = {
         name: column[kept]
         for name, column in vars(rows).items()

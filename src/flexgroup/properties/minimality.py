@@ -58,9 +58,8 @@ def undecided(lost: Lost, messages: int) -> str:
 def _outsiders(run: IndexedHistory, packets: Packets) -> tuple[Ints, Ints]:
     """Return the rows at processes that are neither origin nor destination of the message; and the
     messages of rows at processes that may be destinations, because their multicast may be lost."""
-    origin = packets.message & ORIGIN_MASK
     rows = np.flatnonzero(
-        (packets.message >= 0) & (origin != packets.process) & ~run.faulty_by_design(origin)
+        (packets.message >= 0) & (packets.message & ORIGIN_MASK != packets.process)
     )
     message, known = lookup(run.identities, packets.message[rows])
     _, is_destination = lookup(run.copy_keys, run.keys(message, packets.process[rows]))

@@ -93,7 +93,12 @@ def _rows_of_kind(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> Dat
 
 
 def history_of(
-    table: pa.Table, run: str, processes: int, complete: bool, lost: Lost = ()
+    table: pa.Table,
+    run: str,
+    processes: int,
+    complete: bool,
+    lost: Lost = (),
+    faulty: tuple[int, ...] = (),
 ) -> History:
     """Return the history that rows of events tell: a whole run, or what concerns some messages.
 
@@ -111,6 +116,7 @@ def history_of(
         _faults(table, schema.RECOVER),
         _views(table),
         lost,
+        faulty,
     )
 
 

@@ -118,7 +118,15 @@ class _Judged:
                 )
         for topic, checks in topics.items():
             part = None if topic == WHOLE else told
-            task = Task(layout.run, layout.processes, layout.complete, checks, part, layout.lost)
+            task = Task(
+                layout.run,
+                layout.processes,
+                layout.complete,
+                checks,
+                part,
+                layout.lost,
+                layout.faulty,
+            )
             self.tasks.append((layout.number, topic, task.to_text()))
 
 

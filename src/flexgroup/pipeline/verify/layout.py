@@ -32,7 +32,7 @@ class Layout:
     properties: tuple[str, ...]
     deliveries: int
     """About how many deliveries the run has."""
-    faulty: tuple[int, ...]
+    crashed: tuple[int, ...]
     bounds: Ints
     """The times of first deliveries at which cells but the first begin, ascending."""
     first_place: int = 0
@@ -41,6 +41,8 @@ class Layout:
     cells_a_slice: int = CELLS_A_SLICE
     margin: int = MARGIN_CELLS
     lost: Lost = ()
+    faulty: tuple[int, ...] = ()
+    """The processes that are faulty by design."""
 
     @property
     def by_destination(self) -> bool:

@@ -92,6 +92,7 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
                     _deliveries([payload for _, payload in kinds.get(DELIVER, [])]),
                     crashes=_crashes(layout),
                     lost=layout.lost,
+                    faulty=layout.faulty,
                 )
             )
             yield packed_batch(list(_packed(run, layout)))
@@ -124,7 +125,7 @@ def _multicasts(payloads: list[bytes]) -> Multicasts:
 
 
 def _crashes(layout: Layout) -> Faults:
-    crashed = np.array(layout.faulty, dtype=np.int64)
+    crashed = np.array(layout.crashed, dtype=np.int64)
     nothing = np.zeros(len(crashed), dtype=np.int64)
     return Faults(crashed, nothing, nothing)
 
@@ -218,6 +219,9 @@ def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]
         step,
         time,
     )
-    for destination, rows in by_key(copies.process):
+    # The order in which a process that is faulty by design multicast its messages binds nobody.
+    kept = np.flatnonzero(~run.faulty_by_design(multicasts.process[sent]))
+    for destination, chosen in by_key(copies.process[kept]):
+        rows = kept[chosen]
         place = layout.first_place + layout.slices + destination
         yield place, layout.number, DESTINATION, pack(column[rows] for column in columns)

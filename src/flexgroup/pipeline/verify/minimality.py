@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
+FAULTY_COLUMNS = "faulty_in int, faulty int"
+"""The number of a run, and a process of it that is faulty by design."""
+
+
 def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
     """Return the verdicts on minimality of the runs that are to be checked for it."""
     from pyspark.sql import functions as f
@@ -34,6 +38,9 @@ def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
         .where(f.col("message") != NO_MESSAGE)
         .join(f.broadcast(numbers), "number")
     )
+    faulty = [(number, process) for number, plan in wanted.items() for process in plan.faulty]
+    if faulty:
+        packets = _between_correct(packets, traces.spark.createDataFrame(faulty, FAULTY_COLUMNS))
     passed = packets.groupBy("number").agg(f.count("*").alias("passed"))
     outsiders = _outsiders(traces, packets, plans)
     first = (
@@ -59,13 +66,27 @@ def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
             verdict = Verdict(NAME, Outcome.HOLDS, 0, None, checked(row.passed))
         else:
             checks = {NAME: {"pairs": row.pairs}}
-            task = Task(plan.run, plan.processes, plan.complete, checks, lost=plan.lost).to_text()
+            task = Task(
+                plan.run, plan.processes, plan.complete, checks, lost=plan.lost, faulty=plan.faulty
+            ).to_text()
             violated.append((number, NAME, task, row.earliest.message))
             continue
         told_so = verdict_row(plan.run, verdict)
         verdicts.append(tuple(told_so[column] for column in VERDICTS.names))
     decided = traces.spark.createDataFrame(verdicts, spark_schema(VERDICTS))
     return decided.unionAll(_violated(traces, packets, violated)) if violated else decided
+
+
+def _between_correct(packets: DataFrame, faulty: DataFrame) -> DataFrame:
+    """The packets that neither come from or go to a process that is faulty by design, nor are about
+    a message of it."""
+    from pyspark.sql import functions as f
+
+    origin = f.col("message").bitwiseAND(ORIGIN_MASK).cast("int")
+    for end in (f.col("process"), f.col("peer"), origin):
+        is_faulty = (packets.number == faulty.faulty_in) & (end == faulty.faulty)
+        packets = packets.join(f.broadcast(faulty), is_faulty, "left_anti")
+    return packets
 
 
 def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[Plan]) -> DataFrame:

@@ -107,6 +107,7 @@ def _check_slice(
                 layout.complete,
                 _multicasts(members, multicast[firsts][inside]),
                 Deliveries(process[chosen], step[chosen], first[chosen], message[chosen]),
+                faulty=layout.faulty,
             ),
         )
 

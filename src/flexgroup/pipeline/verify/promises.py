@@ -21,6 +21,8 @@ class Plan:
     complete: bool
     properties: tuple[str, ...]
     lost: Lost = ()
+    faulty: tuple[int, ...] = ()
+    """The processes that are faulty by design."""
 
 
 def known(properties: Sequence[str]) -> tuple[str, ...]:
@@ -41,7 +43,8 @@ def planned(runs: Sequence[Run], properties: Sequence[str] | None) -> list[Plan]
             run.run,
             run.processes,
             run.complete,
-            tuple(run.promised) if chosen is None else chosen,
+            run.promised if chosen is None else chosen,
+            faulty=run.faulty,
         )
         for number, run in enumerate(runs)
     ]

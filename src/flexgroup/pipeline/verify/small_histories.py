@@ -54,6 +54,8 @@ class Task:
     seen: str | None = None
     """How much was looked at in the whole run, if the topic is a part of it."""
     lost: Lost = ()
+    faulty: tuple[int, ...] = ()
+    """The processes that are faulty by design."""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))
@@ -76,7 +78,9 @@ def judge(table: pa.Table) -> pa.Table:
     if not is_task.any():  # events of a run that nothing is asked about
         return verdict_table([])
     task = Task.from_text(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
-    run = IndexedHistory(history_of(table, task.run, task.processes, task.complete, task.lost))
+    run = IndexedHistory(
+        history_of(table, task.run, task.processes, task.complete, task.lost, tuple(task.faulty))
+    )
     verdicts = [_check(run, name, totals) for name, totals in task.checks.items()]
     if task.seen is not None:
         verdicts = [

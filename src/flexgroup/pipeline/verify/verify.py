@@ -141,6 +141,7 @@ def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
                 plan.complete,
                 {name: {} for name in plan.properties if name != MINIMALITY},
                 lost=plan.lost,
+                faulty=plan.faulty,
             ).to_text(),
         )
         for plan in plans
@@ -167,7 +168,7 @@ def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layo
         for plan in plans
         if plan.run in times and len(times[plan.run]) > limits.whole_deliveries * share
     ]
-    faulty = crashed(traces, [plan.number for plan in large]) if large else {}
+    crashes = crashed(traces, [plan.number for plan in large]) if large else {}
     shares = np.linspace(0, 1, QUANTILES + 1)
     return [
         Layout(
@@ -177,13 +178,14 @@ def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layo
             plan.complete,
             tuple(name for name in plan.properties if name != MINIMALITY),
             round(len(times[plan.run]) / share),
-            faulty.get(plan.number, ()),
+            crashes.get(plan.number, ()),
             cell_bounds(
                 np.quantile(times[plan.run], shares, method="higher").astype(np.int64),
                 round(len(times[plan.run]) / share),
                 limits.cell_deliveries,
             ),
             lost=plan.lost,
+            faulty=plan.faulty,
         )
         for plan in large
     ]

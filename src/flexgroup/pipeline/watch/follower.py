@@ -50,6 +50,8 @@ class Follower:
     def __init__(self, run: str, hold: int = HOLD) -> None:
         self.run = run
         self.hold = hold
+        self.faulty: tuple[int, ...] = ()
+        """The processes that are faulty by design, to be told before anything is taken."""
         self.multicasts = 0
         self.deliveries = 0
         self.in_doubt: set[str] = set()
@@ -67,6 +69,8 @@ class Follower:
         """
         rows = self._reassembly.in_order(arrived)
         _refuse_foreign_rows(rows)
+        if self.faulty:
+            rows = self._without_the_faulty(rows)
         found, rows = self._without_forgotten(rows)
         self._notice_late_news(rows)
         self._kept = pa.concat_tables([self._kept, rows])
@@ -102,7 +106,12 @@ class Follower:
         return new, final
 
     def _pending(self, complete: bool, lost: Lost = ()) -> PendingHistory:
-        return PendingHistory(self._kept, self.run, complete, self._released, lost)
+        return PendingHistory(self._kept, self.run, complete, self._released, lost, self.faulty)
+
+    def _without_the_faulty(self, rows: pa.Table) -> pa.Table:
+        of_faulty = np.isin(integers(rows, "process"), self.faulty)
+        delivered = of_faulty & (integers(rows, "event") == CODES[schema.DELIVER])
+        return rows.filter(pa.array(~delivered))
 
     def _lost_since(self, processes: Sequence[int]) -> Lost:
         event, message = integers(self._kept, "event"), integers(self._kept, "message")
@@ -169,6 +178,7 @@ class Follower:
         header: dict[str, Any] = {
             "run": self.run,
             "hold": self.hold,
+            "faulty": self.faulty,
             "multicasts": self.multicasts,
             "deliveries": self.deliveries,
             "in_doubt": sorted(self.in_doubt),
@@ -194,6 +204,7 @@ class Follower:
         snapshot = Snapshot.from_bytes(data)
         header, arrays = snapshot.header, snapshot.arrays
         self = cls(header["run"], header["hold"])
+        self.faulty = tuple(header["faulty"])
         self.multicasts, self.deliveries = header["multicasts"], header["deliveries"]
         self.in_doubt = set(header["in_doubt"])
         self._reassembly = Reassembly(header["next_part"], snapshot.tables["early"])

@@ -29,9 +29,15 @@ class PendingHistory(IndexedHistory):
     """
 
     def __init__(
-        self, rows: pa.Table, run: str, complete: bool, released: Ints, lost: Lost = ()
+        self,
+        rows: pa.Table,
+        run: str,
+        complete: bool,
+        released: Ints,
+        lost: Lost = (),
+        faulty: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(history_of(rows, run, 0, complete, lost))
+        super().__init__(history_of(rows, run, 0, complete, lost, faulty))
         self.rows = rows
         self.released: Flags = np.isin(self.identities, released)
 
@@ -53,7 +59,9 @@ class PendingHistory(IndexedHistory):
         chosen = np.isin(integers(self.rows, "message"), wanted)
         history = self.history
         rows = self.rows.filter(pa.array(chosen))
-        return IndexedHistory(history_of(rows, history.run, 0, history.complete, history.lost))
+        return IndexedHistory(
+            history_of(rows, history.run, 0, history.complete, history.lost, history.faulty)
+        )
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,13 @@ class WatchedRun:
             raise RefusedError(str(error)) from None
         if self.lifecycle.wanted is None:
             self.lifecycle.wanted = list(run.promised)
+        if run.faulty != self.follower.faulty:
+            if self.follower.multicasts or self.follower.deliveries:
+                raise RefusedError(
+                    "who is faulty by design was told only after some of its events; check it with"
+                    " flexgroup verify"
+                )
+            self.follower.faulty = run.faulty
 
     def _found(self, verdicts: list[Verdict]) -> None:
         run = self.follower.run
