@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from flexgroup.experiments.sweep import sweep
 from flexgroup.pipeline.spark.session import start
-from flexgroup.pipeline.sweep import sweep
 from flexgroup.worlds.simulator.scenario import Scenario
 
 CORES = 2

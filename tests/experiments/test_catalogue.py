@@ -10,9 +10,10 @@ from flexgroup.core.errors import UsageError
 from flexgroup.experiments.catalogue import EXPERIMENTS, find_experiment
 from flexgroup.experiments.dcc import CHAPTER
 from flexgroup.experiments.experiment import PAPER, SCALES, SMALL, Experiment
-from flexgroup.experiments.findings import Findings, Key, Point, lost_processes
+from flexgroup.experiments.findings import Findings, Key, Point
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.trace.run import planned_crashes
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.worlds.simulator.networks import parse_network
 
@@ -27,7 +28,7 @@ def invented(experiment: Experiment, scale: str) -> Findings:
     points: dict[Key, Point] = {}
     checked: dict[tuple[str, str, str, str], int] = {}
     for run in experiment.scenarios(scale):
-        lost = lost_processes(run.faults.text)
+        lost = planned_crashes(run.faults.text)
         key = (run.stack, run.workload, run.processes, run.clients, run.network, lost)
         crashed = len(run.faults.crashes)
         points[key] = Point(run.processes, run.clients, crashed, **measured, packets={})

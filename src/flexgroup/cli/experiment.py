@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
     from flexgroup.experiments.experiment import Experiment
     from flexgroup.experiments.run import Result
-    from flexgroup.pipeline.sweep import Progress
+    from flexgroup.experiments.sweep import Progress
 
 SCALES = ("small", "paper")
 
@@ -147,8 +147,9 @@ def _show(
 
 
 def _show_figures(experiment: Experiment, result: Result) -> None:
-    from flexgroup.experiments.figure import CONDITIONS, Kind
+    from flexgroup.experiments.figure import Kind
     from flexgroup.experiments.page import heading, told
+    from flexgroup.metrics.catalogue import CONDITIONS
 
     for figure in experiment.figures:
         if figure.kind is not Kind.CURVES:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.experiments.figure import CONDITIONS, Figure, Kind
-from flexgroup.metrics.catalogue import find_metric
+from flexgroup.experiments.figure import Figure, Kind
+from flexgroup.metrics.catalogue import CONDITIONS, find_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from flexgroup.metrics.catalogue import CONDITIONS
+
 if TYPE_CHECKING:
     from flexgroup.experiments.findings import Findings, Point
 
@@ -20,9 +22,6 @@ NAMES = {
     "all2all-atomic": "All2All",
 }
 """Stacks as the papers call them; others go by their own name."""
-
-CONDITIONS = ("clients", "processes", "crashed")
-"""What is chosen and not measured; figures may show metrics against one of these."""
 
 
 class Kind(Enum):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from flexgroup.metrics.catalogue import HALF_WIDTH, PACKETS_OF_TYPE, find_metric
+from flexgroup.trace.run import planned_crashes
 
 PROCESSES = 16
 NETWORK = "lan"
@@ -73,7 +73,7 @@ class Findings:
         """Gather the rows of `points`, and of `verdicts` with the description of each run."""
         told = [
             (
-                (row["stack"], row["network"], lost_processes(row["faults"]), row["property"]),
+                (row["stack"], row["network"], planned_crashes(row["faults"]), row["property"]),
                 row["outcome"],
             )
             for row in verdicts
@@ -135,13 +135,7 @@ class Findings:
 
 def _key(row: Mapping[str, Any]) -> Key:
     stack, workload, processes, clients, network = (row[name] for name in KEY)
-    return stack, workload, processes, clients, network, lost_processes(row["faults"])
-
-
-def lost_processes(faults: str | None) -> str:
-    """Return which processes crash in a run, in ascending order, from the column `faults`."""
-    crashes = json.loads(faults or "{}").get("crashes", ())
-    return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
+    return stack, workload, processes, clients, network, planned_crashes(row["faults"])
 
 
 def _point(row: Mapping[str, Any]) -> Point:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.figure import CONDITIONS, Figure, Kind
+from flexgroup.experiments.figure import Figure, Kind
 from flexgroup.experiments.findings import Findings, Point
-from flexgroup.metrics.catalogue import find_metric
+from flexgroup.metrics.catalogue import CONDITIONS, find_metric
 
 
 def page(

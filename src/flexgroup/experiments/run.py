@@ -17,12 +17,12 @@ from flexgroup.experiments.drawing import draw
 from flexgroup.experiments.experiment import Experiment
 from flexgroup.experiments.findings import VIOLATED, Findings
 from flexgroup.experiments.page import page
+from flexgroup.experiments.sweep import Progress, Swept, sweep
 from flexgroup.experiments.tables import CLAIMS, read_table
 from flexgroup.metrics.catalogue import METRICS, PACKETS_OF_TYPE
 from flexgroup.metrics.tables import points, with_packet_types
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.result_tables import in_order, write_tables
-from flexgroup.pipeline.sweep import Progress, Swept, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -309,6 +309,9 @@ _ALL = (
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
+CONDITIONS = ("clients", "processes", "crashed")
+"""What is chosen and not measured; figures may show metrics against one of these."""
+
 FIGURE_NAMES = {"latency": "latency_last_mean"}
 """What figures of experiments call a metric, where that is not its name."""
 

@@ -9,13 +9,12 @@ from typing import Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.experiments.figure import CONDITIONS
-from flexgroup.experiments.findings import lost_processes
-from flexgroup.metrics.catalogue import Metric, find_metric
+from flexgroup.metrics.catalogue import CONDITIONS, Metric, find_metric
 from flexgroup.report.axes import spans_wide
 from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend
 from flexgroup.report.metrics import half_width_of, metric_cell, value_of
 from flexgroup.report.tables import Column, table
+from flexgroup.trace.run import planned_crashes
 
 CURVES, BARS, TABLE = "curves", "bars", "table"
 
@@ -38,7 +37,7 @@ class Line:
     """Which processes crash."""
 
     def describes(self, row: Row) -> bool:
-        if self.lost is not None and self.lost != lost_processes(row.get("faults")):
+        if self.lost is not None and self.lost != planned_crashes(row.get("faults")):
             return False
         return all(
             wanted is None or row.get(name) == wanted

@@ -99,6 +99,12 @@ def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
             yield f"there is no process {process}, which column 'faulty' names"
 
 
+def planned_crashes(faults: str | None) -> str:
+    """The processes that were to crash, ascending and with commas, from the column `faults`."""
+    crashes = json.loads(faults or "{}").get("crashes", ())
+    return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
+
+
 def lost_processes(text: str | None) -> tuple[int, ...]:
     """The processes whose last events are missing, from the column `lost`."""
     try:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexgroup.core.errors import FlexGroupError
-from flexgroup.pipeline.claims import claimed
-from flexgroup.pipeline.sweep import (
+from flexgroup.experiments.sweep import (
     MAKING,
+    claimed,
     expected_work,
     from_json,
     long_ones_first,

@@ -5,12 +5,17 @@ A run whose row is in `runs` is finished and not run again: that row is written 
 scenarios give equal traces, so a sweep that was killed and started again leaves the same trace set
 as one that was not. A run is written apart and moved into place when it is whole, so nothing gets
 in the way of a task that is tried again, not even the same task of a driver that was just killed.
+
+A Spark task in Python takes a tenth of a second besides its work, which is more than a short run
+takes. So there are only as many tasks as cores, and whichever is done with a run takes the next
+that nobody has: by creating a file, which only one can, on a file system that all of them share.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import threading
 import time
@@ -24,7 +29,6 @@ from uuid import uuid4
 import pyarrow as pa
 
 from flexgroup.core.errors import FlexGroupError, UsageError
-from flexgroup.pipeline.claims import claimed
 from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace.writer import run_file
 from flexgroup.worlds.simulator.cast_plans import parse_casts
@@ -133,6 +137,29 @@ def simulate(spark: SparkSession, scenarios: Sequence[Scenario], directory: str)
 
     tasks = min(len(texts), tasks_at_once(spark))
     return spark.range(0, tasks, 1, tasks).mapInArrow(run_some, _OUTCOME_COLUMNS)
+
+
+def claimed(folder: Path, pieces: int, owner: str, *, is_retry: bool = False) -> Iterator[int]:
+    """Yield the numbers of the pieces that fall to this owner, each claimed when it is asked for.
+
+    What an owner reports is lost if it dies. So whoever tries again under the same name gets all
+    that the one before had claimed, and what somebody claimed who died before writing a name.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(pieces):
+        claim = folder / str(number)
+        if _is_created(claim, owner) or (is_retry and claim.read_text() in (owner, "")):
+            yield number
+
+
+def _is_created(claim: Path, owner: str) -> bool:
+    try:
+        descriptor = os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w") as file:
+        file.write(owner)
+    return True
 
 
 def tasks_at_once(spark: SparkSession) -> int:
