@@ -9,14 +9,14 @@ import pytest
 
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments.catalogue import EXPERIMENTS
-from flexgroup.experiments.directory import claimed
+from flexgroup.experiments.directory import reserved_directory
 from flexgroup.experiments.experiment import PAPER, SMALL
 
 DEMO = EXPERIMENTS["demo"]
 
 
 def claim(path: Path, experiment: str = "demo", scale: str = SMALL, force: bool = False) -> None:
-    with claimed(EXPERIMENTS[experiment], scale, path, force):
+    with reserved_directory(EXPERIMENTS[experiment], scale, path, force):
         pass
 
 
@@ -93,7 +93,7 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
     with (
-        claimed(DEMO, SMALL, tmp_path, False),
+        reserved_directory(DEMO, SMALL, tmp_path, False),
         pytest.raises(UsageError, match="another experiment is being run"),
     ):
         claim(tmp_path)

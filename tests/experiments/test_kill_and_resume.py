@@ -26,7 +26,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from contextlib import contextmanager
 from pathlib import Path
 from tiny import TINY
-from flexgroup.experiments.directory import claimed
+from flexgroup.experiments.directory import reserved_directory
 from flexgroup.experiments.run import run_experiment
 from flexgroup.pipeline.spark.session import start
 
@@ -36,7 +36,7 @@ def told(doing):
 
 settings = {{"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": {FAST_START!r}}}
 spark = start("local[1]", settings=settings).spark
-with claimed(TINY, "small", Path(sys.argv[1]), force=False) as directory:
+with reserved_directory(TINY, "small", Path(sys.argv[1]), force=False) as directory:
     run_experiment(spark, TINY, "small", directory, told)
 """
 

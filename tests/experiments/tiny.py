@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.experiments.directory import claimed
+from flexgroup.experiments.directory import reserved_directory
 from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid
 from flexgroup.experiments.figure import Figure, Kind, Series
 from flexgroup.experiments.run import Result, run_experiment
@@ -60,7 +60,7 @@ BROKEN = Experiment(
 
 
 def run_here(spark: SparkSession, experiment: Experiment, out: Path) -> Result:
-    with claimed(experiment, SMALL, out, force=False) as directory:
+    with reserved_directory(experiment, SMALL, out, force=False) as directory:
         return run_experiment(spark, experiment, SMALL, directory, lambda _: nullcontext(_untold))
 
 

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     experiment = find_experiment(options.name)
     if options.out is None:
         raise UsageError(f"say where results go, for example: --out runs/{experiment.name}")
-    from flexgroup.experiments.directory import claimed
+    from flexgroup.experiments.directory import reserved_directory
     from flexgroup.experiments.run import run_experiment
     from flexgroup.pipeline.spark.session import refuse_connect, start
     from flexgroup.report import write_report
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     def stage(doing: str) -> AbstractContextManager[Progress]:
         return progress_bar(doing, wanted=not options.json)
 
-    with claimed(experiment, options.scale, options.out, options.force) as directory:
+    with reserved_directory(experiment, options.scale, options.out, options.force) as directory:
         with stage("starting Spark"):
             started = start(
                 options.master, f"flexgroup experiment {experiment.name}", _settings(options)

@@ -159,11 +159,7 @@ def _show(
         f"mean latency {outcome.mean_latency * 1000:.3f} ms"
     )
     if measured:
-        print(
-            f"  {measured.steps:.2f} steps, {measured.volume:.2f} packets a message, "
-            f"{measured.header_bytes:.1f} header bytes a packet, "
-            f"{measured.genuine_rate:.1%} genuine, {measured.fast_rate:.1%} fast"
-        )
+        print(f"  {measured}")
     print_verdicts(verdicts)
     if note:
         print(f"note: {note}")

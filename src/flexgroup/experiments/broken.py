@@ -5,7 +5,7 @@ The corrected protocol runs the same seeds beside it.
 
 from __future__ import annotations
 
-from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Verdict
+from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.findings import Findings
 
 PUBLISHED = "dcc-published"
@@ -17,7 +17,7 @@ ORDER = "acyclic order"
 VALIDITY = "validity"
 
 
-def breaks(findings: Findings, name: str) -> Verdict:
+def breaks(findings: Findings, name: str) -> Judgement:
     violated = findings.runs_violated(PUBLISHED, name)
     return (
         violated > 0,
@@ -25,7 +25,7 @@ def breaks(findings: Findings, name: str) -> Verdict:
     )
 
 
-def corrected_keeps(findings: Findings) -> Verdict:
+def corrected_keeps(findings: Findings) -> Judgement:
     runs = sum(findings.runs_checked(stack, ORDER) for stack in CORRECTED)
     violated = sum(count for (stack, *_), count in findings.violated.items() if stack in CORRECTED)
     return violated == 0, f"{violated} violations of any promise in {runs} runs"

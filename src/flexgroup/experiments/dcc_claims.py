@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flexgroup.experiments.experiment import Claim, Verdict
+from flexgroup.experiments.experiment import Claim, Judgement
 from flexgroup.experiments.findings import PROCESSES, Findings
 
 ONE = 1
@@ -26,21 +26,21 @@ def with_random(groups: str, share: str) -> str:
     return groups if share == "0" else f"{groups}@{share}"
 
 
-def df_collapses(findings: Findings) -> Verdict:
+def df_collapses(findings: Findings) -> Judgement:
     two, four, eight, some = peaks = [findings.peak("df", workload) for workload in RANDOM]
     busy = findings.at("df", "random:8", MOST).busy
     holds = two > 1.5 * four > 2.25 * eight and two > 5 * some and busy < 0.3
     return holds, f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} with 8"
 
 
-def skeen_loses(findings: Findings) -> Verdict:
+def skeen_loses(findings: Findings) -> Judgement:
     two, four, eight, some = peaks = [findings.peak("skeen", workload) for workload in RANDOM]
     busy = findings.at("skeen", "random:8", MOST).busy
     holds = two > 1.5 * four > 2.25 * eight > 2.25 * some and busy > 0.7
     return holds, f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} with 8"
 
 
-def dcc_overtakes(findings: Findings) -> Verdict:
+def dcc_overtakes(findings: Findings) -> Judgement:
     full, reduced = (
         [findings.peak(stack, workload) / findings.peak("skeen", workload) for workload in RANDOM]
         for stack in ("dcc", "dcc/rv")
@@ -51,13 +51,13 @@ def dcc_overtakes(findings: Findings) -> Verdict:
     )
 
 
-def dcc_behind(findings: Findings, workload: str) -> Verdict:
+def dcc_behind(findings: Findings, workload: str) -> Judgement:
     skeen = findings.peak("skeen", workload)
     dcc, reduced, df = (findings.peak(stack, workload) / skeen for stack in ("dcc", "dcc/rv", "df"))
     return max(dcc, reduced) < 0.9, f"DCC, DCC/RV, D&F / Skeen: {_ratios([dcc, reduced, df])}"
 
 
-def dcc_best_in_large_groups(findings: Findings) -> Verdict:
+def dcc_best_in_large_groups(findings: Findings) -> Judgement:
     others = [max(findings.peak("skeen", groups), findings.peak("df", groups)) for groups in GROUPS]
     full, reduced = (
         [findings.peak(stack, groups) / other for groups, other in zip(GROUPS, others, strict=True)]
@@ -69,14 +69,14 @@ def dcc_best_in_large_groups(findings: Findings) -> Verdict:
     )
 
 
-def random_messages_cost(findings: Findings, groups: str) -> Verdict:
+def random_messages_cost(findings: Findings, groups: str) -> Judgement:
     without = findings.peak("dcc", groups)
     kept = [findings.peak("dcc", with_random(groups, share)) / without for share in SHARES]
     holds = 1 > kept[0] > kept[1] > kept[2] and kept[2] < 0.9
     return holds, f"DCC keeps {', '.join(f'{share:.1%}' for share in kept)}"
 
 
-def reduced_clock_gains(findings: Findings) -> Verdict:
+def reduced_clock_gains(findings: Findings) -> Judgement:
     full, reduced = (findings.at(stack, "tpcc", MOST) for stack in ("dcc", "dcc/rv"))
     latency = reduced.latency / full.latency
     throughput = reduced.throughput / full.throughput
@@ -87,14 +87,14 @@ def reduced_clock_gains(findings: Findings) -> Verdict:
     )
 
 
-def smaller_is_faster(findings: Findings) -> Verdict:
+def smaller_is_faster(findings: Findings) -> Judgement:
     four, eight, sixteen = (findings.at("dcc", "tpcc", ONE, size).latency for size in SIZES)
     return four < eight < sixteen, (
         f"latency with 4, 8, 16 processes: {four:.3f}, {eight:.3f}, {sixteen:.3f} ms"
     )
 
 
-def dcc_has_higher_latency(findings: Findings) -> Verdict:
+def dcc_has_higher_latency(findings: Findings) -> Judgement:
     ratios = []
     for workload in RANDOM:
         others = (findings.at(stack, workload, ONE).latency for stack in ("skeen", "df"))
@@ -102,7 +102,7 @@ def dcc_has_higher_latency(findings: Findings) -> Verdict:
     return min(ratios) > 1.1, f"DCC / the slower of the others with 2, 4, 8, N: {_ratios(ratios)}"
 
 
-def genuine_rates(findings: Findings) -> Verdict:
+def genuine_rates(findings: Findings) -> Judgement:
     others = min(findings.at(s, w, MOST).genuine for s in ("skeen", "df") for w in RANDOM)
     dcc = [findings.at("dcc", "random:2", ONE, size).genuine for size in SIZES]
     return others == 1 and dcc[0] > dcc[1] > dcc[2], (
@@ -110,7 +110,7 @@ def genuine_rates(findings: Findings) -> Verdict:
     )
 
 
-def fast_rates(findings: Findings) -> Verdict:
+def fast_rates(findings: Findings) -> Judgement:
     scattered = [findings.at("dcc", workload, MOST).fast for workload in RANDOM]
     local = [
         [findings.at("dcc", with_random(groups, share), MOST).fast for share in ("0", *SHARES)]
@@ -123,7 +123,7 @@ def fast_rates(findings: Findings) -> Verdict:
     )
 
 
-def steps_and_volume(findings: Findings) -> Verdict:
+def steps_and_volume(findings: Findings) -> Judgement:
     holds = True
     seen = []
     for k in (2, 4, 8):

@@ -53,8 +53,10 @@ class Directory:
 
 
 @contextmanager
-def claimed(experiment: Experiment, scale: str, path: Path, force: bool) -> Iterator[Directory]:
-    """The directory, ready for this experiment and for nobody else meanwhile.
+def reserved_directory(
+    experiment: Experiment, scale: str, path: Path, force: bool
+) -> Iterator[Directory]:
+    """Make the directory ready for this experiment, and keep others away meanwhile.
 
     A directory with the same experiment is taken up where it was left; anything else in the way
     is replaced only if forced.

@@ -20,7 +20,7 @@ SMALL = "small"
 PAPER = "paper"
 SCALES = (SMALL, PAPER)
 
-Verdict = tuple[bool, str]
+Judgement = tuple[bool, str]
 """Whether a claim appears in the measurements, and the figures that say so."""
 
 
@@ -66,7 +66,7 @@ class Claim:
     name: str
     section: str
     words: str
-    verdict: Callable[[Findings], Verdict]
+    verdict: Callable[[Findings], Judgement]
     network: str = NETWORK
     processes: int = 0
     """The claim is about systems of at least this size."""
@@ -75,7 +75,7 @@ class Claim:
         """Return the same claim where the network is another."""
         return replace(self, name=f"{self.name}, {name}", network=network)
 
-    def judge(self, findings: Findings) -> Verdict:
+    def judge(self, findings: Findings) -> Judgement:
         return self.verdict(findings.on(self.network))
 
 

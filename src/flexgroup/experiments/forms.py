@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flexgroup.experiments.dcc import PLAIN, SOURCE, against_load, grids
 from flexgroup.experiments.dcc_claims import GROUPS, RANDOM
-from flexgroup.experiments.experiment import Claim, Experiment, Verdict
+from flexgroup.experiments.experiment import Claim, Experiment, Judgement
 from flexgroup.experiments.figure import compared
 from flexgroup.experiments.findings import Findings
 
@@ -15,13 +15,13 @@ def _ratios(findings: Findings, workloads: tuple[str, ...]) -> list[float]:
     return [findings.peak(STACKS[1], load) / findings.peak(STACKS[0], load) for load in workloads]
 
 
-def as_fast_in_groups(findings: Findings) -> Verdict:
+def as_fast_in_groups(findings: Findings) -> Judgement:
     ratios = _ratios(findings, GROUPS)
     told = ", ".join(f"{ratio:.3f}" for ratio in ratios)
     return all(abs(ratio - 1) < 0.02 for ratio in ratios), f"published / corrected: {told}"
 
 
-def little_slower_elsewhere(findings: Findings) -> Verdict:
+def little_slower_elsewhere(findings: Findings) -> Judgement:
     ratios = _ratios(findings, (*RANDOM, "tpcc"))
     told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     return all(0.95 < ratio < 1.25 for ratio in ratios), (

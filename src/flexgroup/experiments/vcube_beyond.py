@@ -5,7 +5,7 @@ All processes broadcasting at once; up to a quarter of them crashing; delays tha
 
 from __future__ import annotations
 
-from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Verdict
+from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import Figure, Kind, Series, name_of
 from flexgroup.experiments.findings import Findings
 from flexgroup.experiments.vcube import AT_ONCE, against_size, series
@@ -46,7 +46,7 @@ def any_violated(findings: Findings, stack: str, lost: str | None = "") -> int:
 # All at once.
 
 
-def more_throughput(findings: Findings) -> Verdict:
+def more_throughput(findings: Findings) -> Judgement:
     found = pairs(findings)
     ratios = [ours.throughput / theirs.throughput for ours, theirs in found]
     told = ", ".join(
@@ -106,7 +106,7 @@ def up_to_a_quarter(size: int, seeds: tuple[int, ...]) -> list[Grid]:
     ]  # fmt: skip
 
 
-def keeps_promises(findings: Findings) -> Verdict:
+def keeps_promises(findings: Findings) -> Judgement:
     violated = {stack: any_violated(findings, stack, None) for stack in STACKS}
     runs = {stack: findings.runs_checked(stack, "acyclic order", None) for stack in STACKS}
     curve = findings.curve(HIERARCHICAL, "broadcast", None, lost=None)
@@ -144,7 +144,7 @@ JITTERS = ("10us", "50us", "100us", "300us")
 JITTERY = tuple(f"{AS_IN_THE_PAPER},jitter={jitter}" for jitter in JITTERS)
 
 
-def saving_shrinks(findings: Findings) -> Verdict:
+def saving_shrinks(findings: Findings) -> Judgement:
     means = []
     for network in (AS_IN_THE_PAPER, *JITTERY):
         saved = savings(pairs(findings.on(network)))
@@ -155,7 +155,7 @@ def saving_shrinks(findings: Findings) -> Verdict:
     )
 
 
-def near_the_papers(findings: Findings) -> Verdict:
+def near_the_papers(findings: Findings) -> Judgement:
     saved = savings(pairs(findings))
     mean = sum(saved) / len(saved)
     return abs(mean - 0.2145) < 0.03, f"fewer by {mean:.2%} on average, in the paper 21.45%"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from flexgroup.experiments.experiment import Claim, Verdict
+from flexgroup.experiments.experiment import Claim, Judgement
 from flexgroup.experiments.findings import Findings, Point
 
 HIERARCHICAL = "vcube-atomic"
@@ -44,19 +44,19 @@ def savings(found: Sequence[Pair]) -> list[float]:
     return [1 - ours.volume / theirs.volume for ours, theirs in found]
 
 
-def fewer_messages(findings: Findings, lost: str = "") -> Verdict:
+def fewer_messages(findings: Findings, lost: str = "") -> Judgement:
     found = pairs(findings, lost)
     saved = savings(found)
     return min(saved) > 0, f"fewer by {_shares(saved)} with {_sizes(found)} processes"
 
 
-def saves_on_average(findings: Findings, papers: float, lost: str = "") -> Verdict:
+def saves_on_average(findings: Findings, papers: float, lost: str = "") -> Judgement:
     saved = savings(pairs(findings, lost))
     mean = sum(saved) / len(saved)
     return abs(mean - papers) < 0.01, f"fewer by {mean:.2%} on average, in the paper {papers:.2%}"
 
 
-def as_counted(findings: Findings) -> Verdict:
+def as_counted(findings: Findings) -> Judgement:
     """Compare with the counts of the paper, which hold without faults and with exact time."""
     found = pairs(findings)
     exact = all(
@@ -69,7 +69,7 @@ def as_counted(findings: Findings) -> Verdict:
     )
 
 
-def crosses(findings: Findings, size: int, lost: str = "") -> Verdict:
+def crosses(findings: Findings, size: int, lost: str = "") -> Judgement:
     """All2All is faster in smaller systems, and the hierarchical algorithm from this size on."""
     found = pairs(findings, lost)
     holds = all(
@@ -81,7 +81,7 @@ def crosses(findings: Findings, size: int, lost: str = "") -> Verdict:
     )
 
 
-def linear_and_exponential(findings: Findings) -> Verdict:
+def linear_and_exponential(findings: Findings) -> Judgement:
     """Tell whether each doubling of the size adds the same to the one, and doubles the other."""
     found = pairs(findings)
     added = _steps([ours.latency for ours, _ in found])
@@ -94,7 +94,7 @@ def linear_and_exponential(findings: Findings) -> Verdict:
     )
 
 
-def delayed_by(findings: Findings, stack: str, papers: float, lost: str) -> Verdict:
+def delayed_by(findings: Findings, stack: str, papers: float, lost: str) -> Judgement:
     """Return how much longer an algorithm takes if a process crashes."""
     free, faulty = (findings.curve(stack, "broadcast", None, lost=who) for who in ("", lost))
     more = [after.latency - before.latency for before, after in zip(free, faulty, strict=True)]
@@ -103,7 +103,7 @@ def delayed_by(findings: Findings, stack: str, papers: float, lost: str) -> Verd
     return abs(mean - papers) < 1, f"{mean:.2f} ms on average ({told}), in the paper {papers}"
 
 
-def faster_by(findings: Findings, stack: str, papers: float) -> Verdict:
+def faster_by(findings: Findings, stack: str, papers: float) -> Judgement:
     """Return how much faster a broadcast is among the processes that are left."""
     free, left = (findings.curve(stack, "broadcast", None, lost=lost) for lost in ("", P1_LOST))
     less = [before.latency - after.latency for before, after in zip(free, left, strict=True)]
@@ -111,7 +111,7 @@ def faster_by(findings: Findings, stack: str, papers: float) -> Verdict:
     return all(abs(each - papers) < 0.05 for each in less), f"less by {told} ms; paper: {papers}"
 
 
-def fewer_than_without_faults(findings: Findings) -> Verdict:
+def fewer_than_without_faults(findings: Findings) -> Judgement:
     less = [
         free.volume - left.volume
         for (_, left), (_, free) in zip(pairs(findings, P1_LOST), pairs(findings), strict=True)
@@ -119,7 +119,7 @@ def fewer_than_without_faults(findings: Findings) -> Verdict:
     return min(less) > 0, f"All2All sends {', '.join(f'{each:,.0f}' for each in less)} fewer"
 
 
-def like_a_lost_source(findings: Findings) -> Verdict:
+def like_a_lost_source(findings: Findings) -> Judgement:
     source, other = pairs(findings, SOURCE_LOST), pairs(findings, P1_LOST)
     both = [
         (one, another)

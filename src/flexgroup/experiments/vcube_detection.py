@@ -6,7 +6,7 @@ those of the algorithms.
 
 from __future__ import annotations
 
-from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Verdict
+from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import Figure, Kind, Series
 from flexgroup.experiments.findings import Findings
 from flexgroup.experiments.vcube import AT_ONCE, source_after_its_copies
@@ -43,14 +43,14 @@ def tested(sizes: tuple[int, ...]) -> list[Grid]:
     ]  # fmt: skip
 
 
-def one_round_suffices(findings: Findings) -> Verdict:
+def one_round_suffices(findings: Findings) -> Judgement:
     curve = findings.curve(VCUBE_TESTS, "broadcast", None, lost=SOURCE_LOST)
     return all(point.latency < SECOND_ROUND for point in curve), "; ".join(
         f"{point.processes}: {point.latency:.1f} ms" for point in curve
     )
 
 
-def heartbeats_are_faster(findings: Findings) -> Verdict:
+def heartbeats_are_faster(findings: Findings) -> Judgement:
     slow, fast = (
         findings.curve(stack, "broadcast", None, lost=SOURCE_LOST)
         for stack in (VCUBE_TESTS, HEARTBEATS)
@@ -132,7 +132,7 @@ def suspicious(seeds: tuple[int, ...]) -> list[Grid]:
     ]  # fmt: skip
 
 
-def broken(findings: Findings, stacks: tuple[str, ...]) -> Verdict:
+def broken(findings: Findings, stacks: tuple[str, ...]) -> Judgement:
     """Tell whether each stack violates a promise, or leaves messages that are never delivered."""
     told, holds = [], True
     for stack in stacks:
@@ -145,7 +145,7 @@ def broken(findings: Findings, stacks: tuple[str, ...]) -> Verdict:
     return holds, "; ".join(told)
 
 
-def whole(findings: Findings, stacks: tuple[str, ...], lost: str = "") -> Verdict:
+def whole(findings: Findings, stacks: tuple[str, ...], lost: str = "") -> Judgement:
     """Tell whether no promise is violated, and what is to be delivered is."""
     told, holds = [], True
     for stack in stacks:

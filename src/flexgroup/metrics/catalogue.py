@@ -69,6 +69,10 @@ class Metric:
         """Return the value as it is shown, without the unit."""
         return format(value * self.unit.factor, self.digits)
 
+    def phrase(self, value: float) -> str:
+        """Return the value with the unit and the title, for a sentence: `99.5% genuine`."""
+        return f"{self.text(value)}{self.unit.shown} {self.title or self.name}"
+
 
 def _divided(one: Number, other: Number) -> float | None:
     """Divide; the result is unknown if one is, and by zero."""

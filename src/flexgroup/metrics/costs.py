@@ -40,6 +40,10 @@ class Costs:
     def to_json(self) -> dict[str, float]:
         return asdict(self)
 
+    def __str__(self) -> str:
+        fields = ("steps", "volume", "header_bytes", "genuine_rate", "fast_rate")
+        return ", ".join(METRICS[COST_METRICS[name]].phrase(getattr(self, name)) for name in fields)
+
 
 def costs(history: History) -> Costs:
     """Measure a history that has its packets; without, it looks as if none had been sent."""

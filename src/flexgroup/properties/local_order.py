@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.kernels.disagreement import Disagreements
 from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.properties.opposite_orders import judge
 from flexgroup.properties.verdict import Verdict
@@ -21,11 +22,16 @@ NAME = "local order"
 
 
 def check(run: IndexedHistory) -> Verdict:
+    return judge(run, NAME, find(run))
+
+
+def find(run: IndexedHistory) -> Disagreements:
+    """Find the disagreements on messages that have the same destinations."""
     queues = run.cyclic.chosen(run.multicast_row[run.cyclic.message] != NONE)
     messages = distinct(queues.message)
     label = np.zeros(run.message_count, dtype=np.int64)
     label[messages] = _destination_sets(run, messages)
-    return judge(run, NAME, run.opposed_among(queues, label))
+    return run.opposed_among(queues, label)
 
 
 def _destination_sets(run: IndexedHistory, messages: Ints) -> list[int]:

@@ -20,29 +20,40 @@ from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.properties.kernels.skipped_messages import Skips, skips
 from flexgroup.properties.opposite_orders import evidence
 from flexgroup.properties.verdict import Step, Verdict
+from flexgroup.trace.history import Ints
 
 NAME = "prefix order"
 
 
 def check(run: IndexedHistory) -> Verdict:
-    copies = run.copies
-    skipped = skips(copies.message, copies.process, copies.row, run.message_count)
-    at_destinations = run.cyclic.chosen(run.expected[run.cyclic.row])
-    alike = np.zeros(run.message_count, dtype=np.int64)
-    opposed = run.opposed_among(at_destinations, alike)
-    pairs = _count_pairs(run, opposed, skipped)
-    if pairs == 0:
+    opposed, skipped = _find(run)
+    one, other = _processes(run, opposed, skipped)
+    if len(one) == 0:
         return holds(run, NAME)
+    width = 1 + max(int(one.max()), int(other.max()))
+    pairs = len(distinct(np.minimum(one, other) * width + np.maximum(one, other)))
     found = evidence(run, opposed) if len(opposed.first) else _evidence(run, skipped)
     return violated(NAME, pairs, *found)
 
 
-def _count_pairs(run: IndexedHistory, opposed: Disagreements, skipped: Skips) -> int:
+def disagreeing(run: IndexedHistory) -> tuple[Ints, Ints]:
+    """Return the pairs of processes that disagree, some of them more than once."""
+    return _processes(run, *_find(run))
+
+
+def _find(run: IndexedHistory) -> tuple[Disagreements, Skips]:
+    copies = run.copies
+    skipped = skips(copies.message, copies.process, copies.row, run.message_count)
+    at_destinations = run.cyclic.chosen(run.expected[run.cyclic.row])
+    alike = np.zeros(run.message_count, dtype=np.int64)
+    return run.opposed_among(at_destinations, alike), skipped
+
+
+def _processes(run: IndexedHistory, opposed: Disagreements, skipped: Skips) -> tuple[Ints, Ints]:
     process = run.history.deliveries.process
     one = np.concatenate([process[opposed.first], skipped.process])
     other = np.concatenate([process[opposed.other_first], skipped.other])
-    width = 1 + max(int(one.max(initial=0)), int(other.max(initial=0)))
-    return len(distinct(np.minimum(one, other) * width + np.maximum(one, other)))
+    return one, other
 
 
 def _evidence(run: IndexedHistory, skipped: Skips) -> tuple[list[Step], list[str]]:

@@ -76,8 +76,8 @@ class Measured:
         """What is COUNTED in the small runs, by the tasks that read them."""
         if not self._small:
             return COUNTED.empty_table()
-        orders = dict.fromkeys(self._small)
-        return for_each_run(self.traces, orders, _count, COUNTED, self._small).toArrow()
+        requests = dict.fromkeys(self._small)
+        return for_each_run(self.traces, requests, _count, COUNTED, self._small).toArrow()
 
     @cached_property
     def _others(self) -> TraceSet | None:

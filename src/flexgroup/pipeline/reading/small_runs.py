@@ -37,7 +37,7 @@ class SmallRun:
     run: Run
     kinds: Sequence[str]
     """The kinds of events that it may have; nothing else is looked for."""
-    order: Any
+    request: Any
     """What to do with this run, as the caller of `for_each_run` says for each."""
 
     def history(self, packets: bool = True) -> History:
@@ -57,15 +57,15 @@ class SmallRun:
 
 def for_each_run(
     traces: TraceSet,
-    orders: Mapping[str, Any],
+    requests: Mapping[str, Any],
     do: Callable[[SmallRun], pa.Table],
     columns: pa.Schema,
     weights: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """Return the tables that `do` makes of these runs, one after the other.
 
-    `orders` names the runs, and says for each what goes into JSON for `do`. There are as many tasks
-    as cores, of about equal weight: that of the events that have to be read, as `weights` tells.
+    `requests` names the runs, and says for each, as far as JSON can, what `do` has to know. There
+    are as many tasks as cores, of about equal weight: the events that have to be read.
     """
     assert traces.files is not None
     files, directory = traces.files, str(traces.files.directory.absolute())
@@ -73,14 +73,14 @@ def for_each_run(
     def do_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch.column("work").to_pylist():
-                for run, kinds, order in json.loads(text):
-                    small = SmallRun(Path(directory), Run(**run), kinds, order)
+                for run, kinds, request in json.loads(text):
+                    small = SmallRun(Path(directory), Run(**run), kinds, request)
                     yield from do(small).to_batches()
 
     described = {run.run: run for run in files.described}
-    work = sorted(orders, key=lambda name: weights[name] if weights else 1, reverse=True)
+    work = sorted(requests, key=lambda name: weights[name] if weights else 1, reverse=True)
     bundles = [
-        [(asdict(described[name]), files.kinds_of(name), orders[name]) for name in bundle]
+        [(asdict(described[name]), files.kinds_of(name), requests[name]) for name in bundle]
         for bundle in _bundles(work, weights or {}, traces.spark.sparkContext.defaultParallelism)
     ]
     rows = pa.Table.from_pydict({"work": [json.dumps(bundle) for bundle in bundles]}, _BUNDLES)

@@ -112,7 +112,7 @@ def _from_files(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
                 continue
             events = files.events(kind)
             identities = messages(events)
-            for name, wanted in files.order.items():
+            for name, wanted in files.request.items():
                 rows = np.flatnonzero(np.isin(identities, [message_id(*pair) for pair in wanted]))
                 tables.append(_evidence(events.take(pa.array(rows)), files.run.run, name, kind))
         return pa.concat_tables(tables)

@@ -109,7 +109,7 @@ def _small_runs(
         if refuse_mixed:
             others = [files.events(kind) for kind in files.kinds if kind in NOT_IN_HISTORIES]
             refuse_duplicate_steps_of(history.run, _steps(history, others))
-        verdicts = check(history, files.order)
+        verdicts = check(history, files.request)
         return verdict_table([verdict_row(history.run, verdict) for verdict in verdicts])
 
     properties = {plan.run: plan.properties for plan in plans}

@@ -13,9 +13,9 @@ import numpy as np
 
 from flexgroup.core.message import ORIGIN_BITS
 from flexgroup.pipeline.watch.pending import PendingHistory
-from flexgroup.properties import fifo_order, integrity
+from flexgroup.properties import fifo_order, integrity, local_order, prefix_order
 from flexgroup.properties.catalogue import PROPERTIES
-from flexgroup.properties.indexed_history import NONE, Flags
+from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.integrity import (
     DUPLICATE,
     KINDS,
@@ -24,8 +24,6 @@ from flexgroup.properties.integrity import (
     wrong_deliveries,
 )
 from flexgroup.properties.kernels.disagreement import Disagreements
-from flexgroup.properties.kernels.grouping import distinct
-from flexgroup.properties.kernels.skipped_messages import skips
 from flexgroup.properties.opposite_orders import judge
 from flexgroup.properties.premature_deliveries import latest_of_same_sender, premature
 from flexgroup.properties.verdict import Outcome, Step, Verdict
@@ -67,7 +65,7 @@ class ViolationCounts:
         found = [
             self._integrity(run, over),
             self._fifo(run),
-            self._opposed(run, LOCAL, self._alike(run)),
+            self._opposed(run, LOCAL, local_order.find(run)),
             self._opposed(run, PAIRWISE, run.opposed),
             self._prefix(run),
             self._acyclic(run),
@@ -132,28 +130,12 @@ class ViolationCounts:
         )
         return replace(judge(run, name, lines), violations=len(self.pairs[name]))
 
-    def _alike(self, run: PendingHistory) -> Disagreements:
-        """Return the disagreements on messages with the same destinations."""
-        queues = run.cyclic.chosen(run.multicast_row[run.cyclic.message] != NONE)
-        label = np.zeros(run.message_count, dtype=np.int64)
-        numbers: dict[tuple[int, ...], int] = {}
-        for message in distinct(queues.message).tolist():
-            destinations = tuple(run.destinations(message))
-            label[message] = numbers.setdefault(destinations, len(numbers))
-        return run.opposed_among(queues, label)
-
     def _prefix(self, run: PendingHistory) -> Verdict | None:
-        copies, process = run.copies, run.history.deliveries.process
-        skipped = skips(copies.message, copies.process, copies.row, run.message_count)
-        at_destinations = run.cyclic.chosen(run.expected[run.cyclic.row])
-        opposed = run.opposed_among(at_destinations, np.zeros(run.message_count, dtype=np.int64))
-        one = np.concatenate([skipped.process, process[opposed.first]])
-        other = np.concatenate([skipped.other, process[opposed.other_first]])
         known = self.pairs[PREFIX]
-        self.pairs[PREFIX] = np.union1d(known, _pairs(one, other))
+        self.pairs[PREFIX] = np.union1d(known, _pairs(*prefix_order.disagreeing(run)))
         if len(self.pairs[PREFIX]) == len(known):
             return None
-        return replace(PROPERTIES[PREFIX](run), violations=len(self.pairs[PREFIX]))
+        return replace(prefix_order.check(run), violations=len(self.pairs[PREFIX]))
 
     def _acyclic(self, run: PendingHistory) -> Verdict | None:
         total = self.components + len(run.merge.components)
