@@ -91,7 +91,7 @@ class Package:
             declared = self.declared(module.homes[node.name])
             if _mark_of(node):
                 _blank(module.lines, _mark_of(node))
-            elif declared is not None and not _has_slots(node):
+            elif declared is not None:
                 for field in _fields_in(node):
                     _cut_default(module.lines, field)
                 self._derive(module, node, declared, imports)
@@ -169,10 +169,6 @@ def _fields_in(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
             ast.unparse(statement.annotation)
         ):
             yield statement
-
-
-def _has_slots(node: ast.ClassDef) -> bool:
-    return any("__slots__" in ast.unparse(statement) for statement in node.body)
 
 
 def _field(node: ast.AnnAssign) -> Field:

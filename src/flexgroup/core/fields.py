@@ -109,7 +109,7 @@ def derive(cls: Any, kinds: bool = False, copies: Callable[[Any], Any] | None = 
     With `kinds` it is a packet, and gets FIELDS; with a function that `copies` values it is a
     record, and gets `copy`. A compiled class has all of that, and its annotations are gone.
     """
-    if "__mypyc_attrs__" in cls.__dict__ or "__slots__" in cls.__dict__:
+    if "__mypyc_attrs__" in cls.__dict__:
         return
     owner = cls.__name__
     scope: dict[str, Any] = {owner: cls, "copied": copies, "deepcopy": deepcopy}

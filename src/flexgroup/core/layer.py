@@ -87,11 +87,15 @@ class Context:
         at the start; empty: any set may occur, so everyone is everyone's peer."""
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Effect:
     """Something a layer asked for."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        derive(cls)
 
 
 @final
@@ -99,11 +103,8 @@ class Effect:
 class Send(Effect):
     """Send a packet to each of these processes, through the layer below."""
 
-    __slots__ = ("packet", "to")
-
-    def __init__(self, to: tuple[int, ...], packet: Packet) -> None:
-        self.to = to
-        self.packet = packet
+    to: tuple[int, ...]
+    packet: Packet
 
 
 @final
@@ -111,92 +112,68 @@ class Send(Effect):
 class Deliver(Effect):
     """Deliver a message to the layer above."""
 
-    __slots__ = ("message",)
-
-    def __init__(self, message: Message) -> None:
-        self.message = message
+    message: Message
 
 
 @final
 class SetTimer(Effect):
     """Call `on_timer(name)` after this many ticks; a timer of that name is replaced."""
 
-    __slots__ = ("level", "name", "ticks")
-
-    def __init__(self, level: int, name: str, ticks: int) -> None:
-        self.level = level
-        self.name = name
-        self.ticks = ticks
+    level: int
+    name: str
+    ticks: int
 
 
 @final
 class CancelTimer(Effect):
-    __slots__ = ("level", "name")
+    """Do not call `on_timer(name)` any more."""
 
-    def __init__(self, level: int, name: str) -> None:
-        self.level = level
-        self.name = name
+    level: int
+    name: str
 
 
 @final
 class Offer(Effect):
     """Let the world choose one of 0 .. options - 1; the only source of randomness."""
 
-    __slots__ = ("level", "name", "options")
-
-    def __init__(self, level: int, name: str, options: int) -> None:
-        self.level = level
-        self.name = name
-        self.options = options
+    level: int
+    name: str
+    options: int
 
 
 @final
 class Save(Effect):
     """Write to stable storage; effects asked for later wait until it is there."""
 
-    __slots__ = ("level", "value")
-
-    def __init__(self, level: int, value: Stored) -> None:
-        self.level = level
-        self.value = value
+    level: int
+    value: Stored
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Notice(Effect):
     """News about the processes, passed upwards from layer to layer."""
 
-    __slots__ = ()
-
 
 @final
 class View(Notice):
     """These processes are the members from now on."""
 
-    __slots__ = ("members", "number")
-
-    def __init__(self, number: int, members: tuple[int, ...]) -> None:
-        self.number = number
-        self.members = members
+    number: int
+    members: tuple[int, ...]
 
 
 @final
 class Suspect(Notice):
     """A failure detector takes this process for crashed."""
 
-    __slots__ = ("process",)
-
-    def __init__(self, process: int) -> None:
-        self.process = process
+    process: int
 
 
 @final
 class Trust(Notice):
     """A failure detector no longer suspects this process."""
 
-    __slots__ = ("process",)
-
-    def __init__(self, process: int) -> None:
-        self.process = process
+    process: int
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -19,14 +19,7 @@ from typing import Annotated, ClassVar, Final, dataclass_transform, final
 
 from mypy_extensions import mypyc_attr
 
-from flexgroup.core.fields import ID as ID
-from flexgroup.core.fields import INT as INT
-from flexgroup.core.fields import INTS as INTS
-from flexgroup.core.fields import MESSAGE as MESSAGE
-from flexgroup.core.fields import STAMP as STAMP
-from flexgroup.core.fields import TEXT as TEXT
-from flexgroup.core.fields import Fields as Fields
-from flexgroup.core.fields import derive
+from flexgroup.core.fields import Fields, derive
 
 # Integers, whose names tell the codec and the scripts what they mean.
 MessageId = Annotated[int, "MessageId"]

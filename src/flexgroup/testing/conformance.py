@@ -20,6 +20,7 @@ from random import Random
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
+from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.core.layer import (
     CancelTimer,
@@ -37,13 +38,7 @@ from flexgroup.core.layer import (
     View,
 )
 from flexgroup.core.message import (
-    ID,
-    INT,
-    INTS,
-    MESSAGE,
     NO_MESSAGE,
-    STAMP,
-    TEXT,
     Message,
     Packet,
     message_id,
