@@ -1,52 +1,33 @@
 """Replaying a recorded run: the same code, told the same things, must ask for the same.
 
-Each process is given what it was told (multicasts, packets, timers, choices, suspicions)
-in the order of its steps, and what its stack asks for is compared with what was recorded.
-Whatever world recorded the run, and whatever its clock said, the replay goes by steps.
+Each process is given what it was told (multicasts, packets, timers, choices, suspicions) in the
+order of its steps. Its host keeps a journal as in any world, and the journal is one that compares
+all that it is told with what was recorded. Whatever world recorded the run, and whatever its clock
+said, the replay goes by steps.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.core.layer import (
-    Deliver,
-    Effect,
-    Notice,
-    Offer,
-    Save,
-    Send,
-    Stored,
-    Suspect,
-    Trust,
-)
-from flexgroup.core.message import Message, Packet, message_id, name_of
-from flexgroup.core.stack import Stack
+from flexgroup.core.host import LATER, NEVER, Host, World
+from flexgroup.core.journal import Journal, Transmission
+from flexgroup.core.layer import Notice, Suspect, Trust, View
+from flexgroup.core.message import Message, message_id, name_of
+from flexgroup.core.stack import BuildStack
 from flexgroup.trace import schema
 from flexgroup.trace.reader import ints, read_events
 from flexgroup.trace.run import Run
 
-BuildStack = Callable[[int], Stack]
-
-_READ = (
-    schema.MULTICAST,
-    schema.SEND,
-    schema.RECEIVE,
-    schema.DELIVER,
-    schema.TIMER,
-    schema.CHOICE,
-    schema.SUSPECT,
-    schema.CRASH,
-    schema.RECOVER,
-    schema.VIEW,
-)
+InFlight = dict[tuple[int, int], Transmission]
+"""What was sent, by who sent it and at which step."""
 
 
 @dataclass(frozen=True)
@@ -70,168 +51,213 @@ class _Row:
     destinations: tuple[int, ...]
     detail: str | None
 
+    @property
+    def details(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.detail or "{}")
+        return told
+
+    def __str__(self) -> str:
+        about = f" about {name_of(self.message)}" if self.message >= 0 else ""
+        packet = f" {self.packet}" if self.packet else ""
+        return f"{self.kind}{packet}{about}"
+
 
 class _DivergenceError(Exception):
     pass
 
 
-class _Process:
-    """One process being replayed."""
+class _Comparison(Journal):
+    """A journal that has been written already: what it is told must be the next row in it."""
 
-    def __init__(self, process: int, stack: Stack, rows: list[_Row]) -> None:
-        self.process = process
-        self.stack = stack
-        self.rows = rows
+    def __init__(self, process: int, rows: list[_Row]) -> None:
+        self._process = process
+        self._rows = rows
         self.position = 0
-        self.asked: list[Effect | tuple[int, Packet]] = []
-        """What the stack asked for and the recording has not confirmed yet."""
-        self.saved: list[Stored] = [None] * len(stack.layers)
 
-    def collect(self) -> None:
-        for effect in self.stack.take_effects():
-            if isinstance(effect, Send):
-                self.asked.extend((target, effect.packet) for target in effect.to)
-            elif isinstance(effect, Deliver | Offer):
-                self.asked.append(effect)
-            elif isinstance(effect, Save):
-                self.saved[effect.level] = effect.value
+    @property
+    def next(self) -> _Row | None:
+        return self._rows[self.position] if self.position < len(self._rows) else None
+
+    def confirm(self, agrees: bool, replayed: str) -> None:
+        row = self.next
+        if row is None:
+            raise _DivergenceError(
+                f"process {self._process}: the recording ends at step {len(self._rows) - 1}, "
+                f"but the replay {replayed}"
+            )
+        if not agrees:
+            raise _DivergenceError(
+                f"process {self._process} step {row.step}: recorded {row}, replay {replayed}"
+            )
+        self.position += 1
+
+    def multicast(self, process: int, step: int, time: int, m: Message) -> None:
+        self.position += 1
+
+    def receive(
+        self,
+        process: int,
+        step: int,
+        time: int,
+        sender: int,
+        transmission: Transmission,
+        sent: int,
+        queued: int,
+    ) -> None:
+        self.position += 1
+
+    def send(
+        self, process: int, step: int, time: int, target: int, transmission: Transmission
+    ) -> None:
+        row = self.next
+        packet = transmission.packet
+        agrees = row is not None and (
+            row.kind == schema.SEND
+            and target == row.peer
+            and type(packet).__name__ == row.packet
+            and transmission.message == row.message
+            and transmission.header_bytes == row.header_bytes
+            and packet.detail() == row.detail
+        )
+        self.confirm(agrees, f"sends {type(packet).__name__} to {target}")
+
+    def deliver(self, process: int, step: int, time: int, m: Message, depth: int) -> None:
+        row = self.next
+        agrees = row is not None and row.kind == schema.DELIVER and row.message == m.id
+        self.confirm(agrees, f"delivers {name_of(m.id)}")
+
+    def other(
+        self, kind: int, process: int, step: int, time: int, peer: int, detail: str | None
+    ) -> None:
+        self.position += 1
+
+
+class _Process(World):
+    """One process being replayed, in a world where everything goes as it was recorded.
+
+    Its clock counts the steps that are done.
+    """
+
+    def __init__(
+        self, process: int, rows: list[_Row], build: BuildStack, codec: Codec, in_flight: InFlight
+    ) -> None:
+        self.process = process
+        self.journal = _Comparison(process, rows)
+        self._build = build
+        self._in_flight = in_flight
+        self._host = Host(build(process), self, codec, self.journal)
+        self._crashes = [row.step for row in rows if row.kind == schema.CRASH]
+        self._expect_crash()
+
+    def start(self) -> None:
+        self._host.start(0)
+
+    def advance(self) -> bool:
+        """Go on as far as possible; whether that was anywhere at all."""
+        start = self.journal.position
+        row = self.journal.next
+        while row is not None:
+            if row.kind == schema.RECEIVE and (row.peer, row.sent) not in self._in_flight:
+                break
+            self._tell(row)
+            row = self.journal.next
+        return self.journal.position > start
+
+    def _tell(self, row: _Row) -> None:
+        host = self._host
+        time = row.step + 1
+        if row.kind == schema.RECEIVE:
+            host.receive(time, row.peer, self._in_flight[row.peer, row.sent], row.sent)
+        elif row.kind == schema.MULTICAST:
+            host.cast(time, Message(row.message, row.destinations, bytes(row.payload_bytes)))
+        elif row.kind == schema.TIMER:
+            level, name = row.details["level"], row.details["name"]
+            if (level, name) not in host.timers:
+                self.journal.confirm(False, f"has not set a timer '{name}'")
+            host.timer(time, level, name)
+        elif row.kind == schema.CHOICE and host.offers:
+            host.choose(time, row.details["chosen"])
+        elif row.kind == schema.SUSPECT:
+            host.notice(time, _suspicion(row))
+        elif row.kind == schema.VIEW:
+            # The world installed it, between stacks.
+            host.note(View(row.details["number"], tuple(row.details["members"])))
+        elif row.kind == schema.CRASH:
+            host.crash(time)
+            self._crashes.pop(0)
+            self._expect_crash()
+        elif row.kind == schema.RECOVER:
+            host.recover(time, self._build(self.process))
+        else:
+            self.journal.confirm(False, "asks for nothing")
+
+    def _expect_crash(self) -> None:
+        self._host.crash_at = self._crashes[0] - 1 if self._crashes else NEVER
+
+    # What the host asks for.
+
+    def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
+        for target in to:
+            if host.time > host.crash_at:
+                return
+            step = host.sent(target, transmission)
+            host.time += 1
+            self._in_flight[self.process, step] = transmission
+
+    def on_deliver(self, host: Host, m: Message) -> None:
+        host.time += 1
+
+    def on_offer(self, host: Host, level: int, name: str, options: int) -> int:
+        row = self.journal.next
+        if row is None or row.kind != schema.CHOICE:
+            return LATER
+        host.time += 1
+        chosen: int = row.details["chosen"]
+        return chosen
+
+
+def _suspicion(row: _Row) -> Notice:
+    return Suspect(row.peer) if row.details["suspected"] else Trust(row.peer)
 
 
 def replay(directory: Path, run: Run, build: BuildStack, codec: Codec) -> Replay:
     """Replay one run of a trace set; `build` makes the stack of a process."""
+    in_flight: InFlight = {}
     processes = {
-        process: _Process(process, build(process), rows)
+        process: _Process(process, rows, build, codec, in_flight)
         for process, rows in _rows_by_process(directory, run).items()
     }
-    in_flight: dict[tuple[int, int], Packet] = {}
-    for process in processes.values():
-        process.stack.start()
-        process.collect()
-    waiting = set(processes)
+    divergence = None
     try:
-        while waiting:
-            moved = False
-            for number in sorted(waiting):
-                moved = _advance(processes[number], in_flight, build, codec) or moved
-                if processes[number].position == len(processes[number].rows):
-                    _finish(processes[number])
-                    waiting.discard(number)
-            if waiting and not moved:
-                stuck = processes[min(waiting)]
-                row = stuck.rows[stuck.position]
-                raise _DivergenceError(
-                    f"process {stuck.process} step {row.step}: received a packet that process "
-                    f"{row.peer} never sent at its step {row.sent}"
-                )
-    except _DivergenceError as divergence:
-        return Replay(sum(process.position for process in processes.values()), str(divergence))
-    return Replay(sum(process.position for process in processes.values()), None)
+        _replay(processes)
+    except _DivergenceError as error:
+        divergence = str(error)
+    return Replay(sum(process.journal.position for process in processes.values()), divergence)
 
 
-def _finish(process: _Process) -> None:
-    """The recorded history ends here, so the replay must have nothing left to ask for."""
-    crashed = process.rows and process.rows[-1].kind == schema.CRASH
-    if process.asked and not crashed:
-        raise _DivergenceError(
-            f"process {process.process}: the recording ends at step {len(process.rows) - 1}, but "
-            f"the replay asks for {len(process.asked)} more effects"
-        )
-
-
-def _advance(
-    process: _Process,
-    in_flight: dict[tuple[int, int], Packet],
-    build: BuildStack,
-    codec: Codec,
-) -> bool:
-    """Go on with one process as far as possible; whether it moved at all."""
-    start = process.position
-    while process.position < len(process.rows):
-        row = process.rows[process.position]
-        if row.kind == schema.RECEIVE and (row.peer, row.sent) not in in_flight:
-            break
-        if row.kind in (schema.SEND, schema.DELIVER, schema.CHOICE):
-            _confirm(process, row, in_flight, codec)
-        else:
-            _tell(process, row, in_flight, build)
-        process.position += 1
-    return process.position > start
-
-
-def _confirm(
-    process: _Process, row: _Row, in_flight: dict[tuple[int, int], Packet], codec: Codec
-) -> None:
-    asked = process.asked.pop(0) if process.asked else None
-    recorded = f"process {process.process} step {row.step}: recorded {_told(row)}"
-    if row.kind == schema.SEND and isinstance(asked, tuple):
-        target, packet = asked
-        measure = codec.measure(packet)
-        same = (
-            target == row.peer
-            and type(packet).__name__ == row.packet
-            and measure.about == row.message
-            and measure.header_bytes == row.header_bytes
-            and packet.detail() == row.detail
-        )
-        if not same:
-            raise _DivergenceError(f"{recorded}, replay sends {type(packet).__name__} to {target}")
-        in_flight[process.process, row.step] = packet
-    elif row.kind == schema.DELIVER and isinstance(asked, Deliver):
-        if asked.message.id != row.message:
-            raise _DivergenceError(f"{recorded}, replay delivers {name_of(asked.message.id)}")
-    elif row.kind == schema.CHOICE and isinstance(asked, Offer):
-        chosen = json.loads(row.detail or "{}")["chosen"]
-        process.stack.choose(asked.level, asked.name, chosen)
-        process.collect()
-    else:
-        instead = "asks for nothing" if asked is None else "asks for something else"
-        raise _DivergenceError(f"{recorded}, replay {instead}")
-
-
-def _tell(
-    process: _Process,
-    row: _Row,
-    in_flight: dict[tuple[int, int], Packet],
-    build: BuildStack,
-) -> None:
-    if process.asked and row.kind not in (schema.CRASH, schema.RECOVER):
-        raise _DivergenceError(
-            f"process {process.process} step {row.step}: recorded {_told(row)}, but the replay "
-            f"asks for {len(process.asked)} more effects before that"
-        )
-    stack = process.stack
-    if row.kind == schema.VIEW:
-        return  # the world changed it, between stacks
-    if row.kind == schema.RECEIVE:
-        stack.receive(row.peer, in_flight[row.peer, row.sent])
-    elif row.kind == schema.MULTICAST:
-        stack.cast(Message(row.message, row.destinations, bytes(row.payload_bytes)))
-    elif row.kind == schema.TIMER:
-        timer = json.loads(row.detail or "{}")
-        stack.timer(timer["level"], timer["name"])
-    elif row.kind == schema.SUSPECT:
-        suspected = json.loads(row.detail or "{}")["suspected"]
-        notice: Notice = Suspect(row.peer) if suspected else Trust(row.peer)
-        stack.notice(notice)
-    elif row.kind == schema.CRASH:
-        process.asked.clear()
-        return
-    elif row.kind == schema.RECOVER:
-        process.asked.clear()
-        process.stack = build(process.process)
-        process.stack.restart(process.saved)
-    process.collect()
-
-
-def _told(row: _Row) -> str:
-    about = f" about {name_of(row.message)}" if row.message >= 0 else ""
-    packet = f" {row.packet}" if row.packet else ""
-    return f"{row.kind}{packet}{about}"
+def _replay(processes: dict[int, _Process]) -> None:
+    for process in processes.values():
+        process.start()
+    waiting = set(processes)
+    while waiting:
+        moved = False
+        for number in sorted(waiting):
+            moved = processes[number].advance() or moved
+            if processes[number].journal.next is None:
+                waiting.discard(number)
+        if waiting and not moved:
+            stuck = processes[min(waiting)]
+            row = stuck.journal.next
+            assert row is not None
+            raise _DivergenceError(
+                f"process {stuck.process} step {row.step}: received a packet that process "
+                f"{row.peer} never sent at its step {row.sent}"
+            )
 
 
 def _rows_by_process(directory: Path, run: Run) -> dict[int, list[_Row]]:
     by_process: dict[int, list[_Row]] = {}
-    for kind in _READ:
+    for kind in schema.KINDS:
         table = read_events(directory, run.run, kind)
         if table.num_rows == 0:
             continue

@@ -15,17 +15,9 @@ from hashlib import blake2b
 from typing import Final, final
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.layer import (
-    CancelTimer,
-    Deliver,
-    Effect,
-    Offer,
-    Save,
-    Send,
-    SetTimer,
-    Stored,
-    Suspect,
-)
+from flexgroup.core.host import Host, World
+from flexgroup.core.journal import Transmission
+from flexgroup.core.layer import Suspect
 from flexgroup.core.message import Message, MessageId, Packet, message_id
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, write_canonically
@@ -91,13 +83,13 @@ class Event:
         self.kind = kind
         self.process = process
         self.source = source
-        """Of a packet its sender; of a suspicion the suspect."""
+        """The sender of a packet; the process that is suspected."""
         self.packet = packet
         self.level = level
         self.name = name
         self.number = number
-        """Of a choice the option; of a cast its place in the scope; of a timer, whether it runs
-        out at once."""
+        """The option of a choice; the place of a cast in the scope; 1 for a timer that runs out at
+        once, and 0 for any other."""
         out = bytearray()
         write_canonically(out, (kind, process, source, level, name, number))
         if packet is not None:
@@ -110,26 +102,25 @@ class Event:
 
 @final
 class Local:
-    """The state of one process, with all that the world keeps for it."""
+    """The state of one process: its host, and what the search wants to know of it."""
 
-    __slots__ = ("casts", "crashed", "fingerprint", "history", "idle", "offers", "order", "own",
-                 "problem", "process", "saved", "stack", "suspects", "timers")  # fmt: skip
+    __slots__ = ("casts", "fingerprint", "history", "host", "idle", "offers", "order", "own",
+                 "problem", "suspects", "timers")  # fmt: skip
 
-    def __init__(self, process: int, stack: Stack) -> None:
-        self.process = process
-        self.stack = stack
+    def __init__(self, host: Host) -> None:
+        self.host = host
         self.history: tuple[int, ...] = ()
         """What it multicast and delivered, in order: see `cast_entry` and `delivery_entry`."""
         self.casts: tuple[int, ...] = ()
         """The places, in the scope, of the casts it has made."""
-        self.timers: tuple[tuple[int, str, bool], ...] = ()
-        """Level and name, and whether it runs out at once: see `_own_events`."""
-        self.offers: tuple[tuple[int, str, int], ...] = ()
-        self.saved: tuple[tuple[int, Stored], ...] = ()
         self.suspects: tuple[int, ...] = ()
-        self.crashed = False
         self.problem = ""
         """What it did wrong; such a process does no more."""
+        # The rest is known when the state is complete: see `seal` and `Machine.enrol`.
+        self.timers: tuple[tuple[int, str, int], ...] = ()
+        """The timers that are set: level, name, and whether each runs out at once."""
+        self.offers: tuple[tuple[int, str, int], ...] = ()
+        """The offers that are open: level, name, and how many options there are."""
         self.fingerprint = 0
         self.order = 0
         """The number of its history among all histories."""
@@ -139,27 +130,28 @@ class Local:
         """It takes no packets: it crashed, failed, or waits for a choice."""
 
     def twin(self) -> Local:
-        other = Local(self.process, fork(self.stack))
+        other = Local(self.host.fork())
         other.history = self.history
         other.casts = self.casts
-        other.timers = self.timers
-        other.offers = self.offers
-        other.saved = self.saved
         other.suspects = self.suspects
-        other.crashed = self.crashed
         other.problem = self.problem
         return other
 
-    def delivered(self) -> list[MessageId]:
-        return [message_in(entry) for entry in self.history if not is_cast(entry)]
-
-    def forget_timer(self, level: int, name: str) -> None:
-        self.timers = tuple([t for t in self.timers if t[0] != level or t[1] != name])
+    @property
+    def crashed(self) -> bool:
+        return not self.host.up
 
     def seal(self) -> None:
-        out = bytearray(fingerprint(self.stack))
-        write_canonically(out, (self.process, self.history, self.casts, self.timers))
-        write_canonically(out, (self.offers, self.saved, self.suspects, self.crashed, self.problem))
+        """Take the fingerprint: what happened at this process has happened."""
+        host = self.host
+        if host.timers:
+            running = [(level, name, at_once) for (level, name), at_once in host.timers.items()]
+            self.timers = tuple(sorted(running))
+        if host.offers:
+            self.offers = tuple([(offer.level, offer.name, offer.options) for offer in host.offers])
+        out = bytearray(fingerprint(host.stack))
+        write_canonically(out, (host.process, self.history, self.casts, self.timers))
+        write_canonically(out, (self.offers, host.saved, self.suspects, host.up, self.problem))
         self.fingerprint = short(blake2b(out, digest_size=16).digest())
 
 
@@ -195,8 +187,8 @@ class Casting:
 
 
 @final
-class Machine:
-    """The tables of events, states of processes, and steps."""
+class Machine(World):
+    """The world of one step, and the tables of events, states of processes, and steps."""
 
     def __init__(
         self,
@@ -229,6 +221,10 @@ class Machine:
         self._history_numbers: dict[tuple[int, ...], int] = {}
         self._sort_numbers: dict[str, int] = {}
         self._steps: dict[int, Step] = {}
+        self._acting: Local | None = None
+        """The process whose step is being computed."""
+        self._outputs: list[int] = []
+        """The packets that it has sent in this step."""
 
     def step(self, local: int, event: int) -> Step:
         key = (local << 30) | event
@@ -239,11 +235,10 @@ class Machine:
 
     def first(self, process: int, stack: Stack) -> Step:
         """The state in which a process starts, and what it sends then."""
-        local = Local(process, stack)
-        stack.start()
-        outputs: list[int] = []
-        self._perform(local, outputs)
-        return Step(self.enrol(local), outputs, True)
+        local = Local(Host(stack, self, self._codec))
+        self._begin(local)
+        local.host.start(0)
+        return Step(self.enrol(local), self._outputs, True)
 
     def event(self, event: Event) -> int:
         """The number of an event."""
@@ -287,7 +282,7 @@ class Machine:
         return Message(message_id(origin, seq), destinations, b"")
 
     def _own_events(self, local: Local) -> list[int]:
-        process = local.process
+        process = local.host.process
         if local.crashed or local.problem:
             return []
         if local.offers:
@@ -305,27 +300,23 @@ class Machine:
         # has handled what is at hand. So it is always possible and draws on no stock.
         for level, name, at_once in local.timers:
             if at_once or self.timers_run_out:
-                found.append(
-                    self.event(
-                        Event(TIMER, process, process, None, level, name, 1 if at_once else 0)
-                    )
-                )
+                found.append(self.event(Event(TIMER, process, process, None, level, name, at_once)))
         return found
 
     def _compute(self, number: int, event_number: int) -> Step:
         before = self.locals[number]
         event = self.events[event_number]
         after = before.twin()
-        outputs: list[int] = []
+        self._begin(after)
         try:
             self._tell(after, event)
-            self._perform(after, outputs)
         except ClientAddressedError:
             raise
         except Exception as error:
             # Whatever a handler raises is what the search is looking for.
             after.problem = f"{type(error).__name__}: {error}"
-            after.stack = fork(before.stack)
+            after.host.stack = fork(before.host.stack)
+        outputs = self._outputs
         reached = self.enrol(after)
         after = self.locals[reached]
         leads = self.leads[event.sort]
@@ -340,65 +331,55 @@ class Machine:
         seen = after.order != before.order or after.problem != before.problem
         return Step(reached, outputs, seen)
 
+    def _begin(self, local: Local) -> None:
+        self._acting = local
+        self._outputs = []
+
     def _tell(self, local: Local, event: Event) -> None:
-        stack = local.stack
+        host = local.host
         if event.kind == RECEIVE:
             assert event.packet is not None
-            stack.receive(event.source, event.packet)
+            host.receive(0, event.source, Transmission(event.packet))
         elif event.kind == CAST:
             m = self.message(event.process, len(local.casts), event.number)
             local.casts = (*local.casts, event.number)
             local.history = (*local.history, cast_entry(m.id, event.number))
-            stack.cast(m)
+            host.cast(0, m)
         elif event.kind == TIMER:
-            local.forget_timer(event.level, event.name)
-            stack.timer(event.level, event.name)
+            host.timer(0, event.level, event.name)
         elif event.kind == CHOICE:
-            local.offers = local.offers[1:]
-            stack.choose(event.level, event.name, event.number)
+            host.choose(0, event.number)
         elif event.kind == CRASH:
-            local.crashed = True
-            local.timers = ()
-            local.offers = ()
+            host.crash(0)
         elif event.kind == SUSPECT:
             local.suspects = tuple(sorted([*local.suspects, event.source]))
-            stack.notice(Suspect(event.source))
+            host.notice(0, Suspect(event.source))
 
-    def _perform(self, local: Local, outputs: list[int]) -> None:
-        for effect in local.stack.take_effects():
-            self._do(local, effect, outputs)
+    # What the host of that process asks for.
 
-    def _do(self, local: Local, effect: Effect, outputs: list[int]) -> None:
-        if isinstance(effect, Send):
-            for target in effect.to:
-                if target >= self.followed:
-                    raise ClientAddressedError
-                event = Event(RECEIVE, target, local.process, effect.packet, 0, "", 0)
-                outputs.append(self.event(event))
-        elif isinstance(effect, Deliver):
-            self._deliver(local, effect.message)
-        elif isinstance(effect, SetTimer):
-            at_once = effect.ticks == 0
-            if not at_once:
-                self.timers_seen = True
-            local.forget_timer(effect.level, effect.name)
-            local.timers = tuple(sorted([*local.timers, (effect.level, effect.name, at_once)]))
-        elif isinstance(effect, CancelTimer):
-            local.forget_timer(effect.level, effect.name)
-        elif isinstance(effect, Offer):
-            local.offers = (*local.offers, (effect.level, effect.name, effect.options))
-        elif isinstance(effect, Save):
-            kept = [entry for entry in local.saved if entry[0] != effect.level]
-            local.saved = (*kept, (effect.level, effect.value))
+    def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
+        for target in to:
+            if target >= self.followed:
+                raise ClientAddressedError
+            event = Event(RECEIVE, target, host.process, transmission.packet, 0, "", 0)
+            self._outputs.append(self.event(event))
 
-    def _deliver(self, local: Local, m: Message) -> None:
+    def on_deliver(self, host: Host, m: Message) -> None:
+        local = self._acting
+        assert local is not None
         entry = delivery_entry(m.id)
         if not local.problem:
             if entry in local.history:
                 local.problem = "integrity: delivered twice"
-            elif local.process not in m.destinations:
+            elif host.process not in m.destinations:
                 local.problem = "integrity: delivered where it is not addressed to"
         local.history = (*local.history, entry)
+
+    def on_set_timer(self, host: Host, level: int, name: str, ticks: int) -> int:
+        if ticks == 0:
+            return 1
+        self.timers_seen = True
+        return 0
 
     def _sort_out(self, event: Event) -> None:
         """Events that differ only in what their packets carry are of one sort."""
