@@ -71,6 +71,7 @@ COMPILED = (
     "protocols/parts/hypercube.py",
     "protocols/parts/known_messages.py",
     "protocols/parts/pending_acks.py",
+    "protocols/parts/timestamps.py",
     "protocols/reliable.py",
     "protocols/skeen.py",
     "protocols/vcube_atomic.py",

@@ -26,12 +26,12 @@ from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.destination_agreement import (
-    FAR,
     Agreed,
     DestinationAgreement,
     Flush,
     Received,
 )
+from flexgroup.protocols.parts.timestamps import FAR
 
 
 @final

@@ -27,8 +27,7 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.parts.edge_clock import (
-    apply_changes,
-    changes,
+    ReducedClocks,
     edge_number,
     edges,
     incoming,
@@ -74,7 +73,7 @@ class ReducedHop(Packet):
 
 class DccPublished(Layer):
     __slots__ = (
-        "EVC", "any", "b", "cacheEVC", "incoming", "last_received", "last_sent", "reduced",
+        "EVC", "any", "b", "cacheEVC", "clocks", "incoming", "reduced",
     )  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
@@ -92,8 +91,7 @@ class DccPublished(Layer):
         self.incoming = incoming(self.size, self.process)
         self.any = "any" in context.options
         self.reduced = "rv" in context.options
-        self.last_sent: dict[int, tuple[int, ...]] = {}
-        self.last_received: dict[int, tuple[int, ...]] = {}
+        self.clocks = ReducedClocks()
 
     # Algorithm 4.2.
 
@@ -226,18 +224,16 @@ class DccPublished(Layer):
     # Section 7.3: the reduced clock.
 
     def send_hop(self, to: int, hop: Hop) -> None:
-        if not self.reduced:
+        if self.reduced:
+            changed = self.clocks.reduce(to, hop.evc)
+            self.send((to,), ReducedHop(hop.m, hop.src, hop.mode, changed))
+        else:
             self.send((to,), hop)
-            return
-        before = self.last_sent.get(to) or (0,) * len(hop.evc)
-        self.last_sent[to] = hop.evc
-        self.send((to,), ReducedHop(hop.m, hop.src, hop.mode, changes(before, hop.evc)))
 
     def restore_clock(self, sender: int, packet: ReducedHop) -> Hop:
-        before = self.last_received.get(sender) or (0,) * len(self.EVC)
-        evc = apply_changes(before, packet.changed)
+        evc = self.clocks.restore(sender, packet.changed, len(self.EVC))
         hop = Hop(packet.m, packet.src, packet.mode, evc)
         if not self.is_possible(hop):
             raise self.refuse(sender, packet)
-        self.last_received[sender] = evc
+        self.clocks.received[sender] = evc
         return hop

@@ -69,7 +69,7 @@ class Skeen(Layer):
         self.final: dict[Stamp, Message] = {}
         """The message of each final timestamp; no two messages have the same."""
         self.pending: list[Stamp] = []
-        """Of each undelivered message, the final timestamp or, while unknown, the local one."""
+        """The final timestamp of each undelivered message or, while unknown, the local one."""
 
     def on_cast(self, m: Message) -> None:
         self.send(m.destinations, Start(m))

@@ -32,7 +32,6 @@ from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.destination_agreement import (
-    FAR,
     Agreed,
     DestinationAgreement,
     Flush,
@@ -44,7 +43,8 @@ from flexgroup.protocols.parts.hypercube import (
     ff_neighbor,
     neighborhood,
 )
-from flexgroup.protocols.parts.pending_acks import Forwarded, Timestamps, Trees
+from flexgroup.protocols.parts.pending_acks import Forwarded, Trees
+from flexgroup.protocols.parts.timestamps import Timestamps, are_timestamps
 
 
 @final
@@ -189,13 +189,11 @@ class VCubeAtomic(Layer):
             self.ack(j, m.id, T)
 
     def is_tree(self, j: int, packet: Tree) -> bool:
-        """Such as a correct process sends: processes that exist, each with its timestamp."""
-        to, T = packet.m.destinations, packet.T
+        """Tell whether a correct process may have sent it."""
+        to = packet.m.destinations
         if j >= self.size or j == self.process or not to or to[-1] >= self.size:
             return False
-        if not T or len(T) % 2:
-            return False
-        return all(T[at] < self.size and T[at + 1] < FAR for at in range(0, len(T), 2))
+        return are_timestamps(packet.T, self.size)
 
     # Lines 33 to 37.
 

@@ -27,7 +27,6 @@ from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect, Trust
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
 from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
-from flexgroup.protocols.parts.destination_agreement import FAR
 from flexgroup.protocols.parts.hypercube import NOBODY, cluster, dimension, ff_neighbor
 from flexgroup.protocols.parts.majority_agreement import (
     OPEN,
@@ -40,9 +39,7 @@ from flexgroup.protocols.parts.majority_agreement import (
     OfRounds,
     Propose,
 )
-
-Timestamps = tuple[int, ...]
-"""The paper's T, flat: a process and its timestamp, another process and its, ..."""
+from flexgroup.protocols.parts.timestamps import FAR, Timestamps, are_timestamps
 
 
 @final
@@ -80,7 +77,8 @@ class Stamped(Record):
     highest: int
     """The highest timestamp that is known."""
     pending_ack: dict[tuple[int, ...], tuple[int, int]] = {}
-    """From whom T came that went on, and which clusters have not confirmed it (a bit mask)."""
+    """The process from which each T came that went on, and a bit mask of the clusters that have
+    not confirmed it."""
     owed: list[tuple[int, tuple[int, ...]]] = []
     """What is to be confirmed to whom as soon as no timestamp is missing."""
 
@@ -309,7 +307,5 @@ class VCubeAtomicMajority(Layer):
             return False
         if isinstance(packet, Ack):
             return True
-        to, T = packet.m.destinations, packet.T
-        if not to or to[-1] >= self.size or not T or len(T) % 2:
-            return False
-        return all(T[at] < self.size and T[at + 1] < FAR for at in range(0, len(T), 2))
+        to = packet.m.destinations
+        return len(to) > 0 and to[-1] < self.size and are_timestamps(packet.T, self.size)

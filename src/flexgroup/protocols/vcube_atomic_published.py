@@ -27,7 +27,6 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
 from flexgroup.protocols.parts.client_requests import Request
-from flexgroup.protocols.parts.destination_agreement import FAR
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
@@ -35,9 +34,7 @@ from flexgroup.protocols.parts.hypercube import (
     ff_neighbor,
     neighborhood,
 )
-
-Timestamps = tuple[int, ...]
-"""T, flat: a process and its timestamp, another process and its, ..."""
+from flexgroup.protocols.parts.timestamps import FAR, Timestamps, are_timestamps
 
 
 @final
@@ -144,12 +141,10 @@ class VCubeAtomicPublished(Layer):
         return ours and self.is_new(packet.m.id)
 
     def is_tree(self, j: int, packet: Tree) -> bool:
-        to, T = packet.m.destinations, packet.T
+        to = packet.m.destinations
         if j >= self.size or j == self.process or not to or to[-1] >= self.size:
             return False
-        if not T or len(T) % 2:
-            return False
-        return all(T[at] < self.size and T[at + 1] < FAR for at in range(0, len(T), 2))
+        return are_timestamps(packet.T, self.size)
 
     def is_new(self, m: MessageId) -> bool:
         """The condition in line 22."""

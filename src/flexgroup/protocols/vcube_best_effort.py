@@ -66,7 +66,7 @@ class VCubeBestEffort(Layer):
         self.pending_ack: dict[tuple[int, MessageId], tuple[Message, tuple[int, ...]]] = {}
         """What went to p and is not confirmed, and from whom it came."""
         self.awaited: dict[tuple[int, MessageId], int] = {}
-        """Of what came from a source, how much that went on is not confirmed."""
+        """How much of what came from a source and went on is not confirmed."""
 
     def on_cast(self, m: Message) -> None:
         if self.process < self.size:

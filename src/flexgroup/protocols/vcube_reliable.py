@@ -77,9 +77,9 @@ class VCubeReliable(Layer):
         self.delivered = KnownMessages()
         """The messages that this process has delivered, or would have as a destination."""
         self.pending_ack: dict[tuple[int, MessageId, int], tuple[Tree, tuple[int, ...]]] = {}
-        """What went to p in the tree of a carrier and is not confirmed; from whom it came."""
+        """What went to p in the tree of a carrier and is not confirmed, and from whom it came."""
         self.awaited: dict[tuple[int, MessageId, int], int] = {}
-        """Of what came from a source, how much that went on is not confirmed."""
+        """How much of what came from a source and went on is not confirmed."""
         # Not in the paper.
         self.number = 0
         """How many messages this process has carried."""

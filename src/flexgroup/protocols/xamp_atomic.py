@@ -166,7 +166,7 @@ class XampAtomic(Layer):
         self.entries: dict[MessageId, Entry] = {}
         self.transmissions: dict[MessageId, Transmission] = {}
         self.highest: dict[MessageId, Stamp] = {}
-        """Of what is being transmitted, the highest place in responses to this try."""
+        """The highest place in responses to this try of what is being transmitted."""
         self.decisions: dict[MessageId, Stamp] = {}
         """Where what was accepted is, or `NOWHERE`."""
         self.inquests: dict[MessageId, Inquest] = {}
@@ -272,7 +272,7 @@ class XampAtomic(Layer):
             self.deliver(self.entries.pop(m).m)
 
     def request_decision(self, m: MessageId) -> None:
-        """From the sender or, if it has failed, from the monitor: the next who lives."""
+        """Ask the sender or, if it has failed, the monitor: the next destination that lives."""
         entry = self.entries[m]
         if entry.decider in self.suspected:
             lowest = -1 if entry.decider == origin_of(m) else entry.decider

@@ -184,7 +184,7 @@ class XampCausal(Layer):
         self.on_response(self.process, m.id)
 
     def add_to_history(self, packet: Data) -> None:
-        """And the history that it came with, as far as the message itself does not cover it."""
+        """Add a message, and what the history that it came with has beyond it."""
         m = packet.m
         for other, destinations in (pairs(packet.history) or {}).items():
             known = self.history.get(other, destinations)

@@ -26,12 +26,10 @@ from flexgroup.core.layer import Layer, Notice, Record, Suspect
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
 from flexgroup.protocols.parts.delivery_log import DeliveryLog
 from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.timestamps import FAR
 
 UNKNOWN: Final = -1
 """The sn of a message that is not stamped yet."""
-
-FAR: Final = 1 << 61
-"""A number above all messages and timestamps, and small enough to be compared fast."""
 
 WORD_BITS: Final = 8
 """Processes in one bit mask. Python keeps all numbers of so many bits, and makes no new ones."""
@@ -113,7 +111,7 @@ class DestinationAgreement(Record):
     settled: bool = True
     """Whether it is agreed which timestamps of the crashed count."""
     flushed: set[int] = set()
-    """At the lowest process that is up: whose FLUSH about these crashes has come."""
+    """Whose FLUSH about these crashes has come, at the lowest process that is up."""
     stopped: bool = False
     """Whether others take this process for crashed; then it is."""
 

@@ -10,6 +10,10 @@ of `edge_number`; on the wire it is a tuple.
 
 from __future__ import annotations
 
+from typing import final
+
+from flexgroup.core.layer import Record
+
 
 def edges(n: int) -> int:
     return n * (n - 1) // 2
@@ -64,3 +68,23 @@ def apply_changes(before: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[in
         after[position] += -(folded + 1) // 2 if folded & 1 else folded // 2
         position += 1
     return tuple(after)
+
+
+@final
+class ReducedClocks(Record):
+    """The clocks that a process sent and received last, of which only changes are transmitted."""
+
+    sent: dict[int, tuple[int, ...]] = {}
+    """The last clock that went to each process."""
+    received: dict[int, tuple[int, ...]] = {}
+    """The last clock that came from each process."""
+
+    def reduce(self, to: int, evc: tuple[int, ...]) -> tuple[int, ...]:
+        """What has changed in the clock since the last one that went there."""
+        before = self.sent.get(to) or (0,) * len(evc)
+        self.sent[to] = evc
+        return changes(before, evc)
+
+    def restore(self, sender: int, changed: tuple[int, ...], length: int) -> tuple[int, ...]:
+        """The clock of which a process sent what has changed; empty if that makes no sense."""
+        return apply_changes(self.received.get(sender) or (0,) * length, changed)

@@ -24,8 +24,8 @@ from typing import Final, Protocol, final
 
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
-from flexgroup.protocols.parts.destination_agreement import FAR
 from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.timestamps import FAR
 
 Batch = tuple[int, ...]
 """Messages in the order in which they are delivered."""
@@ -143,11 +143,11 @@ class MajorityAgreement(Record):
     decision: tuple[int, ...] | None = None
     """What is decided, while messages of it are missing here."""
     flushes: dict[int, Flush] = {}
-    """At the coordinator of a round: what came from whom."""
+    """The FLUSH of each process, at the coordinator of a round."""
     proposed: tuple[int, ...] | None = None
-    """At the coordinator of a round: the batch that it proposed."""
+    """The batch that this process proposed as the coordinator of a round."""
     accepts: set[int] = set()
-    """At the coordinator of a round: who accepted that batch."""
+    """The processes that accepted that batch."""
 
     # Messages.
 

@@ -14,9 +14,7 @@ from mypy_extensions import mypyc_attr
 
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message
-
-Timestamps = tuple[int, ...]
-"""The paper's T, flat: a process and its timestamp, another process and its, ..."""
+from flexgroup.protocols.parts.timestamps import Timestamps
 
 
 @final

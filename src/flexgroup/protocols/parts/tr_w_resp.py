@@ -123,7 +123,7 @@ def numbered(sent: dict[int, int], destinations: tuple[int, ...]) -> tuple[int, 
 
 
 def numbered_at(process: int, origin: int, m: Message, numbers: tuple[int, ...]) -> MessageId:
-    """By what repetitions of m are known at a destination: its origin, and its number there."""
+    """The identity by which a destination knows repetitions of m: its origin and number there."""
     return message_id(origin, numbers[m.destinations.index(process)])
 
 
