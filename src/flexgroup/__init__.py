@@ -16,8 +16,8 @@ choose_form()
 
 if TYPE_CHECKING:
     from flexgroup.client import blocking, errors, values
-    from flexgroup.client.group import Group
-    from flexgroup.client.link import Link, connect
+    from flexgroup.client.connecting import connect
+    from flexgroup.client.group import Group, Link
     from flexgroup.client.listener import Listener
     from flexgroup.client.message import GroupInfo, Message, View
     from flexgroup.core.errors import FlexGroupError
@@ -43,11 +43,11 @@ _HOMES = {
     "FlexGroupError": "core.errors",
     "Group": "client.group",
     "GroupInfo": "client.message",
-    "Link": "client.link",
+    "Link": "client.group",
     "Listener": "client.listener",
     "Message": "client.message",
     "View": "client.message",
-    "connect": "client.link",
+    "connect": "client.connecting",
 }
 _MODULES = ("blocking", "errors", "values")
 

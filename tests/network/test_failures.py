@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup import connect
-from flexgroup.client.group import Group
-from flexgroup.client.link import Link
+from flexgroup.client.group import Group, Link
 from flexgroup.core.errors import FlexGroupError
 
 from .agreement import agree, belief_of, members_are, servers_are

@@ -22,7 +22,7 @@ from flexgroup.client.errors import (
     NotOwner,
     Refusal,
 )
-from flexgroup.client.link import Link
+from flexgroup.client.group import Link
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack

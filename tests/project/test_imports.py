@@ -86,8 +86,6 @@ IMPURE_MODULES = frozenset(
     """.split()
 )
 IMPURE_CALLS = frozenset("open print input eval exec compile __import__ breakpoint".split())
-# This list may only become shorter.
-KNOWN_CYCLES = ["flexgroup.client.group -> flexgroup.client.link -> flexgroup.client.group"]
 # When a packet or a record is declared, its constructor is derived as source text and executed.
 DERIVES = ("core.fields", "exec")
 
@@ -210,7 +208,7 @@ def test_no_module_imports_itself_through_others() -> None:
         if path.name != "__init__.py"
     }
     cycles = [" -> ".join(cycle) for cycle in shortest_cycles(edges)]
-    assert cycles == KNOWN_CYCLES, "\n" + "\n".join(cycles)
+    assert not cycles, "\n" + "\n".join(cycles)
 
 
 def shortest_cycles(edges: dict[str, list[str]]) -> Iterator[list[str]]:
@@ -280,8 +278,8 @@ def test_the_table_goes_one_way() -> None:
         ("report.page", "flexgroup.cli.main", False),
         ("cli.main", "flexgroup.report.page", True),
         ("trace.reader", "flexgroup", False),
-        ("client.link", "flexgroup.wire.requests", True),
-        ("client.link", "flexgroup.server.settings", False),
+        ("client.group", "flexgroup.wire.requests", True),
+        ("client.group", "flexgroup.server.settings", False),
     ],
 )
 def test_the_rules_bite(importer: str, module: str, expected: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from flexgroup.client.link import connect
+from flexgroup.client.connecting import connect
 from flexgroup.server.log import set_up_logging
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Settings

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from flexgroup.cli.arguments import Commands
-    from flexgroup.client.link import Link
+    from flexgroup.client.group import Link
     from flexgroup.load.local_cluster import LocalCluster, LocalServer
 
 INTERVAL = 1.0
@@ -93,7 +93,7 @@ class Observer:
         self._at = 0.0
 
     async def link(self) -> Link:
-        from flexgroup.client.link import connect
+        from flexgroup.client.connecting import connect
         from flexgroup.wire.certificates import SERVER
 
         if self._link is None:

@@ -23,8 +23,10 @@ from itertools import islice
 from time import monotonic
 from typing import Any, Generic, Self, TypeVar, overload
 
-from flexgroup.client import link as asynchronous
+from flexgroup.client import connecting
+from flexgroup.client import group as asynchronous
 from flexgroup.client.background import Background, Outbox
+from flexgroup.client.connecting import PATIENCE, Tls
 from flexgroup.client.errors import (
     ConnectionLost,
     GroupDestroyed,
@@ -33,9 +35,7 @@ from flexgroup.client.errors import (
     NotMember,
     Refusal,
 )
-from flexgroup.client.group import Group as AsyncGroup
 from flexgroup.client.inbox import Item, messages_of
-from flexgroup.client.link import PATIENCE, Tls, check_groups
 from flexgroup.client.message import GroupInfo, Message, View
 from flexgroup.client.values import Codec
 
@@ -57,7 +57,9 @@ class Group(Generic[T]):
     def __init__(self, link: Link, name: str, *, codec: Codec[Any] | None = None) -> None:
         self.link = link
         self.name = name
-        self.asynchronous: AsyncGroup[Any] = AsyncGroup(link.asynchronous, name, codec=codec)
+        self.asynchronous: asynchronous.Group[Any] = asynchronous.Group(
+            link.asynchronous, name, codec=codec
+        )
         self._background = link.background
         # Reentrant: if Ctrl-C comes when it was just acquired, this thread can still receive.
         self._receiving = threading.RLock()
@@ -303,7 +305,7 @@ class Link:
 
     def multicast(self, groups: Sequence[Group[T]], body: T) -> None:
         """Send one message to several groups, which have the same stack."""
-        check_groups(groups, Group)
+        asynchronous.check_groups(groups, Group)
         targets = [group.asynchronous for group in groups]
         self.asynchronous.handles_of(targets)
         targets[0].encoded(body)
@@ -342,11 +344,11 @@ def connect(
     timeout: float | None = PATIENCE,
 ) -> Link:
     """`flexgroup.connect`, with calls that wait; use it in `with`, or call `close`."""
-    connecting = asynchronous.connect(address, name=name, tls=tls, timeout=timeout)
+    wanted = connecting.connect(address, name=name, tls=tls, timeout=timeout)
     background = Background()
 
     async def connected() -> asynchronous.Link:
-        return await connecting
+        return await wanted
 
     try:
         return Link(background, background.wait_for(connected()))

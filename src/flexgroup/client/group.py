@@ -1,16 +1,27 @@
-"""A group as its members see it: who is in it, what they send, what is delivered in which order."""
+"""Links and groups as applications use them.
+
+A link is the connection of a process to its server, over which it is in any number of groups. A
+group is shown as its members see it: who is in it, what they send, and what is delivered in which
+order.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
+import msgspec
+
+from flexgroup.client.connection import Connection
 from flexgroup.client.errors import (
+    BadStack,
     ConnectionLost,
     GroupDestroyed,
+    GroupExists,
     LinkClosed,
+    MixedStacks,
     NoMessage,
     NoSuchGroup,
     NotMember,
@@ -23,10 +34,10 @@ from flexgroup.client.values import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.wire import requests
 
-if TYPE_CHECKING:
-    from flexgroup.client.link import Link
-
 T = TypeVar("T")
+
+CREATIONS = 10
+"""How often to try while others create and destroy the same group."""
 
 
 def name_of(what: str, text: str) -> str:
@@ -395,3 +406,160 @@ class _Events(Generic[T]):
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return item if isinstance(item, View) else self._group.decoded(item)
+
+
+class Link:
+    """A connection to a server, shared by all groups of this process."""
+
+    def __init__(self, connection: Connection, name: str, welcome: requests.Welcome) -> None:
+        self.connection = connection
+        self.name = name
+        """The name of this process, in every group that it does not join under another one."""
+        self.server = welcome.server
+        """The name of the server."""
+        self.address = connection.where
+
+    def __repr__(self) -> str:
+        return f"<Link of {self.name!r} to {self.address}>"
+
+    @overload
+    async def join(
+        self,
+        group: str,
+        stack: str | None = None,
+        *,
+        process: str | None = None,
+        own: bool = True,
+        open: bool = False,
+        codec: None = None,
+    ) -> Group[bytes]: ...
+    @overload
+    async def join(
+        self,
+        group: str,
+        stack: str | None = None,
+        *,
+        process: str | None = None,
+        own: bool = True,
+        open: bool = False,
+        codec: Codec[T],
+    ) -> Group[T]: ...
+    async def join(
+        self,
+        group: str,
+        stack: str | None = None,
+        *,
+        process: str | None = None,
+        own: bool = True,
+        open: bool = False,
+        codec: Codec[Any] | None = None,
+    ) -> Group[Any]:
+        """Join a group. If it does not exist and a stack is given, create it first.
+
+        If it exists with another stack than the given one, that is an error. `open` lets processes
+        send that are not members, and counts only for a group that is created here. The other
+        arguments are those of `Group.join` and `Group`.
+        """
+        joined: Group[Any] = Group(self, group, codec=codec)
+        await self.enter(joined, stack, process=process, own=own, open=open)
+        return joined
+
+    async def enter(
+        self, group: Group[Any], stack: str | None, *, process: str | None, own: bool, open: bool
+    ) -> None:
+        """Join a group, and create it first if need be; see `join`."""
+        for _ in range(CREATIONS):
+            try:
+                await group.join(process, own)
+                break
+            except NoSuchGroup:
+                if stack is None:
+                    raise
+            with suppress(GroupExists):  # another process was quicker
+                await group.create(stack, open=open)
+        else:
+            raise NoSuchGroup(
+                f"the group '{group.name}' is destroyed as often as it is created; find out by whom"
+            )
+        if stack is not None:
+            await self._check_stack(group, stack)
+
+    async def _check_stack(self, group: Group[Any], stack: str) -> None:
+        has = group.inbox().stack
+        if has and has.lower().split() != stack.lower().split():
+            await group.leave()
+            raise BadStack(
+                f"the group '{group.name}' has the stack '{has}', not '{stack}'; join it without"
+                " naming a stack, or create another group"
+            )
+
+    @overload
+    async def attach(self, group: str, *, codec: None = None) -> Group[bytes]: ...
+    @overload
+    async def attach(self, group: str, *, codec: Codec[T]) -> Group[T]: ...
+    async def attach(self, group: str, *, codec: Codec[Any] | None = None) -> Group[Any]:
+        """Return a group to send to without being a member; it must have been created open."""
+        attached: Group[Any] = Group(self, group, codec=codec)
+        return await attached.attach()
+
+    async def multicast(self, groups: Sequence[Group[T]], body: T) -> None:
+        """Send one message, with one place in the order, to several groups with the same stack."""
+        handles = self.handles_of(groups)
+        data = groups[0].encoded(body)
+        outgoing = self.connection.outgoing
+        if outgoing.busy:
+            await outgoing.room()
+            handles = self.handles_of(groups)
+        outgoing.send(groups[0].inbox(), handles, data)
+
+    def handles_of(self, groups: Sequence[Group[Any]]) -> list[int]:
+        """Return the handles of groups, provided that one message can go to all of them."""
+        if not 1 <= len(groups) <= requests.MOST_GROUPS_OF_A_MESSAGE:
+            raise UsageError(
+                f"a message to {len(groups)} groups; 1 to {requests.MOST_GROUPS_OF_A_MESSAGE}"
+                " are possible"
+            )
+        check_groups(groups, Group)
+        first = groups[0]
+        stack = first.inbox().stack
+        handles: list[int] = []
+        for group in groups:
+            inbox = group.inbox()
+            if group.link is not self:
+                raise UsageError("a message to groups of different links; use one link for all")
+            if inbox.handle in handles:
+                raise UsageError(f"the group '{group.name}' twice in one message; name it once")
+            if inbox.stack != stack:
+                raise MixedStacks(
+                    f"'{first.name}' has the stack '{stack}', '{group.name}' has '{inbox.stack}':"
+                    " an order spans only groups that were created with the same one"
+                )
+            handles.append(inbox.handle)
+        return handles
+
+    async def inspect(self) -> dict[str, Any]:
+        """Return what the server says about itself."""
+        answer = await self.connection.ask(requests.Inspect, requests.Inspection)
+        return msgspec.json.decode(answer.report, type=dict[str, Any])
+
+    async def close(self) -> None:
+        """Leave all groups and disconnect, after all that was sent."""
+        self.connection.end(requests.Goodbye())
+        try:
+            async with asyncio.timeout(self.connection.timeout):
+                await asyncio.shield(self.connection.closed)
+        except TimeoutError:
+            self.connection.abort()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+
+def check_groups(groups: Sequence[object], kind: type) -> None:
+    """Refuse to send a message to anything but groups."""
+    for group in groups:
+        if not isinstance(group, kind):
+            raise UsageError(f"a message to {group!r}, which is no Group; give what join returned")

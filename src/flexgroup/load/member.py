@@ -7,8 +7,8 @@ import asyncio
 import sys
 import time
 
+from flexgroup.client.connecting import connect
 from flexgroup.client.group import Group
-from flexgroup.client.link import connect
 from flexgroup.client.listener import Listener
 from flexgroup.client.message import Message
 from flexgroup.core.errors import FlexGroupError
