@@ -181,7 +181,7 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
             "cannot write into '/dev/null': File exists; choose another",
         ),
         (["bench", "--clients", "70000"], "70000 clients are too many; give up to 65536"),
-        (["cluster", "--dir", "/dev/null"], "cannot write logs into '/dev/null': File exists"),
+        (["cluster", "--dir", "/dev/null"], "cannot write into '/dev/null': File exists"),
         (["cluster", "--port", "65534"], "--port 65534 is not possible; give 1 to 65533"),
         (["server", "--queue", "0"], "--queue: '0' is not possible; give a whole number from 1 on"),
         (["server", "--largest-message", "-1"], "--largest-message: '-1' is not possible; give"),

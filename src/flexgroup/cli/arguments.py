@@ -83,7 +83,7 @@ def import_protocols(modules: list[str]) -> None:
             ) from error
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, option: str = "--out") -> None:
     """Make the folder of results before the work, which would be lost without a place for it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def make_folder(folder: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise UsageError(
-            f"cannot write into '{folder}': {error.strerror}; choose another place with --out"
+            f"cannot write into '{folder}': {error.strerror}; choose another place with {option}"
         ) from None
 
 

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import add_tls, declare
+from flexgroup.cli.arguments import add_tls, declare, make_folder
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
@@ -153,12 +153,7 @@ def run(options: argparse.Namespace) -> int:
         arguments += [] if value is None else [option, str(value)]
     with ExitStack() as stack:
         folder = options.dir or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"cannot write logs into '{folder}': {error.strerror}; choose another --dir"
-            ) from None
+        make_folder(folder, "--dir")
         cluster = LocalCluster(options.size, folder, arguments, options.port)
         last = LAST_PORT + 1 - options.size
         if options.port is not None and not 0 < options.port <= last:

@@ -81,23 +81,23 @@ def run(options: argparse.Namespace) -> int:
     if options.part_rows is not None and (options.part_rows < 1 or options.out is None):
         raise UsageError("--part-rows needs --out, and a number of rows from 1 on")
     scenario = Scenario(
-        " ".join(options.stack.lower().split()),
-        options.processes,
-        options.clients,
-        options.workload,
-        options.network,
-        options.duration,
-        options.seed,
-        options.rate,
-        options.drain,
-        Faults(
-            tuple(options.crash),
-            tuple(options.recover),
-            tuple(options.partition),
-            tuple(options.suspect),
-            options.detection,
+        stack=" ".join(options.stack.lower().split()),
+        processes=options.processes,
+        clients=options.clients,
+        workload=options.workload,
+        network=options.network,
+        duration=options.duration,
+        seed=options.seed,
+        rate=options.rate,
+        drain=options.drain,
+        faults=Faults(
+            crashes=tuple(options.crash),
+            recoveries=tuple(options.recover),
+            partitions=tuple(options.partition),
+            suspicions=tuple(options.suspect),
+            detection=options.detection,
         ),
-        " ".join(options.cast),
+        casts=" ".join(options.cast),
     )
     with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
         if options.out is not None:

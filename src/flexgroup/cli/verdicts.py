@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def read_back(directory: Path, run: str) -> History:
-    """A run that has just been recorded."""
+    """Load a run that has just been recorded."""
     from flexgroup.trace.reader import load_history, read_run
 
     return load_history(directory, read_run(directory, run))
 
 
 def check_run(scenario: Scenario, history: History, everything: bool = False) -> list[Verdict]:
-    """The verdicts on what the scenario's stack promises, or on every property."""
+    """Return the verdicts on what the scenario's stack promises, or on every property."""
     from flexgroup.properties.catalogue import check
     from flexgroup.worlds.simulator.scenario import description
 
@@ -32,7 +32,7 @@ def any_violated(verdicts: list[Verdict]) -> bool:
 
 
 def why_crashes_may_violate(scenario: Scenario) -> str:
-    """What a violation in a run with crashes says little about; empty where it is a finding."""
+    """Return why a violation says little after a crash, or nothing where it is a finding."""
     from flexgroup.protocols.catalogue import parse_stack
 
     if not scenario.faults.crashes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.wire.address import parse_address
+from flexgroup.wire.address import parse_address, parse_server_address
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,17 @@ def test_without_an_address_the_environment_decides(monkeypatch: pytest.MonkeyPa
     assert str(parse_address(None)) == "there:1234"
     monkeypatch.delenv("FLEXGROUP_SERVER")
     assert str(parse_address(None)) == "localhost:7400"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("0.0.0.0:0", "0.0.0.0:0"), ("node7", "node7:7400"), ("[::1]:7401", "[::1]:7401")],
+)
+def test_servers_listen_at_a_host_and_a_port_which_may_be_any(text: str, address: str) -> None:
+    assert str(parse_server_address(text)) == address
+
+
+@pytest.mark.parametrize("text", ["unix:socket", "::1:7400", "host:70000", ""])
+def test_servers_listen_nowhere_else(text: str) -> None:
+    with pytest.raises(UsageError, match="write"):
+        parse_server_address(text)
