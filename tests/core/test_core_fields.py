@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import ClassVar
 
 import pytest
@@ -11,6 +12,8 @@ from flexgroup.core.layer import Context, Layer, Record
 from flexgroup.core.message import Message, MessageId, Packet, Stamp
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, state_names
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.skeen import LocalTs
 
 from .small_layers import message
 
@@ -124,6 +127,38 @@ def test_a_copy_shares_nothing_that_can_change() -> None:
     assert twin.entries[5].seen == set()
     assert [None if found is None else found.n for found in twin.order] == [5, None]
     assert (twin.head.n, twin.head.seen) == (1, {5})
+
+
+def test_records_are_compared_and_shown_by_their_fields() -> None:
+    assert Log(1) == Log(1)
+    assert Log(1) != Log(2)
+    assert Log(1, head=Entry(3)) == Log(1, head=Entry(3)) != Log(1)
+    assert repr(Entry(3, {4})) == "Entry(n=3, seen={4})"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Entry(3))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        message(0, 1, 2),
+        Everything(message(0, 1, 2), 3, 4, (5,)),
+        Message(1, (0, 2), LocalTs(3, 4)),
+        parse_stack("fifo dcc/rv"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_pickled_is_unpickled(value: object) -> None:
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_every_field_of_a_record_is_part_of_the_state() -> None:
+    """Also one that has the name of what every layer has and is no state there."""
+
+    class Window(Record):
+        size: int = 1
+
+    assert state_names(Window()) == ("size",)
 
 
 def test_a_layer_may_be_composed_of_records() -> None:

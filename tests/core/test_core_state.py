@@ -49,7 +49,7 @@ class Keeper(Layer):
 
 
 class Open(Layer):
-    """A layer without slots: what it keeps is in its dict."""
+    """A layer without slots: what it keeps is in its dict, some of it only later."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -57,6 +57,7 @@ class Open(Layer):
 
     def on_cast(self, m: Message) -> None:
         self.total += 1
+        self.latest = m.id
 
 
 def keepers(*casts: int) -> Stack:
@@ -69,7 +70,10 @@ def keepers(*casts: int) -> Stack:
 def test_the_state_is_what_a_layer_adds_to_the_base() -> None:
     keeper = keepers(1).layers[0]
     assert state_names(keeper) == ("counts", "known", "latest", "names", "order", "packets")
-    assert state_names(Open(Context(0, 1))) == ("total",)
+    layer = Open(Context(0, 1))
+    assert state_names(layer) == ("total",)
+    layer.on_cast(message(0, 1, 1))
+    assert state_names(layer) == ("latest", "total")
 
 
 def test_a_fork_is_equal_and_independent() -> None:

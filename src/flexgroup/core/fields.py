@@ -138,6 +138,13 @@ def derive(cls: Any, kinds: bool = False, copies: Callable[[Any], Any] | None = 
         cls.FIELDS = tuple((field.name, _kind_in(cls, field)) for field in fields)
 
 
+def names_of(cls: Any) -> tuple[str, ...]:
+    """The names of the fields that a class declares and inherits."""
+    if hasattr(cls, "_declared"):
+        return tuple([field.name for field in cls._declared])
+    return tuple(getattr(cls, "__mypyc_attrs__", ()))
+
+
 def _text_of(annotation: object) -> str:
     """The annotation as it was written, or at least in words that mean the same."""
     if isinstance(annotation, str):

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self, dataclass_transform, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.errors import PeerError
-from flexgroup.core.fields import derive
+from flexgroup.core.fields import derive, names_of
 from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 
@@ -44,6 +44,15 @@ class Record:
     def copy(self) -> Self:
         """A record of equal values, which shares only what never changes; derived."""
         raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return False
+        return all(getattr(self, name) == getattr(other, name) for name in names_of(type(self)))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in names_of(type(self)))
+        return f"{type(self).__name__}({fields})"
 
 
 def copied(value: Any) -> Any:

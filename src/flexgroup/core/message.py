@@ -97,6 +97,10 @@ class Packet:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name, _ in self.FIELDS)
         return f"{type(self).__name__}({fields})"
 
+    def __reduce__(self) -> tuple[type[Packet], tuple[object, ...]]:
+        """Compiled, it could be pickled without this, but not unpickled."""
+        return type(self), tuple([getattr(self, name) for name, _ in self.FIELDS])
+
 
 @final
 @mypyc_attr(acyclic=True)
@@ -129,3 +133,6 @@ class Message:
 
     def __repr__(self) -> str:
         return f"Message({name_of(self.id)} to {self.destinations})"
+
+    def __reduce__(self) -> tuple[type[Message], tuple[int, tuple[int, ...], bytes | Packet]]:
+        return Message, (self.id, self.destinations, self.payload)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TypeVar
 
+from flexgroup.core.fields import names_of
 from flexgroup.core.layer import Layer, Record, copied
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
@@ -26,12 +27,19 @@ def state_names(part: Layer | Record) -> tuple[str, ...]:
     cls = type(part)
     known = _names_of_class.get(cls)
     if known is None:
-        found: set[str] = set()
-        for base in cls.__mro__:
-            declared = base.__dict__.get("__mypyc_attrs__") or base.__dict__.get("__slots__", ())
-            found.update(name for name in declared if not name.startswith("__"))
-        found.update(getattr(part, "__dict__", ()))
-        known = _names_of_class[cls] = tuple(sorted(found - _NOT_STATE))
+        if isinstance(part, Record):
+            found = set(names_of(cls))
+        else:
+            found = set()
+            for base in cls.__mro__:
+                own = base.__dict__.get("__mypyc_attrs__") or base.__dict__.get("__slots__", ())
+                found.update(name for name in own if not name.startswith("__"))
+            found -= _NOT_STATE
+        attributes = getattr(part, "__dict__", None)
+        if attributes is not None and isinstance(part, Layer):
+            # Without slots, it may have another attribute the next time.
+            return tuple(sorted(found.union(attributes)))
+        known = _names_of_class[cls] = tuple(sorted(found))
     return known
 
 
