@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify.evidence import SHOWN, Violated, chosen, evidence_of
+from flexgroup.worlds.simulator.fault_plans import Faults
+from flexgroup.worlds.simulator.scenario import Scenario
 
 from ..trace.recorded import SCENARIO, record
 
@@ -38,3 +41,29 @@ def test_events_are_the_same_from_files_and_through_spark(
     )
     assert from_files == through_spark
     assert len(from_files) > 2 * len(violated)
+
+
+def test_faults_suspicions_and_timers_belong_to_it(spark: SparkSession, tmp_path: Path) -> None:
+    faults = Faults(crashes=("2@1ms",), suspicions=("0:1@1ms-2ms",))
+    scenario = Scenario(
+        "reliable", 3, 0, "broadcast", "lan:loss=0.3", 0.003, faults=faults, casts="0@500us"
+    )
+    run = record(tmp_path, scenario)
+    violated = [Violated(run, "validity", '[{"message": "0.0"}]')]
+    traces = open_trace_set(spark, str(tmp_path))
+    from_files, through_spark = (
+        evidence_of(found, violated).toArrow().to_pylist()
+        for found in (traces, replace(traces, files=None))
+    )
+    assert sorted(map(repr, from_files)) == sorted(map(repr, through_spark))
+    kinds = Counter(row["event"] for row in from_files)
+    assert kinds["crash"] == 1
+    assert kinds["suspect"] >= 1
+    assert kinds["timer"] >= 1
+    spans: dict[int, list[int]] = {}
+    for row in from_files:
+        if row["origin"] is not None:
+            spans.setdefault(row["process"], []).append(row["step"])
+    for row in from_files:
+        if row["event"] == "timer":
+            assert min(spans[row["process"]]) <= row["step"] <= max(spans[row["process"]])

@@ -1,4 +1,5 @@
-"""The events behind violations: all that happened to the messages of each witness."""
+"""The events behind violations: all that happened to the messages of each witness, every crash and
+recovery, and what else happened to the processes involved."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
 from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.result_tables import in_order
 from flexgroup.trace import schema
-from flexgroup.trace.reader import messages
+from flexgroup.trace.reader import ints, messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +40,15 @@ EVIDENCE = pa.schema(
     ]
 )
 
-KINDS = (schema.MULTICAST, schema.SEND, schema.RECEIVE, schema.DELIVER)
+ABOUT_MESSAGES = (schema.MULTICAST, schema.SEND, schema.RECEIVE, schema.DELIVER)
+FAULTS = (schema.CRASH, schema.RECOVER)
+MEANWHILE = (schema.TIMER, schema.CHOICE)
+"""Kinds that matter only between the first and the last event about a message at a process."""
+AROUND = (*FAULTS, schema.SUSPECT, schema.VIEW, *MEANWHILE)
+"""Kinds that concern no message: faults of all processes, and what happens to those involved."""
+
+Span = tuple[int, int]
+"""The first and the last step at which a process had to do with the messages."""
 
 
 class Violated(NamedTuple):
@@ -71,7 +81,7 @@ def evidence(traces: TraceSet, verdicts: Iterable[Mapping[str, Any]]) -> pa.Tabl
 
 
 def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
-    """Return run, property, event and COLUMNS of the events about messages in witnesses."""
+    """Return run, property, event and COLUMNS of the events that belong to the violations."""
     shown = chosen(violated, {run.run: run.stack for run in traces.described})
     concerned = sorted({message for verdict in shown for message in _concerned(verdict)})
     small = traces.files.runs_to_read() if traces.files else {}
@@ -107,20 +117,45 @@ def _concerned(verdict: Violated) -> Iterable[Concerned]:
 def _from_files(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
     def find(files: SmallRun) -> pa.Table:
         tables = [EVIDENCE.empty_table()]
-        for kind in files.kinds:
-            if kind not in KINDS:
-                continue
+        run = files.run.run
+        for kind in [kind for kind in ABOUT_MESSAGES if kind in files.kinds]:
             events = files.events(kind)
             identities = messages(events)
             for name, wanted in files.request.items():
                 rows = np.flatnonzero(np.isin(identities, [message_id(*pair) for pair in wanted]))
-                tables.append(_evidence(events.take(pa.array(rows)), files.run.run, name, kind))
+                tables.append(_evidence(events.take(pa.array(rows)), run, name, kind))
+        spans = _spans(pa.concat_tables(tables))
+        for kind in [kind for kind in AROUND if kind in files.kinds]:
+            events = files.events(kind)
+            for name in files.order:
+                rows = np.flatnonzero(_is_relevant(events, kind, spans.get((run, name), {})))
+                tables.append(_evidence(events.take(pa.array(rows)), run, name, kind))
         return pa.concat_tables(tables)
 
     by_run: dict[str, dict[str, list[tuple[int, int]]]] = {}
     for run, name, *message in concerned:
         by_run.setdefault(run, {}).setdefault(name, []).append((message[0], message[1]))
     return for_each_run(traces, by_run, find, EVIDENCE)
+
+
+def _spans(found: pa.Table) -> dict[tuple[str, str], dict[int, Span]]:
+    """Return who is involved in each violation, and when, by the events about its messages."""
+    spans: dict[tuple[str, str], dict[int, Span]] = {}
+    steps = [("step", "min"), ("step", "max")]
+    for row in found.group_by(["run", "property", "process"]).aggregate(steps).to_pylist():
+        of_run = spans.setdefault((row["run"], row["property"]), {})
+        of_run[row["process"]] = (row["step_min"], row["step_max"])
+    return spans
+
+
+def _is_relevant(events: pa.Table, kind: str, spans: Mapping[int, Span]) -> NDArray[np.bool_]:
+    """Tell which events of a kind that concerns no message belong to a violation."""
+    process, step = ints(events, "process"), ints(events, "step")
+    relevant = np.full(len(process), bool(spans) and kind in FAULTS)
+    for involved, (first, last) in spans.items():
+        here = process == involved
+        relevant |= here & (step >= first) & (step <= last) if kind in MEANWHILE else here
+    return relevant
 
 
 def _evidence(events: pa.Table, run: str, name: str, kind: str) -> pa.Table:
@@ -147,7 +182,28 @@ def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
         traces.events(kind, "run", *COLUMNS)
         .join(wanted, ["run", "origin", "seq"])
         .select("run", "property", f.lit(kind).alias("event"), *COLUMNS)
-        for kind in KINDS
+        for kind in ABOUT_MESSAGES
     ]
-    found = reduce(lambda one, other: one.unionAll(other), parts)
-    return found.to(spark_schema(EVIDENCE))
+    union = reduce(lambda one, other: one.unionAll(other), parts)
+    # Few, whatever the size of the run: collected once, they say which processes are involved.
+    found = union.to(spark_schema(EVIDENCE)).toArrow().cast(EVIDENCE)
+    spans = [
+        (*violation, process, *span)
+        for violation, of_run in _spans(found).items()
+        for process, span in of_run.items()
+    ]
+    tables = [traces.spark.createDataFrame(found)]
+    if spans:
+        columns = "run string, property string, process int, first bigint, last bigint"
+        involved = f.broadcast(traces.spark.createDataFrame(spans, columns))
+        violations = f.broadcast(involved.select("run", "property").distinct())
+        for kind in AROUND:
+            events = traces.events(kind, "run", *COLUMNS)
+            if kind in FAULTS:
+                events = events.join(violations, "run")
+            else:
+                events = events.join(involved, ["run", "process"])
+            if kind in MEANWHILE:
+                events = events.where("step between first and last")
+            tables.append(events.select("run", "property", f.lit(kind).alias("event"), *COLUMNS))
+    return reduce(lambda one, other: one.unionAll(other), tables).to(spark_schema(EVIDENCE))
