@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.diagram.drawing import Diagram, diagram
-from flexgroup.diagram.events import Event, events_in_memory, events_of_run
+from flexgroup.diagram.events import TraceEvent, events_in_memory, events_of_run
 from flexgroup.diagram.layout import arrange
 from flexgroup.diagram.selection import (
     MOST_LANES,
     MOST_OTHERS,
     MOST_PACKETS,
     Moment,
-    Packet,
+    SentPacket,
     moments_of,
     packets_of,
 )
@@ -36,20 +36,20 @@ from .elements import Element, parsed
 CLIENT = 5
 
 
-def multicast(message: str, *to: int, at: int = 0, step: int = 0, by: int = CLIENT) -> Event:
-    return Event("multicast", by, step, at, message, to)
+def multicast(message: str, *to: int, at: int = 0, step: int = 0, by: int = CLIENT) -> TraceEvent:
+    return TraceEvent("multicast", by, step, at, message, to)
 
 
-def send(message: str, by: int, to: int, at: int, step: int) -> Event:
-    return Event("send", by, step, at, message, peer=to, packet="Start")
+def send(message: str, by: int, to: int, at: int, step: int) -> TraceEvent:
+    return TraceEvent("send", by, step, at, message, peer=to, packet="Start")
 
 
-def receive(message: str, by: int, sender: int, sent: int, at: int, step: int) -> Event:
-    return Event("receive", by, step, at, message, peer=sender, packet="Start", sent=sent)
+def receive(message: str, by: int, sender: int, sent: int, at: int, step: int) -> TraceEvent:
+    return TraceEvent("receive", by, step, at, message, peer=sender, packet="Start", sent=sent)
 
 
-def deliver(message: str, by: int, at: int, step: int) -> Event:
-    return Event("deliver", by, step, at, message)
+def deliver(message: str, by: int, at: int, step: int) -> TraceEvent:
+    return TraceEvent("deliver", by, step, at, message)
 
 
 ONE_MESSAGE = [
@@ -63,8 +63,8 @@ ONE_MESSAGE = [
 ]
 
 
-def other(kind: str, by: int, at: int, step: int, detail: str = "", peer: int = 0) -> Event:
-    return Event(kind, by, step, at, peer=peer, detail=detail or None)
+def other(kind: str, by: int, at: int, step: int, detail: str = "", peer: int = 0) -> TraceEvent:
+    return TraceEvent(kind, by, step, at, peer=peer, detail=detail or None)
 
 
 EVERYTHING_ELSE = [
@@ -78,7 +78,7 @@ EVERYTHING_ELSE = [
 ]
 
 
-def drawn(events: list[Event], **options: object) -> Element:
+def drawn(events: list[TraceEvent], **options: object) -> Element:
     letters = {"5.0": "a", "6.0": "b"}
     found = diagram(events, letters, processes=CLIENT, **options)  # type: ignore[arg-type]
     return parsed(found.across).children[0]
@@ -198,12 +198,12 @@ def test_a_picture_says_what_it_is_to_those_who_cannot_see_it() -> None:
 
 
 def test_nothing_in_a_trace_gets_out_of_the_picture() -> None:
-    hostile = Event("send", 0, 0, 0, "<script>", packet='"><script>alert(1)</script>', peer=1)
+    hostile = TraceEvent("send", 0, 0, 0, "<script>", packet='"><script>alert(1)</script>', peer=1)
     found = diagram([hostile], {})
     assert not parsed(found.across).find("script")
 
 
-def crowd(packets: int) -> list[Event]:
+def crowd(packets: int) -> list[TraceEvent]:
     events = [multicast("5.0", 0)]
     for number in range(packets):
         events.append(send("5.0", CLIENT, 0, 2 * number, step=2 * number + 1))
@@ -433,7 +433,7 @@ def test_a_receive_finds_its_send_by_peer_and_step() -> None:
     ]
     steps = {(p.send.step, p.receive.step) for p in packets_of(events) if p.send and p.receive}
     assert steps == {(1, 0), (0, 1)}
-    assert Packet(None, events[2]).ends == [events[2]]
+    assert SentPacket(None, events[2]).ends == [events[2]]
 
 
 @pytest.mark.parametrize(

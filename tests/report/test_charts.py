@@ -9,20 +9,33 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flexgroup.report.axes import axis, figure, interval, short, spans_wide
-from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend, marker
+from flexgroup.report.charts import (
+    ChartPoint,
+    ChartSeries,
+    Scale,
+    axis,
+    bars,
+    curves,
+    legend,
+    marker,
+    short,
+    spans_wide,
+)
+from flexgroup.report.tables import interval, number_text
 
 from ..diagram.elements import Element, parsed
 
-SKEEN = Series("Skeen", 0, (Point(1000, 0.2), Point(5000, 0.5, x_half=300, y_half=0.1)))
-DCC = Series("DCC", 1, (Point(2000, 0.4), Point(9000, 0.6)))
+SKEEN = ChartSeries(
+    "Skeen", 0, (ChartPoint(1000, 0.2), ChartPoint(5000, 0.5, x_half=300, y_half=0.1))
+)
+DCC = ChartSeries("DCC", 1, (ChartPoint(2000, 0.4), ChartPoint(9000, 0.6)))
 
 
 def picture(markup: str) -> Element:
     return parsed(markup).children[0]
 
 
-def load(*series: Series, log: bool = False) -> Element:
+def load(*series: ChartSeries, log: bool = False) -> Element:
     scales = Scale("throughput"), Scale("latency", log)
     return picture(curves(series, *scales, subject="the subject"))
 
@@ -55,15 +68,18 @@ def test_axes_have_names_and_the_picture_says_what_it_shows() -> None:
 
 
 def test_bars_are_grouped_and_show_their_values() -> None:
-    skeen, dcc = (Point(0, 41.0), Point(1, 12.0)), (Point(0, 2500.0),)
-    series = [Series("Skeen", 0, skeen), Series("DCC", 1, dcc)]
+    skeen, dcc = (ChartPoint(0, 41.0), ChartPoint(1, 12.0)), (ChartPoint(0, 2500.0),)
+    series = [ChartSeries("Skeen", 0, skeen), ChartSeries("DCC", 1, dcc)]
     found = picture(bars(["random:2", "random:8"], series, Scale("rate"), "rates"))
     words = [label.text for label in found.find("text")]
     assert words[-5:] == ["random:2", "41", "2.5k", "random:8", "12"]
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    series = [Series("Skeen", 0, (Point(0, 50.0),)), Series("DCC", 1, (Point(0, 100.0),))]
+    series = [
+        ChartSeries("Skeen", 0, (ChartPoint(0, 50.0),)),
+        ChartSeries("DCC", 1, (ChartPoint(0, 100.0),)),
+    ]
     found = picture(bars(["all"], series, Scale("rate"), "rates"))
     one, two = (float(bar.attributes["width"] or 0) for bar in found.find("rect", "bar"))
     assert isclose(2 * one, two, rel_tol=0.01)
@@ -91,7 +107,7 @@ def test_the_legend_names_every_series() -> None:
 def test_whatever_the_values_everything_lies_inside(
     log: bool, points: list[tuple[float, float, float, float]]
 ) -> None:
-    series = Series("any", 0, tuple(Point(x, y, "", a, b) for x, y, a, b in points))
+    series = ChartSeries("any", 0, tuple(ChartPoint(x, y, "", a, b) for x, y, a, b in points))
     for path in load(series, log=log).find("path"):
         for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path.attributes["d"] or ""):
             assert -1 <= float(x) <= 401
@@ -127,7 +143,7 @@ def test_a_logarithmic_axis_is_chosen_only_for_values_far_apart() -> None:
      (0.00001234, "1.23e-05"), (100, "100"), (1200, "1,200"), (float("nan"), "-")],
 )  # fmt: skip
 def test_numbers_in_tables_have_four_digits_that_count(value: float, written: str) -> None:
-    assert figure(value) == written
+    assert number_text(value) == written
 
 
 def test_an_interval_is_written_to_the_same_decimal_as_its_middle() -> None:

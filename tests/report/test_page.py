@@ -12,7 +12,7 @@ import pytest
 from flexgroup.cli.main import build_parser
 from flexgroup.report import write_report
 from flexgroup.report.contents import read_contents
-from flexgroup.report.reproduce import commands
+from flexgroup.report.production import commands
 from flexgroup.report.violations import MOST_SHOWN, violations
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from flexgroup.report.theme import policy, style
+from flexgroup.report.page import policy, style
 
 LIGHT, DARK = (
     dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))

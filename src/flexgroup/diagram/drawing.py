@@ -13,12 +13,12 @@ from functools import cache
 from importlib.resources import files
 
 from flexgroup.diagram import marks
-from flexgroup.diagram.events import Event, Place
-from flexgroup.diagram.layout import ACROSS, DOWN, Layout, arrange
+from flexgroup.diagram.events import Place, TraceEvent
+from flexgroup.diagram.layout import ACROSS, DOWN, Orientation, arrange
 from flexgroup.diagram.legend import legend
 from flexgroup.diagram.marks import MARK, RING, Point, Stroke, circle, label
 from flexgroup.diagram.markup import Markup, element, join, number
-from flexgroup.diagram.selection import Moment, Packet, Selection
+from flexgroup.diagram.selection import Moment, Selection, SentPacket
 from flexgroup.diagram.wording import Wording
 from flexgroup.trace.schema import (
     CRASH,
@@ -57,7 +57,7 @@ class Diagram:
 
 
 def diagram(
-    events: Collection[Event],
+    events: Collection[TraceEvent],
     letters: Mapping[str, str] | None = None,
     witness: Collection[Place] = (),
     processes: int | None = None,
@@ -97,14 +97,16 @@ def style() -> str:
 class _Drawing:
     """A selection of events laid out one way."""
 
-    def __init__(self, selection: Selection, layout: Layout, timed: bool) -> None:
+    def __init__(self, selection: Selection, orientation: Orientation, timed: bool) -> None:
         self.selection = selection
-        self.layout = layout
+        self.orientation = orientation
         self.timed = timed
         self.words = Wording(selection, timed)
         self.lane = {process: index for index, process in enumerate(selection.lanes)}
-        narrowest, widest = layout.lane
-        wanted = (layout.breadth - layout.side - layout.labels) / max(1, len(self.lane) - 1)
+        narrowest, widest = orientation.lane
+        wanted = (orientation.breadth - orientation.side - orientation.labels) / max(
+            1, len(self.lane) - 1
+        )
         self.lane_width = max(narrowest, min(widest, wanted))
         places = self._stretched(arrange(selection.moments, selection.packets, self._room))
         self.placed = list(zip(selection.moments, places, strict=True))
@@ -119,18 +121,18 @@ class _Drawing:
         self.colour = {message: index for index, message in enumerate(selection.letters)}
 
     def _point(self, at: float, lane: float) -> Point:
-        along, aside = self.layout.start + at, self.layout.side + lane * self.lane_width
-        return (aside, along) if self.layout.down else (along, aside)
+        along, aside = self.orientation.start + at, self.orientation.side + lane * self.lane_width
+        return (aside, along) if self.orientation.down else (along, aside)
 
     def _stretched(self, places: list[float]) -> list[float]:
         """A few events look cramped on a line of their own length."""
         needed = max(places, default=0.0) or 1.0
-        factor = max(1.0, min(MOST_STRETCH, self.layout.length / needed))
+        factor = max(1.0, min(MOST_STRETCH, self.orientation.length / needed))
         return [LEAD + place * factor for place in places]
 
     def _room(self, moment: Moment) -> float:
         """How far along the time line the mark of a moment and its label reach."""
-        below = "" if self.layout.down else self.words.below(moment)
+        below = "" if self.orientation.down else self.words.below(moment)
         return max(MARK + 5, (len(below) + 1) * CHARACTER / 2)
 
     def svg(self, title: str) -> Markup:
@@ -138,7 +140,7 @@ class _Drawing:
         return element(
             "svg",
             *drawn,
-            class_=f"space-time {'down' if self.layout.down else 'across'}",
+            class_=f"space-time {'down' if self.orientation.down else 'across'}",
             role="img",
             aria_label=f"{title}: {self.words.summary()}",
             width=width,
@@ -175,9 +177,11 @@ class _Drawing:
     def _content(self) -> tuple[list[Markup], float, float]:
         """What is drawn, and its width and height."""
         length = self.end + 26
-        along = self.layout.start + length + 12
-        aside = self.layout.side + (len(self.lane) - 1) * self.lane_width + self.layout.labels
-        width, height = (aside, along) if self.layout.down else (along, aside)
+        along = self.orientation.start + length + 12
+        aside = (
+            self.orientation.side + (len(self.lane) - 1) * self.lane_width + self.orientation.labels
+        )
+        width, height = (aside, along) if self.orientation.down else (along, aside)
         drawn = [
             *(self._line(process, length) for process in self.lane),
             *(self._link(*link) for link in self.selection.links),
@@ -186,9 +190,9 @@ class _Drawing:
             *(self._missing(*each) for each in self.missing),
             *(self._times(height) if self.timed else ()),
         ]
-        if not self.timed and not self.layout.down:
+        if not self.timed and not self.orientation.down:
             height -= 22
-        width = max(width, self.layout.narrowest)
+        width = max(width, self.orientation.narrowest)
         key = legend(self.selection, self._elided(), self._class, width, height + 14)
         return [element("g", *drawn, class_="events"), key.markup], width, height + 14 + key.height
 
@@ -202,7 +206,7 @@ class _Drawing:
 
     def _name(self, process: int) -> Markup:
         x, y = self._point(0, self.lane[process])
-        if not self.layout.down:
+        if not self.orientation.down:
             return label(self.selection.name(process), x - 14, y + 4, "end", "lane")
         number_of = label(str(process), x, y - 9, "middle", "lane")
         is_client = self.selection.is_client
@@ -236,7 +240,7 @@ class _Drawing:
             for _, _, kind, _ in self._segments(process, self.end)
         )
 
-    def _place(self, event: Event) -> Point:
+    def _place(self, event: TraceEvent) -> Point:
         return self._point(self.at[event.place], self.lane[event.process])
 
     def _class(self, kind: str, message: str | None) -> str:
@@ -277,7 +281,7 @@ class _Drawing:
         kind = "step" if "step " in text else "name"
         if not text:
             return Markup("")
-        if not self.layout.down:
+        if not self.orientation.down:
             return label(text, x, y + 28, "middle", kind)
         return label(text, x + RING + 4, y + 4, "start", kind) if kind == "step" else Markup("")
 
@@ -290,13 +294,13 @@ class _Drawing:
             class_=self._class("mark missing", message),
         )
 
-    def _link(self, multicast: Event, delivery: Event) -> Markup:
+    def _link(self, multicast: TraceEvent, delivery: TraceEvent) -> Markup:
         (x1, y1), (x2, y2) = self._place(multicast), self._place(delivery)
         return element(
             "line", x1=x1, y1=y1, x2=x2, y2=y2, class_=self._class("link", multicast.message)
         )
 
-    def _packet(self, packet: Packet) -> Markup:
+    def _packet(self, packet: SentPacket) -> Markup:
         event = packet.ends[0]
         kind = "packet copy" if packet.is_copy else "packet"
         if packet.send is None:
@@ -316,15 +320,15 @@ class _Drawing:
             class_=self._class(kind, event.message),
         )
 
-    def _journey(self, send: Event, receive: Event, tips: int) -> Stroke:
+    def _journey(self, send: TraceEvent, receive: TraceEvent, tips: int) -> Stroke:
         start, end = self._place(send), self._place(receive)
         if send.process == receive.process:
-            return marks.arc(start, end, RING, self.layout.down)
+            return marks.arc(start, end, RING, self.orientation.down)
         bend = min(BENDS, key=lambda bend: self._hits(send, receive, bend))
         clear = self._clearance(send), self._clearance(receive)
         return marks.arrow(start, end, *clear, tips, bend)
 
-    def _hits(self, send: Event, receive: Event, bend: float) -> int:
+    def _hits(self, send: TraceEvent, receive: TraceEvent, bend: float) -> int:
         """How many marks an arrow that is bent so would run through."""
         start, end = self._place(send), self._place(receive)
         first, last = self.lane[send.process], self.lane[receive.process]
@@ -333,18 +337,18 @@ class _Drawing:
         for lane in range(first + step, last, step):
             share = (lane - first) / (last - first)
             x, y = marks.bent(start, end, bend, share)
-            at = (y if self.layout.down else x) - self.layout.start
+            at = (y if self.orientation.down else x) - self.orientation.start
             hits += sum(abs(mark - at) < MARK + 4 for mark in self.marks_on[lane])
         return hits
 
-    def _clearance(self, event: Event) -> float:
+    def _clearance(self, event: TraceEvent) -> float:
         """How far from the point an arrow ends, so as not to run into the mark that is there."""
         mark = self.moment[event.place].mark
         if mark is None:
             return 0.0
         return RING + 1 if mark.place in self.selection.witness else MARK + 1
 
-    def _stub(self, event: Event, direction: int) -> Point:
+    def _stub(self, event: TraceEvent, direction: int) -> Point:
         """Where an arrow ends whose other end was not recorded: on the way there."""
         lane = self.lane[event.process]
         peer = None if event.peer is None else self.lane.get(event.peer)
@@ -361,10 +365,10 @@ class _Drawing:
                 text = self.words.clock.short(moment.time)
                 labels.append(
                     label(text, 62, y + 4, "end", "time")
-                    if self.layout.down
+                    if self.orientation.down
                     else label(text, x, height - 8, "middle", "time")
                 )
-                free, latest = at + self.layout.time_labels, moment.time
+                free, latest = at + self.orientation.time_labels, moment.time
         return labels
 
 

@@ -17,7 +17,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Event:
+class TraceEvent:
     """A row of a trace; a message is named `origin.seq`."""
 
     kind: str
@@ -50,10 +50,10 @@ class Event:
         return self.kind == SUSPECT and self.details.get("suspected") is False
 
 
-def event_of(row: Mapping[str, Any]) -> Event:
+def event_of(row: Mapping[str, Any]) -> TraceEvent:
     """The event of a row with the columns of a trace and its kind in the column `event`."""
     origin = row.get("origin")
-    return Event(
+    return TraceEvent(
         kind=row["event"],
         process=row["process"],
         step=row["step"],
@@ -67,15 +67,15 @@ def event_of(row: Mapping[str, Any]) -> Event:
     )
 
 
-def events_of_run(directory: Path, run: str) -> list[Event]:
+def events_of_run(directory: Path, run: str) -> list[TraceEvent]:
     """All events of a run of a trace set."""
     return _events((kind, read_events(directory, run, kind)) for kind in KINDS)
 
 
-def events_in_memory(collector: Collector) -> list[Event]:
+def events_in_memory(collector: Collector) -> list[TraceEvent]:
     """All events of a run that was collected in memory."""
     return _events(collector.tables())
 
 
-def _events(tables: Iterable[tuple[str, Any]]) -> list[Event]:
+def _events(tables: Iterable[tuple[str, Any]]) -> list[TraceEvent]:
     return [event_of({**row, "event": kind}) for kind, table in tables for row in table.to_pylist()]

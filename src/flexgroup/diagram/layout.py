@@ -14,11 +14,11 @@ from itertools import pairwise
 from math import log2
 from statistics import median
 
-from flexgroup.diagram.selection import Moment, Packet
+from flexgroup.diagram.selection import Moment, SentPacket
 
 
 @dataclass(frozen=True)
-class Layout:
+class Orientation:
     """How the places along a time line, and the lines, become places on the picture."""
 
     down: bool
@@ -40,11 +40,11 @@ class Layout:
     """The width that the picture has at least, for its legend."""
 
 
-ACROSS = Layout(
+ACROSS = Orientation(
     down=False, start=80, side=30, lane=(50, 60), labels=58, breadth=420, time_labels=96,
     length=560, narrowest=640,
 )  # fmt: skip
-DOWN = Layout(
+DOWN = Orientation(
     down=True, start=46, side=84, lane=(34, 62), labels=70, breadth=326, time_labels=30,
     length=330, narrowest=326,
 )  # fmt: skip
@@ -61,7 +61,7 @@ PACKET = 34.0
 
 def arrange(
     moments: Sequence[Moment],
-    packets: Iterable[Packet],
+    packets: Iterable[SentPacket],
     room: Callable[[Moment], float],
 ) -> list[float]:
     """The place of every moment: in order of time, spaced to be readable and not to scale. `room`

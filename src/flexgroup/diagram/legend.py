@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from flexgroup.diagram import marks
-from flexgroup.diagram.events import Event
+from flexgroup.diagram.events import TraceEvent
 from flexgroup.diagram.marks import Point, Stroke
 from flexgroup.diagram.markup import Markup, element
 from flexgroup.diagram.selection import Selection
@@ -50,7 +50,7 @@ class Legend(NamedTuple):
     height: float
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """A symbol, drawn around a point, and what it means."""
 
     symbol: Symbol
@@ -73,7 +73,7 @@ def legend(selection: Selection, elided: bool, class_: Class, width: float, top:
     return Legend(element("g", *drawn, class_="legend"), y + ROW / 2 + 6 - top)
 
 
-def _entries(selection: Selection, elided: bool, class_: Class) -> Iterator[Entry]:
+def _entries(selection: Selection, elided: bool, class_: Class) -> Iterator[LegendEntry]:
     yield from _messages(selection, class_)
     events = [moment.mark for moment in selection.moments if moment.mark is not None]
     first = next(iter(selection.letters), None)
@@ -83,22 +83,26 @@ def _entries(selection: Selection, elided: bool, class_: Class) -> Iterator[Entr
 
     kinds = {event.kind for event in events}
     if MULTICAST in kinds:
-        yield Entry(plain("mark multicast", MULTICAST), "multicast")
+        yield LegendEntry(plain("mark multicast", MULTICAST), "multicast")
     if DELIVER in kinds:
-        yield Entry(plain("mark deliver", DELIVER), "delivery")
+        yield LegendEntry(plain("mark deliver", DELIVER), "delivery")
     if any(event.message is not None and event.place in selection.witness for event in events):
-        yield Entry(plain("mark witness", DELIVER), "filled, with its step: what the verdict names")
+        yield LegendEntry(
+            plain("mark witness", DELIVER), "filled, with its step: what the verdict names"
+        )
     if selection.missing:
-        yield Entry(plain("mark missing", DELIVER), "not delivered")
+        yield LegendEntry(plain("mark missing", DELIVER), "not delivered")
     yield from _others(events)
     yield from _arrows(selection, class_, first)
     if selection.links:
-        yield Entry(_line(class_("link", first)), "multicast to delivery; no packets recorded")
+        yield LegendEntry(
+            _line(class_("link", first)), "multicast to delivery; no packets recorded"
+        )
     if elided:
-        yield Entry(_line("lane elided"), "other events, not shown")
+        yield LegendEntry(_line("lane elided"), "other events, not shown")
 
 
-def _messages(selection: Selection, class_: Class) -> Iterator[Entry]:
+def _messages(selection: Selection, class_: Class) -> Iterator[LegendEntry]:
     for message, letter in list(selection.letters.items())[:MOST_MESSAGES]:
         multicast = selection.multicasts.get(message)
 
@@ -110,25 +114,27 @@ def _messages(selection: Selection, class_: Class) -> Iterator[Entry]:
         words = f"message {message}"
         if multicast is not None:
             words += f" to {{{','.join(map(str, multicast.destinations))}}}"
-        yield Entry(symbol, words)
+        yield LegendEntry(symbol, words)
 
 
-def _others(events: list[Event]) -> Iterator[Entry]:
+def _others(events: list[TraceEvent]) -> Iterator[LegendEntry]:
     for kind, words in WORDS.items():
         found = [event for event in events if event.kind == kind]
         if found:
-            yield Entry(_symbol(kind, f"mark {kind}"), words)
+            yield LegendEntry(_symbol(kind, f"mark {kind}"), words)
     suspicions = [event for event in events if event.kind == SUSPECT]
     if any(not event.is_trust for event in suspicions):
-        yield Entry(_symbol(SUSPECT, f"mark {SUSPECT}"), "suspicion, with the suspect's number")
+        yield LegendEntry(
+            _symbol(SUSPECT, f"mark {SUSPECT}"), "suspicion, with the suspect's number"
+        )
     if any(event.is_trust for event in suspicions):
-        yield Entry(_symbol(SUSPECT, f"mark {SUSPECT} trust"), "trusted again")
+        yield LegendEntry(_symbol(SUSPECT, f"mark {SUSPECT} trust"), "trusted again")
 
 
-def _arrows(selection: Selection, class_: Class, first: str | None) -> Iterator[Entry]:
+def _arrows(selection: Selection, class_: Class, first: str | None) -> Iterator[LegendEntry]:
     packets = selection.packets
 
-    def entry(kind: str, words: str, stroke: Drawn, message: str | None = first) -> Entry:
+    def entry(kind: str, words: str, stroke: Drawn, message: str | None = first) -> LegendEntry:
         def symbol(x: float, y: float) -> Markup:
             drawn = stroke((x - 12, y), (x + 12, y))
             return element(
@@ -138,7 +144,7 @@ def _arrows(selection: Selection, class_: Class, first: str | None) -> Iterator[
                 class_=class_(kind, message),
             )
 
-        return Entry(symbol, words)
+        return LegendEntry(symbol, words)
 
     if any(packet.send and packet.receive for packet in packets):
         yield entry("packet", "packet", marks.arrow)

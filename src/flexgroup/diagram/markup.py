@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 
 VOID = frozenset({"br", "col", "hr", "link", "meta"})
-"""Elements of HTML that have no end tag."""
+"""The elements of HTML that have no end tag."""
 
 # Legal in a name that a stranger chose, and not in a page.
 NOT_IN_A_PAGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
@@ -25,19 +25,19 @@ Attribute = str | int | float | bool | None
 
 
 def text(value: object) -> Markup:
-    """The value as text in a page, or within the quotes of an attribute."""
+    """Return the value as text in a page, or within the quotes of an attribute."""
     if isinstance(value, Markup):
         return value
     return Markup(escape(NOT_IN_A_PAGE.sub(REPLACEMENT, str(value)), quote=True))
 
 
 def number(value: float) -> str:
-    """A coordinate: a tenth of a pixel is as fine as one can see."""
+    """Write a coordinate; a tenth of a pixel is as fine as one can see."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def element(name: str, /, *children: object, **attributes: Attribute) -> Markup:
-    """An element; `class_` is its class, `aria_label` becomes aria-label, None is left out."""
+    """Return an element; `class_` is its class, `aria_label` becomes aria-label, None goes."""
     opening = "".join([name, *_attributes(attributes)])
     if name in VOID:
         return Markup(f"<{opening}>")

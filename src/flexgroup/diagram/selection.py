@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from flexgroup.diagram.events import Event, Place
+from flexgroup.diagram.events import Place, TraceEvent
 from flexgroup.trace.schema import (
     CHOICE,
     CRASH,
@@ -37,16 +37,16 @@ OTHERS = (SUSPECT, VIEW, CHOICE, TIMER)
 
 
 @dataclass(frozen=True)
-class Packet:
+class SentPacket:
     """A packet from its send to its receive; one of them is missing if it was not recorded."""
 
-    send: Event | None
-    receive: Event | None
+    send: TraceEvent | None
+    receive: TraceEvent | None
     is_copy: bool = False
     """Whether the same send was received before."""
 
     @property
-    def ends(self) -> list[Event]:
+    def ends(self) -> list[TraceEvent]:
         return [event for event in (self.send, self.receive) if event is not None]
 
 
@@ -55,8 +55,8 @@ class Moment:
     """Events of one process that are drawn at one point: what one handler did."""
 
     process: int
-    events: list[Event]
-    mark: Event | None = None
+    events: list[TraceEvent]
+    mark: TraceEvent | None = None
     """The event that is drawn as more than a dot."""
 
     @property
@@ -77,7 +77,7 @@ class Selection:
 
     def __init__(
         self,
-        events: Collection[Event],
+        events: Collection[TraceEvent],
         letters: Mapping[str, str],
         witness: frozenset[Place],
         processes: int | None,
@@ -110,13 +110,13 @@ class Selection:
     def name(self, process: int) -> str:
         return f"{'client' if self.is_client(process) else 'process'} {process}"
 
-    def emphasised(self, moment: Moment) -> Event | None:
+    def emphasised(self, moment: Moment) -> TraceEvent | None:
         """The event of a moment that belongs to the witness: its mark, if that does."""
         if moment.mark is not None:
             return moment.mark if moment.mark.place in self.witness else None
         return next((event for event in moment.events if event.place in self.witness), None)
 
-    def _lanes(self, events: Collection[Event]) -> list[int]:
+    def _lanes(self, events: Collection[TraceEvent]) -> list[int]:
         """The processes drawn, clients first: what they multicast flows down to the others."""
         origins = {event.process for event in events if event.kind == MULTICAST}
         faulty = {event.process for event in events if event.kind in FAULTS}
@@ -134,7 +134,7 @@ class Selection:
             self.notes.append(f"{len(kept)} of {len(involved)} processes are drawn.")
         return sorted(kept, key=lambda p: (not self.is_client(p), p))
 
-    def _packets(self, events: Collection[Event]) -> list[Packet]:
+    def _packets(self, events: Collection[TraceEvent]) -> list[SentPacket]:
         """The packets about the messages, and those about none while there were messages."""
         first, last = _span(events)
         packets = [
@@ -150,7 +150,7 @@ class Selection:
             )
         return kept
 
-    def _others(self, events: Collection[Event]) -> list[Event]:
+    def _others(self, events: Collection[TraceEvent]) -> list[TraceEvent]:
         """Suspicions and views always, choices and timers while there were messages."""
         first, last = _span(events)
         found = [
@@ -163,7 +163,7 @@ class Selection:
             return found
         times = [event.time for event in events if event.place in self.witness] or [last]
 
-        def rank(event: Event) -> tuple[bool, int, int, Place]:
+        def rank(event: TraceEvent) -> tuple[bool, int, int, Place]:
             far = min(abs(event.time - time) for time in times)
             return event.place not in self.witness, OTHERS.index(event.kind), far, event.place
 
@@ -172,17 +172,17 @@ class Selection:
         )
         return sorted(found, key=rank)[:MOST_OTHERS]
 
-    def _links(self, drawn: Collection[Event]) -> list[tuple[Event, Event]]:
+    def _links(self, drawn: Collection[TraceEvent]) -> list[tuple[TraceEvent, TraceEvent]]:
         """From multicasts to deliveries of messages about which no packet was recorded."""
         about = {end.message for packet in self.packets for end in packet.ends}
         origin = {e.message: e for e in drawn if e.kind == MULTICAST and e.message not in about}
         return [(origin[e.message], e) for e in drawn if e.kind == DELIVER and e.message in origin]
 
 
-def packets_of(events: Iterable[Event]) -> list[Packet]:
+def packets_of(events: Iterable[TraceEvent]) -> list[SentPacket]:
     """One packet for each receive, and one for each send that nobody received."""
     events = sorted(events, key=lambda event: (event.time, event.place))
-    sends: dict[tuple[int | None, int | None], Event] = {
+    sends: dict[tuple[int | None, int | None], TraceEvent] = {
         event.place: event for event in events if event.kind == SEND
     }
     packets = []
@@ -190,16 +190,16 @@ def packets_of(events: Iterable[Event]) -> list[Packet]:
     for event in events:
         if event.kind == RECEIVE:
             sent = sends.get((event.peer, event.sent))
-            packets.append(Packet(sent, event, sent is not None and sent.place in received))
+            packets.append(SentPacket(sent, event, sent is not None and sent.place in received))
             if sent is not None:
                 received.add(sent.place)
-    packets += [Packet(send, None) for place, send in sends.items() if place not in received]
+    packets += [SentPacket(send, None) for place, send in sends.items() if place not in received]
     return sorted(packets, key=lambda packet: (packet.ends[0].time, *packet.ends[0].place))
 
 
 def nearest_packets(
-    packets: Sequence[Packet], witness: Collection[Place], most: int
-) -> list[Packet]:
+    packets: Sequence[SentPacket], witness: Collection[Place], most: int
+) -> list[SentPacket]:
     """At most so many packets: those about a message first, and of these the ones that came
     shortly before the witness at its processes."""
     if len(packets) <= most:
@@ -207,7 +207,7 @@ def nearest_packets(
     processes = {process for process, _ in witness}
     last = {process: max(s for p, s in witness if p == process) for process in processes}
 
-    def distance(packet: Packet) -> tuple[bool, int, int]:
+    def distance(packet: SentPacket) -> tuple[bool, int, int]:
         outside = sum(end.process not in processes for end in packet.ends)
         late = sum(end.step > last.get(end.process, end.step) for end in packet.ends)
         before = [
@@ -222,7 +222,7 @@ def nearest_packets(
     return [packet for i, packet in enumerate(packets) if i in kept]
 
 
-def moments_of(events: Iterable[Event]) -> list[Moment]:
+def moments_of(events: Iterable[TraceEvent]) -> list[Moment]:
     """Events in steps that follow each other without a gap are one moment, up to its mark: what a
     handler does when a packet arrives is a delivery and sends in the steps behind."""
     found: list[Moment] = []
@@ -247,11 +247,11 @@ def moments_of(events: Iterable[Event]) -> list[Moment]:
     return found
 
 
-def _by_place(event: Event) -> Place:
+def _by_place(event: TraceEvent) -> Place:
     return event.place
 
 
-def _span(events: Iterable[Event]) -> tuple[int, int]:
+def _span(events: Iterable[TraceEvent]) -> tuple[int, int]:
     """The times of the first and of the last event about a message, or of any if there is none."""
     events = list(events)
     times = [event.time for event in events if event.message is not None]
@@ -260,7 +260,7 @@ def _span(events: Iterable[Event]) -> tuple[int, int]:
 
 
 def _messages_shown(
-    events: Collection[Event], letters: Mapping[str, str], witness: Collection[Place]
+    events: Collection[TraceEvent], letters: Mapping[str, str], witness: Collection[Place]
 ) -> set[str]:
     """The messages of the witness and those with letters; all, if there is no witness."""
     all_messages = {event.message for event in events if event.message is not None}
@@ -270,7 +270,7 @@ def _messages_shown(
     return (named | set(letters)) or all_messages
 
 
-def _all_letters(events: Collection[Event], letters: Mapping[str, str]) -> dict[str, str]:
+def _all_letters(events: Collection[TraceEvent], letters: Mapping[str, str]) -> dict[str, str]:
     known = dict(letters)
     taken = set(known.values())
     free = (name for name in _alphabet() if name not in taken)
@@ -286,7 +286,7 @@ def _alphabet() -> Iterator[str]:
             yield f"{letter}{round_ or ''}"
 
 
-def _not_delivered(events: Collection[Event], lanes: Collection[int]) -> list[tuple[int, str]]:
+def _not_delivered(events: Collection[TraceEvent], lanes: Collection[int]) -> list[tuple[int, str]]:
     """The destinations that did not crash for good, and what they should have delivered."""
     delivered = {(event.process, event.message) for event in events if event.kind == DELIVER}
     down = {}

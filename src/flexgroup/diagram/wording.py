@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flexgroup.diagram.events import Event
-from flexgroup.diagram.selection import Moment, Packet, Selection
+from flexgroup.diagram.events import TraceEvent
+from flexgroup.diagram.selection import Moment, Selection, SentPacket
 from flexgroup.trace.schema import (
     CHOICE,
     CRASH,
@@ -35,7 +35,7 @@ class Wording:
         names = ", ".join(self.selection.name(process) for process in self.selection.lanes)
         return f"messages {letters}; {names}; {len(self.selection.packets)} packets"
 
-    def event(self, event: Event) -> str:
+    def event(self, event: TraceEvent) -> str:
         """What a process did, or what happened to it, at which step and when."""
         time = f", {self.clock.full(event.time)}" if self.timed else ""
         name = self.selection.name(event.process)
@@ -45,7 +45,7 @@ class Wording:
         letter = self.selection.letters[message]
         return f"{self.selection.name(process)} did not deliver {letter} (message {message})"
 
-    def packet(self, packet: Packet) -> str:
+    def packet(self, packet: SentPacket) -> str:
         """What a packet was, and where it came from and went."""
         name = self.selection.name
         event = packet.ends[0]
@@ -62,7 +62,7 @@ class Wording:
             f"{', a copy' if packet.is_copy else ''}"
         )
 
-    def inside(self, event: Event) -> str:
+    def inside(self, event: TraceEvent) -> str:
         """The letter or the number in a mark."""
         if event.message is not None:
             return self.selection.letters[event.message]
@@ -83,12 +83,12 @@ class Wording:
             named.append(f"step {emphasised.step}")
         return ", ".join(named)
 
-    def _about(self, event: Event) -> str:
+    def _about(self, event: TraceEvent) -> str:
         if event.message is None:
             return "no message"
         return f"{self.selection.letters[event.message]} (message {event.message})"
 
-    def _verb(self, event: Event) -> str:
+    def _verb(self, event: TraceEvent) -> str:
         details = event.details
         if event.kind == MULTICAST:
             return f"multicast {self._about(event)}"

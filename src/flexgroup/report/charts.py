@@ -1,4 +1,4 @@
-"""Charts as inline SVG: curves with confidence intervals, and bars.
+"""Charts as inline SVG: curves with confidence intervals, and bars, with their axes.
 
 Colours are those of the classes in `style.css`, so that a chart follows the page into the dark; a
 series also has a marker of its own, for eyes and printers that do not tell colours.
@@ -6,12 +6,12 @@ series also has a marker of its own, for eyes and printers that do not tell colo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import cos, pi, sin
+from math import ceil, cos, floor, isfinite, log10, pi, sin
 
 from flexgroup.diagram.markup import Markup, element, join, number
-from flexgroup.report.axes import Axis, axis, figure, short
+from flexgroup.report.tables import number_text
 
 COLOURS = 8
 WIDTH = 400
@@ -23,10 +23,19 @@ BETWEEN_BARS = 2
 BETWEEN_GROUPS = 12
 ROOM_FOR_VALUE = 54
 
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+LEAST = 1e-300
+"""Smaller values count as nothing, because no step fits below them."""
+
+LOG_FROM = 40.0
+"""How many times the smallest value the largest must be for a logarithmic axis: on one with equal
+distances the small ones could not be seen."""
+
 
 @dataclass(frozen=True)
-class Point:
-    """Half-widths of confidence intervals are 0 where nothing was repeated."""
+class ChartPoint:
+    """A point, with half the widths of its confidence intervals: 0 if nothing was repeated."""
 
     x: float
     y: float
@@ -36,12 +45,12 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
-    """`style` is the number of its colour and its marker."""
+class ChartSeries:
+    """The points of one name; `style` is the number of its colour and its marker."""
 
     name: str
     style: int
-    points: tuple[Point, ...]
+    points: tuple[ChartPoint, ...]
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,8 @@ class Scale:
     log: bool = False
 
 
-def curves(series: Sequence[Series], across: Scale, up: Scale, subject: str) -> Markup:
-    """One curve a series, its points joined in the order in which they are given."""
+def curves(series: Sequence[ChartSeries], across: Scale, up: Scale, subject: str) -> Markup:
+    """Draw a curve for each series, its points joined in the order in which they are given."""
     points = [point for each in series for point in each.points]
     x = axis(_reach(points, "x"), LEFT, WIDTH - RIGHT, across.log, most=5)
     y = axis(_reach(points, "y"), HEIGHT - BOTTOM, TOP, up.log)
@@ -66,13 +75,13 @@ def curves(series: Sequence[Series], across: Scale, up: Scale, subject: str) -> 
     )
 
 
-def _reach(points: Sequence[Point], name: str) -> list[float]:
-    """All that must fit on an axis: the ends of the intervals."""
+def _reach(points: Sequence[ChartPoint], name: str) -> list[float]:
+    """List all that must fit on an axis: the ends of the intervals."""
     values = [(getattr(point, name), getattr(point, f"{name}_half")) for point in points]
     return [end for value, half in values for end in (value - half, value + half) if end >= 0]
 
 
-def _curve(series: Series, x: Axis, y: Axis) -> Markup:
+def _curve(series: ChartSeries, x: Axis, y: Axis) -> Markup:
     colour = f"s{series.style % COLOURS}"
     places = [(x.place(point.x), y.place(point.y)) for point in series.points]
     parts = [_interval(point, x, y, colour) for point in series.points]
@@ -93,7 +102,7 @@ def _curve(series: Series, x: Axis, y: Axis) -> Markup:
     return element("g", *parts, class_="series")
 
 
-def _interval(point: Point, x: Axis, y: Axis, colour: str) -> Markup:
+def _interval(point: ChartPoint, x: Axis, y: Axis, colour: str) -> Markup:
     px, py = x.place(point.x), y.place(point.y)
     path = ""
     if point.x_half > 0:
@@ -109,11 +118,11 @@ def _interval(point: Point, x: Axis, y: Axis, colour: str) -> Markup:
 
 def bars(
     groups: Sequence[str],
-    series: Sequence[Series],
+    series: Sequence[ChartSeries],
     scale: Scale,
     subject: str,
 ) -> Markup:
-    """A group of bars for each name in `groups`; x of a point is the number of its group."""
+    """Draw a group of bars for each name in `groups`; x of a point is the number of its group."""
     x = axis([p.y + p.y_half for s in series for p in s.points], 0, WIDTH - ROOM_FOR_VALUE)
     parts: list[Markup] = []
     top = 8.0
@@ -135,7 +144,7 @@ def bars(
     )
 
 
-def _bar(series: Series, point: Point, x: Axis, top: float) -> Markup:
+def _bar(series: ChartSeries, point: ChartPoint, x: Axis, top: float) -> Markup:
     end = x.place(point.y)
     middle = top + BAR / 2
     whisker = Markup()
@@ -153,7 +162,7 @@ def _bar(series: Series, point: Point, x: Axis, top: float) -> Markup:
         end = max(end, high)
     return element(
         "g",
-        element("title", point.title or f"{series.name}: {figure(point.y)}"),
+        element("title", point.title or f"{series.name}: {number_text(point.y)}"),
         element(
             "rect",
             x=0,
@@ -168,7 +177,7 @@ def _bar(series: Series, point: Point, x: Axis, top: float) -> Markup:
 
 
 def marker(x: float, y: float, style: int) -> Markup:
-    """One of six shapes; every other round of colours is hollow."""
+    """Draw one of six shapes, hollow in every other round of colours."""
     hollow = "hollow" if style // COLOURS % 2 else None
     kind = style % 6
     if kind == 0:
@@ -191,7 +200,7 @@ def _polygon(x: float, y: float, corners: int, turned: float, radius: float) -> 
 
 
 def legend(names: Sequence[tuple[str, int]], line: bool = True) -> Markup:
-    """What each colour and marker stands for."""
+    """Draw what each colour and marker stands for."""
     items = []
     for name, style in names:
         colour = f"s{style % COLOURS}"
@@ -249,3 +258,92 @@ def _text(
     words: str, x: float, y: float, anchor: str | None = None, class_: str | None = None
 ) -> Markup:
     return element("text", words, x=x, y=y, text_anchor=anchor, class_=class_)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps a value to its place between two ends."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        if self.log:
+            share = (log10(max(value, self.low)) - log10(self.low)) / (
+                log10(self.high) - log10(self.low)
+            )
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, most: int) -> list[float]:
+        if self.log:
+            return _log_ticks(self.low, self.high, most)
+        step = _step(self.high - self.low, most)
+        first = ceil(self.low / step - 1e-9)
+        return [n * step for n in range(first, floor(self.high / step + 1e-9) + 1)]
+
+
+def axis(
+    values: Iterable[float], start: float, end: float, log: bool = False, most: int = 6
+) -> Axis:
+    """Return an axis for all values, from 0 unless it is logarithmic, that ends at a round one."""
+    shown = [value for value in values if isfinite(value) and (value >= LEAST or not log)]
+    if log and shown:
+        low, high = min(shown), max(shown)
+        return Axis(_round_down(low), _round_up(high, low), start, end, log=True)
+    low, high = min(0.0, *shown, 0.0), max(0.0, *shown, 0.0)
+    if high - low < LEAST:
+        low, high = 0.0, 1.0
+    step = _step(high - low, most)
+    return Axis(floor(low / step) * step, ceil(high / step - 1e-9) * step, start, end)
+
+
+def spans_wide(values: Iterable[float]) -> bool:
+    """Tell whether the values are better seen on a logarithmic axis."""
+    shown = [value for value in values if isfinite(value) and value > 0]
+    return bool(shown) and max(shown) >= LOG_FROM * min(shown)
+
+
+def _step(span: float, most: int) -> float:
+    rough = span / most
+    magnitude = 10.0 ** floor(log10(rough))
+    return next((s * magnitude for s in STEPS if s * magnitude >= rough * (1 - 1e-9)), 10 * rough)
+
+
+def _round_down(value: float) -> float:
+    magnitude = 10.0 ** floor(log10(value))
+    return max(s for s in (1.0, 2.0, 5.0) if s * magnitude <= value * (1 + 1e-9)) * magnitude
+
+
+def _round_up(value: float, above: float) -> float:
+    magnitude = 10.0 ** floor(log10(value))
+    found = min(s for s in (1.0, 2.0, 5.0, 10.0) if s * magnitude >= value * (1 - 1e-9)) * magnitude
+    return found if found > _round_down(above) else found * 2
+
+
+def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    every = max(1, ceil(len(decades) / most))
+    for digits in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        found = [d * 10.0**n for n in decades[::every] for d in digits]
+        found = [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+        if len(found) <= most:
+            break
+    return found
+
+
+def short(value: float) -> str:
+    """Write a number as at an axis: 0, 0.25, 2.5, 40, 1.2k, 3M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size * (1 - 1e-9):
+            return f"{_plain(value / size)}{letter}"
+    return _plain(value)
+
+
+def _plain(value: float) -> str:
+    written = f"{value:.3g}"
+    return f"{float(written):g}" if "e" in written and abs(value) >= 1e-4 else written

@@ -1,6 +1,6 @@
 """What a report is made of, as it lies in a directory: experiment.json, tables, runs.
 
-Tables are read with pyarrow, and of the large ones only what the page shows.
+Tables are read with pyarrow; of large ones, only the rows that the page shows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DESCRIPTION = (
     "run", "world", "stack", "options", "processes", "clients", "workload", "network", "faults",
     "seed", "outcome", "software",
 )  # fmt: skip
-"""Columns that say what a run was."""
+"""The columns that say what a run was."""
 
 NEEDED = {
     VERDICTS: ("run", "property", "outcome", "violations", "witness", "explanation"),
@@ -45,24 +45,26 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Contents:
+    """A directory as the page sees it."""
+
     directory: Path
     about: Row
     """experiment.json, or nothing for a plain trace set."""
     runs: pa.Table
-    """Of each run the columns of DESCRIPTION that are known."""
+    """The columns of DESCRIPTION, as far as they are known, for each run."""
     verdicts: pa.Table
     measures: pa.Table | None
     points: pa.Table | None
     claims: Sequence[Row]
 
     def evidence(self, run: str, property_: str) -> list[Row]:
-        """The events behind one verdict."""
+        """Return the events behind one verdict."""
         wanted = (pc.field("run") == run) & (pc.field("property") == property_)
         found = _table(self.directory, EVIDENCE, wanted=wanted)
         return [] if found is None else found.to_pylist()
 
     def has_evidence(self) -> set[tuple[str, str]]:
-        """The runs and properties whose events were kept."""
+        """Return the runs and properties whose events were kept."""
         found = _table(self.directory, EVIDENCE, ["run", "property"])
         if found is None:
             return set()
@@ -70,13 +72,13 @@ class Contents:
         return {(row["run"], row["property"]) for row in keys}
 
     def described(self, names: Collection[str]) -> dict[str, Row]:
-        """What is known of these runs."""
+        """Return what is known of these runs."""
         chosen = self.runs.filter(pc.is_in(self.runs["run"], pa.array(names, pa.string())))
         return {row["run"]: row for row in chosen.to_pylist()}
 
 
 def traces_below(directory: Path) -> Path | None:
-    """Where the trace set is: in `traces`, or the directory itself is one."""
+    """Return where the trace set is: in `traces`, or in the directory itself."""
     for place in (directory / "traces", directory):
         if (place / "runs").is_dir():
             return place
@@ -84,8 +86,11 @@ def traces_below(directory: Path) -> Path | None:
 
 
 def has_tables(directory: Path) -> bool:
-    """Whether there are verdicts. The tables of a plain trace set must be about the runs that it
-    holds now; an experiment sees to that itself."""
+    """Tell whether there are verdicts.
+
+    The tables of a plain trace set must be about the runs that it holds now; an experiment sees to
+    that itself.
+    """
     if _dataset(directory, VERDICTS) is None:
         return False
     traces = traces_below(directory)
@@ -151,7 +156,7 @@ def _claims(directory: Path) -> list[Row]:
 
 
 def _files(folder: Path) -> list[str]:
-    """The Parquet files of a table; names that start with an underscore are not finished."""
+    """List the Parquet files of a table; names that start with an underscore are not finished."""
     if folder.is_dir():
         return [str(path) for path in sorted(folder.glob("*.parquet")) if path.name[0] != "_"]
     single = folder.with_name(f"{folder.name}.parquet")

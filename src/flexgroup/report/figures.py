@@ -1,4 +1,4 @@
-"""The figures of an experiment: our data drawn, and beside it what the paper says."""
+"""The figures and claims of an experiment: our data, and beside it what the paper says."""
 
 from __future__ import annotations
 
@@ -10,11 +10,26 @@ from typing import Any
 from flexgroup.core.errors import UsageError
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.metrics.catalogue import CONDITIONS, Metric, find_metric
-from flexgroup.report.axes import spans_wide
-from flexgroup.report.charts import Point, Scale, Series, bars, curves, legend
-from flexgroup.report.metrics import half_width_of, metric_cell, value_of
-from flexgroup.report.tables import Column, table
+from flexgroup.report.charts import (
+    ChartPoint,
+    ChartSeries,
+    Scale,
+    bars,
+    curves,
+    legend,
+    spans_wide,
+)
+from flexgroup.report.tables import Cell, Column, half_width_of, metric_cell, table, value_of
+from flexgroup.report.verdicts import HOLDS, VIOLATED
 from flexgroup.trace.run import planned_crashes
+
+CLAIM_COLUMNS = (
+    Column("claim", "nowrap"),
+    Column("section", "nowrap"),
+    Column("statement", "long"),
+    Column("appears", "nowrap"),
+    Column("here", "long"),
+)
 
 CURVES, BARS, TABLE = "curves", "bars", "table"
 
@@ -34,7 +49,7 @@ class Line:
     processes: int | None
     network: str | None
     lost: str | None = None
-    """Which processes crash."""
+    """The processes that crash."""
 
     def describes(self, row: Row) -> bool:
         if self.lost is not None and self.lost != planned_crashes(row.get("faults")):
@@ -51,7 +66,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PageFigure:
     id: str
     title: str
     kind: str
@@ -61,8 +76,8 @@ class Figure:
     paper: str = ""
 
 
-def described_figures(about: Row) -> list[Figure] | None:
-    """The figures that experiment.json describes; None if it does not say which there are."""
+def described_figures(about: Row) -> list[PageFigure] | None:
+    """Return the figures that experiment.json describes; None if it does not say which."""
     figures = about.get("figures")
     if figures is None:
         return None
@@ -71,9 +86,9 @@ def described_figures(about: Row) -> list[Figure] | None:
     return [_figure(told) for told in figures]
 
 
-def _figure(told: Row) -> Figure:
+def _figure(told: Row) -> PageFigure:
     try:
-        found = Figure(
+        found = PageFigure(
             str(told["id"]),
             str(told["title"]),
             str(told["kind"]),
@@ -107,20 +122,20 @@ def _line(told: Row) -> Line:
     )
 
 
-def usual_figures(points: Sequence[Row]) -> list[Figure]:
-    """For a trace set, which describes none: latency against throughput, if the load varies."""
+def usual_figures(points: Sequence[Row]) -> list[PageFigure]:
+    """Return figures for a trace set: latency against throughput, wherever the load varies."""
 
     def system(row: Row) -> tuple[str, int, str]:
         return row.get("workload") or "", row.get("processes") or 0, row.get("network") or ""
 
-    figures: list[Figure] = []
+    figures: list[PageFigure] = []
     for (workload, processes, network), group in groupby(sorted(points, key=system), key=system):
         rows = list(group)
         if len({row.get("clients") for row in rows}) < 2:
             continue
         stacks = sorted({row["stack"] for row in rows})
         figures.append(
-            Figure(
+            PageFigure(
                 f"load-{len(figures) + 1}",
                 f"{workload}, {processes} processes, network {network}",
                 CURVES,
@@ -131,13 +146,13 @@ def usual_figures(points: Sequence[Row]) -> list[Figure]:
     return figures[:MOST_FIGURES_OF_A_TRACE_SET]
 
 
-def styles(figures: Iterable[Figure]) -> dict[str, int]:
-    """A colour and a marker for each label, the same in all figures."""
+def styles(figures: Iterable[PageFigure]) -> dict[str, int]:
+    """Choose a colour and a marker for each label, the same in all figures."""
     labels = dict.fromkeys(line.label for figure in figures for line in figure.lines)
     return {label: number for number, label in enumerate(labels)}
 
 
-def figure_markup(figure: Figure, points: Sequence[Row], style: Mapping[str, int]) -> Markup:
+def figure_markup(figure: PageFigure, points: Sequence[Row], style: Mapping[str, int]) -> Markup:
     varied = _varied(figure)
     found = [
         (line, sorted(filter(line.describes, points), key=lambda row: row.get(varied) or 0))
@@ -163,19 +178,19 @@ def figure_markup(figure: Figure, points: Sequence[Row], style: Mapping[str, int
     )
 
 
-def _heading(figure: Figure) -> str:
+def _heading(figure: PageFigure) -> str:
     if not figure.section:
         return figure.title
     return f"{figure.id[:1].upper()}{figure.id[1:]}: {figure.title}"
 
 
-def _varied(figure: Figure) -> str:
-    """The condition in which the points of a curve differ."""
+def _varied(figure: PageFigure) -> str:
+    """Return the condition in which the points of a curve differ."""
     across = figure.metrics[0].name
     return across if across in CONDITIONS else CLIENTS
 
 
-def _paper(figure: Figure) -> Markup:
+def _paper(figure: PageFigure) -> Markup:
     if not figure.paper:
         return Markup()
     where = "What the paper says"
@@ -193,13 +208,13 @@ def _paper(figure: Figure) -> Markup:
 Measured = Sequence[tuple[Line, Sequence[Row]]]
 
 
-def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Markup:
+def _curves(figure: PageFigure, measured: Measured, style: Mapping[str, int]) -> Markup:
     across, up = figure.metrics[:2]
     condition = find_metric(_varied(figure))
     drawn = []
     for line, rows in measured:
         points = [
-            Point(
+            ChartPoint(
                 x,
                 y,
                 f"{line.label}, {metric_cell(condition, row).shown} {condition.heading}: "
@@ -211,7 +226,7 @@ def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Mar
             for row in rows
             if (x := value_of(across, row)) is not None and (y := value_of(up, row)) is not None
         ]
-        drawn.append(Series(line.label, style[line.label], tuple(points)))
+        drawn.append(ChartSeries(line.label, style[line.label], tuple(points)))
     log = spans_wide(point.y for series in drawn for point in series.points)
     heights = f"{up.heading}, logarithmic" if log else up.heading
     subject = f"{figure.title}: {up.heading} against {across.heading}; the numbers follow"
@@ -228,19 +243,19 @@ def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Mar
     )
 
 
-def _bars(figure: Figure, measured: Measured, style: Mapping[str, int]) -> Markup:
+def _bars(figure: PageFigure, measured: Measured, style: Mapping[str, int]) -> Markup:
     up = figure.metrics[0]
     groups = list(dict.fromkeys(_group(line) for line, _ in measured))
-    by_label: dict[str, list[Point]] = {}
+    by_label: dict[str, list[ChartPoint]] = {}
     for line, rows in measured:
         row = rows[-1]
         value = value_of(up, row)
         if value is not None:
             title = f"{line.label}, {_group(line)}: {metric_cell(up, row).shown} {up.heading}"
             by_label.setdefault(line.label, []).append(
-                Point(groups.index(_group(line)), value, title, y_half=half_width_of(up, row))
+                ChartPoint(groups.index(_group(line)), value, title, y_half=half_width_of(up, row))
             )
-    drawn = [Series(label, style[label], tuple(points)) for label, points in by_label.items()]
+    drawn = [ChartSeries(label, style[label], tuple(points)) for label, points in by_label.items()]
     subject = f"{figure.title}: {up.heading}; the numbers follow"
     return join(
         [
@@ -254,7 +269,7 @@ def _group(line: Line) -> str:
     return line.workload or "all workloads"
 
 
-def _data(figure: Figure, measured: Measured, at_most_clients: bool) -> Markup:
+def _data(figure: PageFigure, measured: Measured, at_most_clients: bool) -> Markup:
     varied = [
         (name, heading)
         for name, heading in (
@@ -278,3 +293,23 @@ def _data(figure: Figure, measured: Measured, at_most_clients: bool) -> Markup:
         for row in (found[-1:] if at_most_clients else found)
     ]
     return table(f"{figure.title}: what was measured", columns, rows)
+
+
+def claims_that_appear(claims: Sequence[Row]) -> int:
+    return sum(bool(claim.get("holds")) for claim in claims)
+
+
+def claims_markup(claims: Sequence[Row]) -> Markup:
+    if not claims:
+        return Markup()
+    rows = [
+        [
+            claim.get("claim"),
+            claim.get("section"),
+            claim.get("paper"),
+            Cell("✓ yes", kind=HOLDS) if claim.get("holds") else Cell("✗ no", kind=VIOLATED),
+            claim.get("evidence"),
+        ]
+        for claim in claims
+    ]
+    return table("What is claimed, and whether our measurements show it", CLAIM_COLUMNS, rows)

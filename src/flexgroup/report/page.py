@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 
+from flexgroup.diagram.drawing import style as diagram_style
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.report.claims import claims_markup, claims_that_appear
 from flexgroup.report.contents import Contents
 from flexgroup.report.figures import (
+    claims_markup,
+    claims_that_appear,
     described_figures,
     figure_markup,
     styles,
@@ -15,12 +21,11 @@ from flexgroup.report.figures import (
 )
 from flexgroup.report.measures import measures_markup
 from flexgroup.report.production import production_markup
-from flexgroup.report.theme import policy, script, style
 from flexgroup.report.verdicts import HOLDS, UNKNOWN, VIOLATED, totals, verdicts_markup
 from flexgroup.report.violations import violations, violations_markup
 
 GENERATOR = '<meta name="generator" content="flexgroup report">'
-"""How we know a page of ours, which may be replaced, from another file."""
+"""The line by which a page of ours, which may be replaced, is told from another file."""
 
 
 @dataclass(frozen=True)
@@ -128,3 +133,30 @@ def _totals(contents: Contents) -> Markup:
         ),
         class_="totals",
     )
+
+
+@cache
+def style() -> Markup:
+    """Return the themes, the style of diagrams and that of the page."""
+    return Markup(f"{diagram_style()}\n{_resource('style.css')}")
+
+
+@cache
+def script() -> Markup:
+    return Markup(_resource("page.js"))
+
+
+def policy() -> str:
+    """Allow no resource from anywhere, and of styles and scripts only ours, known by digest."""
+    return (
+        f"default-src 'none'; style-src {_digest(style())}; script-src {_digest(script())}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _resource(name: str) -> str:
+    return files("flexgroup.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

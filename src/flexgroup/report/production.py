@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow.compute as pc
 
 from flexgroup import __version__
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.contents import Contents
-from flexgroup.report.reproduce import command_markup, commands
+
+SIMULATOR = "simulator"
+FAULTS = {
+    "crashes": "--crash",
+    "recoveries": "--recover",
+    "partitions": "--partition",
+    "suspicions": "--suspect",
+}
+USUAL_DRAIN = 10.0
+PLACE = "again"
 
 MOST_LISTED = 12
 
 APART = frozenset({"title", "source", "figures", "claims"})
-"""Parts of experiment.json that have a place of their own on the page."""
+"""The parts of experiment.json that have a place of their own on the page."""
 
 
 def production_markup(contents: Contents) -> Markup:
@@ -73,3 +85,41 @@ def _some(values: Iterable[object]) -> str:
 def _again(contents: Contents) -> list[str]:
     first = contents.runs.sort_by("run").slice(0, 1).to_pylist()
     return commands(first[0]) if first else []
+
+
+def commands(run: Mapping[str, Any]) -> list[str]:
+    """Return the commands that simulate a run again, check everything about it, and replay it; none
+    if its description does not suffice."""
+    if run.get("world") != SIMULATOR or None in (run.get("seed"), run.get("options")):
+        return []
+    try:
+        words = ["flexgroup", "simulate", *_arguments(run)]
+    except (KeyError, TypeError, ValueError):
+        return []
+    words += ["--check", "all", "--out", PLACE]
+    return [shlex.join(words), f"flexgroup replay {PLACE}"]
+
+
+def command_markup(lines: Sequence[str]) -> Markup:
+    """Show commands without wrapping them, so that they can be copied."""
+    return element("pre", "\n".join(lines), class_="command", tabindex=0)
+
+
+def _arguments(run: Mapping[str, Any]) -> Iterator[str]:
+    options = json.loads(run["options"])
+    faults = json.loads(run["faults"] or "{}")
+    yield from ("--protocol", run["stack"])
+    for name in ("processes", "clients", "workload", "network"):
+        yield from (f"--{name}", str(run[name]))
+    yield from ("--duration", str(options["duration"]), "--seed", str(run["seed"]))
+    if options.get("rate"):
+        yield from ("--rate", str(options["rate"]))
+    if options.get("drain", USUAL_DRAIN) != USUAL_DRAIN:
+        yield from ("--drain", str(options["drain"]))
+    for cast in options.get("casts", "").split():
+        yield from ("--cast", cast)
+    for name, option in FAULTS.items():
+        for fault in faults.get(name) or ():
+            yield from (option, str(fault))
+    if faults.get("detection"):
+        yield from ("--detection", str(faults["detection"]))

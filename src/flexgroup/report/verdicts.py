@@ -18,7 +18,7 @@ HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
 MOST_LISTED = 300
 
 Counts = dict[tuple[str, str, str], Counter[str]]
-"""By stack, workload and property: how many runs have which outcome."""
+"""How many runs have which outcome, for each stack, workload and property."""
 
 
 def totals(contents: Contents) -> Counter[str]:
@@ -105,7 +105,7 @@ def _count(outcomes: Counter[str] | None) -> Cell:
 
 
 def _listed(contents: Contents) -> Markup:
-    """Every verdict that is not `holds`, worst first."""
+    """List every verdict that is not `holds`, worst first."""
     verdicts = contents.verdicts
     wrong = verdicts.filter(pc.not_equal(verdicts["outcome"], HOLDS))
     if wrong.num_rows == 0:

@@ -14,41 +14,44 @@ from flexgroup.diagram.drawing import diagram
 from flexgroup.diagram.events import Place, event_of
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.report.contents import Contents, Row
-from flexgroup.report.reproduce import command_markup, commands
+from flexgroup.report.production import command_markup, commands
 from flexgroup.report.verdicts import VIOLATED
 from flexgroup.trace.schema import CUT
 
 MOST_SHOWN = 20
 MOST_READ = 5_000
-"""Violated verdicts among which the ones to show are chosen."""
+"""The most violated verdicts among which the ones to show are chosen."""
 
 LETTER = re.compile(r"\b([a-z]\d*) = message (\d+\.\d+)")
 
 
 @dataclass(frozen=True)
-class Violation:
+class ShownViolation:
     """Properties of one run that the same events violate."""
 
     run: str
     properties: tuple[str, ...]
     drawable: str | None
-    """The one of them whose events were kept."""
+    """The one of the properties whose events were kept, if any."""
     told: tuple[str, ...]
-    """What is said of each, as on the command line."""
+    """What the command line says of each property."""
     witness: frozenset[Place]
     letters: Mapping[str, str]
-    """By message."""
+    """The letter of each message in the explanation."""
 
 
-def violations(contents: Contents) -> tuple[list[Violation], int]:
-    """Those to show, and how many violated verdicts there are in all. One of each stack and
-    property comes before a second of any, and those that can be drawn come first."""
+def violations(contents: Contents) -> tuple[list[ShownViolation], int]:
+    """Return the violations to show, and how many violated verdicts there are in all.
+
+    One of each stack and property comes before a second of any, and those that can be drawn come
+    first.
+    """
     verdicts = contents.verdicts
     violated = verdicts.filter(pc.equal(verdicts["outcome"], VIOLATED))
     rows = violated.sort_by([("run", "ascending"), ("property", "ascending")])
     rows = rows.slice(0, MOST_READ).to_pylist()
     described = contents.described({row["run"] for row in rows})
-    kinds: dict[tuple[object, tuple[str, ...]], list[Violation]] = {}
+    kinds: dict[tuple[object, tuple[str, ...]], list[ShownViolation]] = {}
     found = sorted(_together(rows, contents.has_evidence()), key=lambda v: v.drawable is None)
     for violation in found:
         stack = described.get(violation.run, {}).get("stack")
@@ -57,8 +60,8 @@ def violations(contents: Contents) -> tuple[list[Violation], int]:
     return in_turn[:MOST_SHOWN], violated.num_rows
 
 
-def _together(rows: Iterable[Row], kept: set[tuple[str, str]]) -> Iterator[Violation]:
-    """Two orders that the same four deliveries violate are one violation to look at."""
+def _together(rows: Iterable[Row], kept: set[tuple[str, str]]) -> Iterator[ShownViolation]:
+    """Put verdicts together that the same events violate: they are one violation to look at."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         letters = _letters(row["explanation"])
@@ -67,7 +70,7 @@ def _together(rows: Iterable[Row], kept: set[tuple[str, str]]) -> Iterator[Viola
     for same in groups.values():
         run = same[0]["run"]
         properties = tuple(row["property"] for row in same)
-        yield Violation(
+        yield ShownViolation(
             run,
             properties,
             next((name for name in properties if (run, name) in kept), None),
@@ -94,11 +97,11 @@ def _witness(text: str | None) -> frozenset[Place]:
 
 
 def _letters(explanation: str | None) -> dict[str, str]:
-    """By message, as the explanation introduces them: let a = message 0.2 to {0,2}, ..."""
+    """Return the letters that the explanation introduces: let a = message 0.2 to {0,2}, ..."""
     return {message: letter for letter, message in LETTER.findall(explanation or "")}
 
 
-def violations_markup(contents: Contents, shown: Sequence[Violation], total: int) -> Markup:
+def violations_markup(contents: Contents, shown: Sequence[ShownViolation], total: int) -> Markup:
     described = contents.described({violation.run for violation in shown})
     verdicts = sum(len(violation.properties) for violation in shown)
     parts = [_violation(contents, v, described.get(v.run, {}), i) for i, v in enumerate(shown, 1)]
@@ -111,7 +114,7 @@ def violations_markup(contents: Contents, shown: Sequence[Violation], total: int
     return join(parts)
 
 
-def _violation(contents: Contents, violation: Violation, run: Row, number: int) -> Markup:
+def _violation(contents: Contents, violation: ShownViolation, run: Row, number: int) -> Markup:
     title = _listed(violation.properties)
     parts = [
         element("h3", f"{number}. {title[:1].upper()}{title[1:]}: {_what(run) or violation.run}"),
@@ -142,7 +145,7 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _picture(contents: Contents, violation: Violation, run: Row) -> list[Markup]:
+def _picture(contents: Contents, violation: ShownViolation, run: Row) -> list[Markup]:
     if violation.drawable is None:
         return [element("p", "Its events were not kept, so it is not drawn.", class_="quiet small")]
     rows = contents.evidence(violation.run, violation.drawable)

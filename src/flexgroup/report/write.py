@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flexgroup.core.errors import UsageError
-from flexgroup.report.contents import has_tables, read_contents, traces_below
+from flexgroup.report.contents import (
+    EVIDENCE,
+    MEASURES,
+    POINTS,
+    VERDICTS,
+    has_tables,
+    read_contents,
+    traces_below,
+)
 from flexgroup.report.page import GENERATOR, page
 from flexgroup.report.verdicts import HOLDS, UNKNOWN, VIOLATED, totals
 
@@ -20,18 +28,18 @@ class Written:
     path: Path
     runs: int
     outcomes: dict[str, int]
-    """How many verdicts hold, are violated, are unknown."""
+    """How many verdicts hold, are violated, and are unknown."""
 
 
 def write_report(directory: Path) -> Path:
-    """Write `report.html` into the directory of an experiment or of a trace set; its path."""
+    """Write `report.html` into the directory of an experiment or a trace set; return its path."""
     return write_page(directory, directory / NAME).path
 
 
 def write_page(
     directory: Path, target: Path, master: str | None = None, force: bool = False
 ) -> Written:
-    """The same, to any file, with Spark on this master if the tables have to be computed."""
+    """Write the page to any file, with Spark on this master if tables have to be computed."""
     if not directory.is_dir():
         raise UsageError(
             f"'{directory}' is not a directory; give that of an experiment or of a trace set"
@@ -56,7 +64,7 @@ def write_page(
 
 
 def _refuse_to_replace(target: Path, force: bool) -> None:
-    """A page of ours is as old as its tables and may go; another file is somebody's work."""
+    """Refuse to replace a file that is not a page of ours, which is as old as its tables."""
     if force or not target.exists():
         return
     try:
@@ -79,6 +87,33 @@ def _compute(directory: Path, master: str | None) -> None:
             "the directory of an experiment, or record a run with: "
             f"flexgroup simulate --protocol skeen --out {directory}"
         )
-    from flexgroup.report.compute import compute_tables
+    _compute_tables(traces, directory / "tables", master)
 
-    compute_tables(traces, directory / "tables", master)
+
+def _compute_tables(traces: Path, tables: Path, master: str | None) -> None:
+    """Compute verdicts with their evidence, and measures, on Spark."""
+    from flexgroup.pipeline.reading.local_files import look_here, settings_for
+    from flexgroup.pipeline.result_tables import in_order, write_tables
+    from flexgroup.pipeline.spark.session import start
+
+    files = look_here(str(traces))
+    spark = start(master, "flexgroup report", settings_for(files, master)).spark
+    # Only now: without Spark, start has said what to do about it.
+    from flexgroup.pipeline.measure import Measured
+    from flexgroup.pipeline.reading.trace_set import open_trace_set
+    from flexgroup.pipeline.spark.errors import readable
+    from flexgroup.pipeline.verify import evidence, verify
+
+    with readable(str(traces)):
+        found = open_trace_set(spark, str(traces), files)
+        measured = Measured(found)
+        verdicts = in_order(verify(found).toArrow(), "run", "property")
+        events = evidence(found, verdicts.to_pylist())
+        computed = {
+            MEASURES: measured.measures,
+            POINTS: measured.points,
+            EVIDENCE: events,
+            # Made visible last: a directory that has verdicts has the rest.
+            VERDICTS: verdicts,
+        }
+    write_tables(computed, tables)
