@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flexgroup.cli.counterexamples import diagram_of
+from flexgroup.cli.main import main
 from flexgroup.core.codec import Codec
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome as Verdict
@@ -24,6 +25,8 @@ from flexgroup.worlds.explorer.scope import Scope, from_clients
 from flexgroup.worlds.explorer.scripts import script
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.staged import stage
+
+FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
 CYCLE = ("dcc-published", from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3)))
 DEADLOCK = ("dcc-published", from_clients(5, (0, 3), (0, 1, 4), (0, 1, 3, 4)))
@@ -90,6 +93,14 @@ def test_its_diagram_shows_every_delivery_packet_and_choice(
     chosen = sum(happening.kind == "choice" for happening in found.run)
     assert sum("choice" in classes for classes in groups) == chosen
     assert any("witness" in classes for classes in groups)
+
+
+def test_the_diagram_in_the_docs_is_what_the_command_writes(tmp_path: Path) -> None:
+    command = "explore --protocol dcc-published --processes 4"
+    messages = "--message 0,2 --message 0,2 --message 0,3 --message 2,3"
+    assert main([*command.split(), *messages.split(), "--out", str(tmp_path)]) == 1
+    name = "dcc-published-acyclic-order.svg"
+    assert (tmp_path / name).read_bytes() == (FIGURES / name).read_bytes()
 
 
 def test_the_full_search_finds_a_shortest_one_and_says_so() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flexgroup.cli.counterexamples import diagram_of
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.search_setup import SearchOptions
@@ -74,13 +75,14 @@ def test_best_effort_breaks_agreement_if_the_source_crashes() -> None:
 
 @pytest.mark.slow
 def test_the_published_algorithm_breaks_the_order_after_a_crash() -> None:
-    outcome = explore(
-        parse_stack("vcube-atomic-published"),
-        broadcasts(3, 0, 1, crashes=1),
-        SearchOptions(properties=("acyclic order",)),
-    )
+    plan, scope = parse_stack("vcube-atomic-published"), broadcasts(3, 0, 1, crashes=1)
+    outcome = explore(plan, scope, SearchOptions(properties=("acyclic order",)))
     assert outcome.broken == {"acyclic order"}
-    assert outcome.violations[0].steps == 14
+    (violation,) = outcome.violations
+    assert violation.steps == 14
+    drawn = PAGE.parent / "figures" / "vcube-atomic-published-acyclic-order.svg"
+    picture = diagram_of(plan, scope, violation).standalone
+    assert f"{picture}\n" == drawn.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("processes", "origins"), [(2, (0, 1)), (3, (0,))])

@@ -80,13 +80,15 @@ class Browser:
         return [str(entry["message"]) for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def requests(self) -> list[str]:
-        """The addresses that the page made the browser ask for, itself not among them."""
+        """The addresses that the page made the browser ask for: neither its own, nor those of the
+        browser's own pages, one of which may still be loading when ours opens."""
         asked = []
         for entry in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 asked.append(message["params"]["request"]["url"])
-        return [url for url in asked if url != self.driver.current_url]
+        own = (self.driver.current_url, "chrome://")
+        return [url for url in asked if not url.startswith(own)]
 
     def picture(self, target: Path) -> None:
         """The whole page, however long."""

@@ -192,8 +192,9 @@ class _Drawing:
         ]
         if not self.timed and not self.orientation.down:
             height -= 22
-        width = max(width, self.orientation.narrowest)
-        key = legend(self.selection, self._elided(), self._class, width, height + 14)
+        least, most = self.orientation.legend
+        width = max(width, least)
+        key = legend(self.selection, self._elided(), self._class, min(width, most), height + 14)
         return [element("g", *drawn, class_="events"), key.markup], width, height + 14 + key.height
 
     def _line(self, process: int, length: float) -> Markup:

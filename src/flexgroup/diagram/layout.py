@@ -36,17 +36,17 @@ class Orientation:
     """The smallest distance between two labels of time."""
     length: float
     """How long the time lines are, if what happens on them would fit on shorter ones."""
-    narrowest: float
-    """The width that the picture has at least, for its legend."""
+    legend: tuple[float, float]
+    """The smallest and the largest width of the legend."""
 
 
 ACROSS = Orientation(
     down=False, start=80, side=30, lane=(50, 60), labels=58, breadth=420, time_labels=96,
-    length=560, narrowest=640,
+    length=560, legend=(640, 900),
 )  # fmt: skip
 DOWN = Orientation(
     down=True, start=46, side=84, lane=(34, 62), labels=70, breadth=326, time_labels=30,
-    length=330, narrowest=326,
+    length=330, legend=(326, 326),
 )  # fmt: skip
 
 APART = 9.0

@@ -127,7 +127,7 @@ def _from_files(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
         spans = _spans(pa.concat_tables(tables))
         for kind in [kind for kind in AROUND if kind in files.kinds]:
             events = files.events(kind)
-            for name in files.order:
+            for name in files.request:
                 rows = np.flatnonzero(_is_relevant(events, kind, spans.get((run, name), {})))
                 tables.append(_evidence(events.take(pa.array(rows)), run, name, kind))
         return pa.concat_tables(tables)
