@@ -6,13 +6,14 @@ And every rule bites: a layer that breaks it is caught, with a text that says wh
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import Packet
+from flexgroup.core.message import Message, Packet
 from flexgroup.core.state import fingerprint
-from flexgroup.protocols.best_effort import BestEffort, Data
+from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import PROTOCOLS, StackPlan, parse_stack
 from flexgroup.testing import conformance
 from flexgroup.testing.conformance import (
@@ -52,6 +53,20 @@ def test_the_schedules_of_the_rules_change_the_state(stack: str) -> None:
     arrivals_at(bench, 0, random)
     after = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
     assert (before != after) is (stack not in WITHOUT_STATE)
+
+
+class BestEffort(Layer):
+    """The simplest protocol. In the package it may be compiled; then nothing derives from it."""
+
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Data,)
+
+    def on_cast(self, m: Message) -> None:
+        self.send(m.destinations, Data(m))
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if not isinstance(packet, Data) or not self.is_for_me(packet.m):
+            raise self.refuse(sender, packet)
+        self.deliver(packet.m)
 
 
 class Aliasing(BestEffort):
