@@ -29,10 +29,14 @@ FUTURE = "from __future__ import annotations"
 
 
 class Declared(NamedTuple):
-    """A class that declares fields: which of the marked bases it has, and all its fields."""
+    """A class that declares fields: which of the marked bases it has, and all its fields.
+
+    `homes` tells where the names in annotations and defaults of the fields come from.
+    """
 
     base: str
     fields: tuple[Field, ...]
+    homes: dict[str, str]
 
 
 class Module:
@@ -49,9 +53,11 @@ class Module:
             if isinstance(node, ast.ImportFrom):
                 for found in node.names:
                     self.homes[found.asname or found.name] = f"{node.module}.{found.name}"
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.homes[node.targets[0].id] = f"{name}.{node.targets[0].id}"
-                self.aliases[node.targets[0].id] = ast.unparse(node.value)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                self.homes[ast.unparse(target)] = f"{name}.{ast.unparse(target)}"
+                if isinstance(node, ast.Assign):
+                    self.aliases[ast.unparse(target)] = ast.unparse(node.value)
 
     def text(self) -> str:
         return "\n".join(self.lines)
@@ -106,10 +112,8 @@ class Package:
         owner = node.name
         fields.check(owner, declared.fields)
         written = [fields.constructor(declared.fields)]
-        resolved = [
-            field._replace(annotation=self._meant(module, field.annotation))
-            for field in declared.fields
-        ]
+        plain = _PlainWords(self, declared.homes)
+        resolved = [f._replace(annotation=plain.said(f.annotation)) for f in declared.fields]
         if declared.base == PACKET:
             kinds = tuple((f.name, fields.kind_of(owner, f.name, f.annotation)) for f in resolved)
             written.append(f"FIELDS: ClassVar[Fields] = {kinds!r}")
@@ -119,6 +123,9 @@ class Package:
             written.append(fields.copier(owner, resolved))
             if "copied(" in written[-1]:
                 imports.add("from flexgroup.core.layer import copied")
+        for name, home in declared.homes.items():
+            if name not in module.homes:
+                imports.add(f"from {home.rpartition('.')[0]} import {name}")
         end = node.end_lineno or 0
         module.lines += [""] * (end + 3 - len(module.lines))  # where it is the last one
         for place, line in enumerate(written, end):
@@ -139,21 +146,50 @@ class Package:
             if node.name != name or module is None:
                 continue
             if _mark_of(node):
-                return Declared(home, ())
+                return Declared(home, (), {})
             for base in node.bases:
                 above = self.declared(module.homes.get(ast.unparse(base), ""))
                 if above is not None:
                     own = tuple(map(_field, _fields_in(node)))
-                    return Declared(above.base, above.fields + own)
+                    homes = {
+                        name.id: module.homes[name.id]
+                        for field in _fields_in(node)
+                        for name in ast.walk(field)
+                        if isinstance(name, ast.Name) and name.id in module.homes
+                    }
+                    return Declared(above.base, above.fields + own, above.homes | homes)
         return None
 
-    def _meant(self, module: Module, annotation: str) -> str:
-        """The annotation in plain words, where it is another name for something."""
-        home_module, _, name = module.homes.get(annotation, "").rpartition(".")
+    def alias(self, home: str) -> tuple[Module, str] | None:
+        """What this full name stands for, if it is another name for a type, and where it is."""
+        home_module, _, name = home.rpartition(".")
         there = self.modules.get(home_module)
-        if annotation in fields.KINDS or there is None or name not in there.aliases:
-            return annotation
-        return self._meant(there, there.aliases[name])
+        if name in fields.KINDS or there is None or name not in there.aliases:
+            return None
+        return there, there.aliases[name]
+
+
+class _PlainWords(ast.NodeTransformer):
+    """Puts what they stand for in place of other names for types."""
+
+    def __init__(self, package: Package, homes: dict[str, str]) -> None:
+        self._package = package
+        self._homes = homes
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        found = self._package.alias(self._homes.get(node.id, ""))
+        if found is None:
+            return node
+        there, meaning = found
+        plain: ast.AST = _PlainWords(self._package, there.homes).visit(_expression(meaning))
+        return plain
+
+    def said(self, annotation: str) -> str:
+        return ast.unparse(self.visit(_expression(annotation)))
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _mark_of(node: ast.ClassDef) -> ast.expr | None:

@@ -27,13 +27,14 @@ Numbers = tuple[int, ...]
 
 class InEpoch(Packet):
     epoch: int
+    before: Numbers
 
 
 class Entry(Record):
     """What is known of a message."""
 
     m: Message | None
-    seen: set[int] = set()  # whom it reached
+    seen: set[Numbers] = set()  # whom it reached
     other: Entry | None = (
         None
     )
@@ -45,14 +46,14 @@ class Entry(Record):
 PROTOCOL = '''from __future__ import annotations
 
 from flexgroup.core.message import MessageId
-from flexgroup.protocols.parts import InEpoch, Numbers
+from flexgroup.protocols.parts import InEpoch
 
 
 class Flush(InEpoch):
-    """(FLUSH, epoch, m, n)."""
+    """(FLUSH, epoch, before, m)."""
 
     m: MessageId
-    n: Numbers = ()
+    n: tuple[int, ...] = ()
 
 
 END = 1
@@ -84,12 +85,13 @@ def test_derived_members_stand_in_the_blank_lines_behind_a_class(package: Path) 
     lines = (written(package) / "protocols" / "small.py").read_text().split("\n")
     assert lines == [
         "from __future__ import annotations; from flexgroup.core.fields import Fields;"
-        " from typing import ClassVar",
+        " from flexgroup.protocols.parts import Numbers; from typing import ClassVar",
         *PROTOCOL.split("\n")[1:10],
-        "    n: Numbers",
-        "    def __init__(self, epoch: int, m: MessageId, n: Numbers = ()) -> None:"
-        " self.epoch = epoch; self.m = m; self.n = n",
-        "    FIELDS: ClassVar[Fields] = (('epoch', 0), ('m', 1), ('n', 3))",
+        "    n: tuple[int, ...]",
+        "    def __init__(self, epoch: int, before: Numbers, m: MessageId,"
+        " n: tuple[int, ...] = ()) -> None:"
+        " self.epoch = epoch; self.before = before; self.m = m; self.n = n",
+        "    FIELDS: ClassVar[Fields] = (('epoch', 0), ('before', 3), ('m', 1), ('n', 3))",
         "END = 1",
         "",
     ]
@@ -97,13 +99,14 @@ def test_derived_members_stand_in_the_blank_lines_behind_a_class(package: Path) 
 
 def test_records_are_copied_field_by_field_and_defaults_made_anew(package: Path) -> None:
     lines = (written(package) / "protocols" / "parts.py").read_text().split("\n")
-    assert lines[17:20] == ["    other: Entry | None", "", ""]
-    assert lines[23] == (
-        "    def __init__(self, m: Message | None, seen: set[int] | None = None,"
+    other = lines.index("    other: Entry | None")
+    assert lines[other + 1 : other + 3] == ["", ""]
+    assert lines[other + 6] == (
+        "    def __init__(self, m: Message | None, seen: set[Numbers] | None = None,"
         " other: Entry | None = None) -> None:"
         " self.m = m; self.seen = set() if seen is None else seen; self.other = other"
     )
-    assert lines[24] == (
+    assert lines[other + 7] == (
         "    def copy(self) -> Entry: return Entry(self.m, self.seen.copy(), copied(self.other))"
     )
 

@@ -122,8 +122,8 @@ def derive(cls: Any, kinds: bool = False, copies: Callable[[Any], Any] | None = 
     check(owner, fields)
     if "__init__" in cls.__dict__:
         raise TypeError(
-            f"{owner} has an __init__ of its own; the constructor takes the fields, in order."
-            " For another way to make one, write a class method"
+            f"{owner} has an __init__ of its own; declare its fields as annotations instead, and"
+            " the constructor takes them in order. Other ways to make one are class methods"
         )
     cls._declared = tuple(fields)
     cls._defaults = {name: scope[name] for name in scope if name.startswith("default_of_")}
