@@ -52,7 +52,7 @@ class Workload:
     seconds: float
 
     def loops(self, member: int) -> list[str]:
-        """The options that tell a member process its part."""
+        """Return the options that tell a member process its part."""
         loops = share_of(self.clients, SERVERS, member)
         return ["--loops", str(loops), "--payload", str(self.payload)]
 
@@ -221,7 +221,7 @@ class Ratio:
     claim: str
     ratio: float
     holds: bool | None
-    """None: nothing is wanted of it."""
+    """Whether it is what was wanted; None if nothing was."""
 
     def __str__(self) -> str:
         word = {True: ": reached", False: ": NOT reached", None: ""}[self.holds]

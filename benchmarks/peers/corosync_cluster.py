@@ -22,7 +22,7 @@ PACKAGES = """
 """.split()
 TOOLS = "apt-get dpkg ip nsenter setpriv unshare".split()
 ALONE = "setpriv --pdeathsig KILL unshare --net --mount".split()
-"""In namespaces of its own, and ending when this process does."""
+"""Runs a command in namespaces of its own, and ends it when this process ends."""
 ADDRESS = "10.99.0."
 
 START_NODE = """
@@ -76,7 +76,7 @@ class Corosync:
 
     @contextmanager
     def cluster(self, nodes: int) -> Iterator[list[int]]:
-        """So many nodes; the ids of their processes, whose namespaces members enter."""
+        """Start nodes, and give the ids of their processes, whose namespaces members enter."""
         configuration = self._folder / "corosync.conf"
         configuration.write_text(configuration_of(nodes))
         command = [str(self.program), "-f", "-c", str(configuration)]
@@ -137,7 +137,7 @@ system {{
 
 
 def connect(pids: list[int]) -> None:
-    """A bridge at the first node, and a cable to each other node."""
+    """Make a bridge at the first node, and a cable from it to each other node."""
     first = pids[0]
     inside(first, "ip link set lo up")
     inside(first, "ip link add bridge type bridge")
@@ -160,5 +160,5 @@ def inside(pid: int, command: str) -> None:
 
 
 def entering(pid: int) -> list[str]:
-    """What to put before a command so that it runs in the network of a node."""
+    """Return what stands before a command that is to run in the network of a node."""
     return ["nsenter", f"--net=/proc/{pid}/ns/net"]

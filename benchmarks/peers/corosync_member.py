@@ -42,7 +42,7 @@ class Name(Structure):
 
 
 class Part(Structure):
-    """Of a message: struct iovec."""
+    """A part of a message, as C has it: struct iovec."""
 
     _fields_ = [("base", c_void_p), ("length", c_size_t)]
 
@@ -58,7 +58,7 @@ class Callbacks(Structure):
 
 
 class Member:
-    """Joined to the group; sends what its loops say, as fast as Corosync takes it."""
+    """A member of the group, which sends what its loops say as fast as Corosync takes it."""
 
     def __init__(self, library: str, loops: ClosedLoops, nodes: int) -> None:
         self._cpg = ctypes.CDLL(library)
@@ -111,7 +111,7 @@ class Member:
         self._members = count
 
     def _wait_for(self, call: Callable[[], int]) -> None:
-        """Corosync is not ready for a moment after it has started."""
+        """Repeat the call, since Corosync is not ready for a moment after it has started."""
         for _ in range(1_000):
             status = call()
             if status == OK:

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -27,7 +26,7 @@ from types import ModuleType
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
-class SourceFinder(MetaPathFinder):
+class SourceFinder:
     """Finds the modules of flexgroup as Python's own finder does, but only their sources."""
 
     def __init__(self) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from flexgroup import __version__
-from flexgroup.cli.main import COMMANDS, main
+from flexgroup.cli.main import main
+from flexgroup.cli.parser import COMMANDS
 from flexgroup.protocols.catalogue import PROTOCOLS
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -342,7 +343,7 @@ def test_a_counterexample_is_checked_for_what_its_stack_promises(tmp_path: Path)
     assert "minimality" not in promised
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [command.__name__.split(".")[-1] for command in COMMANDS])
 def test_help_fits_a_terminal_up_to_the_example(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from flexgroup.cli.main import build_parser
+from flexgroup.cli.parser import build_parser
+from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import PROTOCOLS
 from flexgroup.testing.script import check
 from flexgroup.trace.collector import Collector
@@ -118,7 +119,7 @@ def test_commands_are_understood() -> None:
     for where, command in COMMANDS:
         try:
             options = build_parser().parse_args(shlex.split(command, comments=True))
-        except SystemExit:
+        except UsageError:
             not_understood.append(f"{where}: {command}")
             continue
         assert callable(options.run)

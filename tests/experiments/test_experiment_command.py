@@ -61,11 +61,7 @@ def test_the_list_tells_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
 def test_bad_input_is_answered_in_one_line(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        code = main(["experiment", *arguments])
-    except SystemExit as left:
-        code = int(left.code or 0)
-    assert code == 2
+    assert main(["experiment", *arguments]) == 2
     assert told in capsys.readouterr().err
 
 

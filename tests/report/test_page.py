@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flexgroup.cli.main import build_parser
+from flexgroup.cli.parser import build_parser
 from flexgroup.report import write_report
 from flexgroup.report.contents import read_contents
 from flexgroup.report.production import commands

@@ -48,7 +48,7 @@ EVERYTHING = sys.maxsize
 
 
 class Group(Generic[T]):
-    """`flexgroup.Group`, with calls that wait."""
+    """A group as in `flexgroup.Group`, which describes the calls; here they wait."""
 
     @overload
     def __init__(self: Group[bytes], link: Link, name: str, *, codec: None = None) -> None: ...
@@ -246,7 +246,7 @@ class _Events(Generic[T]):
 
 
 class Link:
-    """`flexgroup.Link`, with calls that wait."""
+    """A link as in `flexgroup.Link`, which describes the calls; here they wait."""
 
     def __init__(self, background: Background, link: asynchronous.Link) -> None:
         self.background = background
@@ -343,7 +343,10 @@ def connect(
     tls: Tls | None = None,
     timeout: float | None = PATIENCE,
 ) -> Link:
-    """`flexgroup.connect`, with calls that wait; use it in `with`, or call `close`."""
+    """Connect as `flexgroup.connect` does, which describes the arguments, and wait for it.
+
+    Use the link in `with`, or call `close` at the end.
+    """
     wanted = connecting.connect(address, name=name, tls=tls, timeout=timeout)
     background = Background()
 

@@ -1,0 +1,64 @@
+"""The options of `flexgroup` and of all its subcommands."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from flexgroup import __version__
+from flexgroup.cli import (
+    bench,
+    certificates,
+    cluster,
+    experiment,
+    explore,
+    measure,
+    probe,
+    protocols,
+    replay,
+    report,
+    server,
+    simulate,
+    validate,
+    verify,
+    watch,
+)
+from flexgroup.core.errors import UsageError
+
+COMMANDS = (
+    protocols,
+    simulate,
+    explore,
+    replay,
+    validate,
+    verify,
+    measure,
+    experiment,
+    report,
+    watch,
+    server,
+    cluster,
+    bench,
+    probe,
+    certificates,
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a bad option like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def build_parser() -> Parser:
+    parser = Parser(
+        prog="flexgroup",
+        description="Ordered messaging between processes: run, simulate, check and measure it.",
+        epilog="Exit codes: 0 fine, 1 a property is violated, 2 bad input.",
+    )
+    parser.add_argument("--version", action="version", version=f"flexgroup {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return parser
