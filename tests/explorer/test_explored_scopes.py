@@ -11,7 +11,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import SearchLimits, explore
 from flexgroup.worlds.explorer.result import ExplorationResult, pairs_to_see
-from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 FULL = SearchOptions(reduce=False, symmetry=False)
@@ -108,7 +108,7 @@ def test_a_stored_state_takes_less_than_400_bytes() -> None:
 
 def test_members_multicast_too_in_order_or_in_any() -> None:
     """Two casts of one member: FIFO order is promised for the order in which they were made."""
-    casts = (Cast(0, (1, 2)), Cast(0, (1,)), Cast(1, (2,)))
+    casts = (PlannedCast(0, (1, 2)), PlannedCast(0, (1,)), PlannedCast(1, (2,)))
     plan = parse_stack("fifo")
     in_order = explore(plan, Scope(3, casts, fifo=False), FULL)
     any_order = explore(plan, Scope(3, casts, fifo=False, any_order=True), FULL)
@@ -120,7 +120,7 @@ def test_members_multicast_too_in_order_or_in_any() -> None:
 
 
 def test_a_client_may_multicast_more_than_once() -> None:
-    casts = (Cast(2, (0, 1)), Cast(2, (0, 1)))
+    casts = (PlannedCast(2, (0, 1)), PlannedCast(2, (0, 1)))
     outcome = explore(parse_stack("fifo"), Scope(2, casts, fifo=False), FULL)
     assert outcome.exhausted
     assert not outcome.violations

@@ -9,7 +9,7 @@ import pytest
 
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variants import published_mended
@@ -27,11 +27,11 @@ ROWS = [
 def scope_of(channels: str, text: str) -> Scope:
     """`3: {0,1} 1:{0,2}` is three processes, a message of a client, and one of process 1."""
     processes, _, messages = text.partition(": ")
-    casts: list[Cast] = []
+    casts: list[PlannedCast] = []
     client = int(processes)
     for origin, members in re.findall(r"(?:(\d+):)?\{([\d,]+)\}", messages):
         destinations = tuple(map(int, members.split(",")))
-        casts.append(Cast(int(origin) if origin else client, destinations))
+        casts.append(PlannedCast(int(origin) if origin else client, destinations))
         client += not origin
     return Scope(int(processes), tuple(casts), fifo=channels == "fifo")
 

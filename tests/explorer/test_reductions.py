@@ -12,7 +12,7 @@ from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import NO_SYMMETRY, explore
 from flexgroup.worlds.explorer.result import ExplorationResult
-from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variant_parts import Case, plan_of
@@ -48,17 +48,17 @@ def compare(plan: StackPlan, scope: Scope) -> None:
 def random_scope(random: Random, fifo: bool, most: int, largest: int) -> Scope:
     """Some processes, up to `most` messages; some cast by members, and some more than once."""
     processes = random.randint(2, largest)
-    casts: list[Cast] = []
+    casts: list[PlannedCast] = []
     client = processes
     for _ in range(random.randint(2, most)):
         size = random.choice((1, 2, 2, 3))
         destinations = tuple(sorted(random.sample(range(processes), min(size, processes))))
         if random.random() < 0.3:
-            casts.append(Cast(random.randrange(processes), destinations))
+            casts.append(PlannedCast(random.randrange(processes), destinations))
         else:
             if casts and random.random() < 0.4:
                 destinations = casts[-1].destinations  # so that there is symmetry
-            casts.append(Cast(client, destinations))
+            casts.append(PlannedCast(client, destinations))
             client += 1
     return Scope(processes, tuple(casts), fifo, any_order=random.random() < 0.3)
 

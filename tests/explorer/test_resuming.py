@@ -12,7 +12,7 @@ from flexgroup.worlds.explorer.explorer import INTERRUPT, Exploration, explore
 from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
-from flexgroup.worlds.explorer.snapshot import Snapshot, read_snapshot, write_snapshot
+from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
 FULL = SearchOptions(reduce=False, symmetry=False)
 RACE = from_clients(2, (0, 1), (0, 1), fifo=False)
@@ -65,7 +65,7 @@ def test_interrupted_again_and_again(
 ) -> None:
     plan = parse_stack(stack)
     file = tmp_path / "search"
-    saved: Snapshot | None = None
+    saved: SearchSnapshot | None = None
     interruptions = 0
     while True:
         exploration = Exploration(

@@ -12,7 +12,7 @@ from typing import Any
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Packet
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.scope import Cast, Scope, from_clients
+from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 
 from . import variants_atomic, variants_causal, variants_majority, variants_vcube, variants_xamp
 from .variant_parts import Case, loaded_anew, plan_of
@@ -322,7 +322,9 @@ def published_that_forwards_at_once() -> StackPlan:
 PAIRS = from_clients(3, (0, 1), (1, 2), (0, 2), fifo=False)
 ALIKE = from_clients(2, (0, 1), (0, 1), fifo=False)
 ONE = from_clients(3, (0, 2))
-ONE_SENDER = Scope(3, (Cast(0, (1, 2)), Cast(0, (2,)), Cast(0, (1, 2))), fifo=False)
+ONE_SENDER = Scope(
+    3, (PlannedCast(0, (1, 2)), PlannedCast(0, (2,)), PlannedCast(0, (1, 2))), fifo=False
+)
 
 CASES = [
     Case(best_effort_that_forgets_the_last_destination, "best_effort", ONE, "validity"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.scope import Cast, Scope
+from flexgroup.worlds.explorer.scope import PlannedCast, Scope
 
 from .variant_parts import Case, loaded_anew, plan_of
 
@@ -109,12 +109,12 @@ def atomic_that_takes_packets_as_they_come() -> StackPlan:
     return plan_of(atomic.Atomic)
 
 
-BOTH = Scope(2, (Cast(0, (0, 1)), Cast(1, (0, 1))))
-THREE = Scope(3, (Cast(0, (0, 1, 2)), Cast(1, (0, 1, 2))))
-THEN = Scope(2, (Cast(0, (0, 1)), Cast(1, (0, 1)), Cast(1, (0, 1))))
-PART = Scope(3, (Cast(0, (0, 1)),))
-ONE_SENDER = Scope(2, (Cast(0, (0, 1)), Cast(0, (0, 1))), fifo=False)
-OVERLAP = Scope(4, (Cast(0, (1, 2)), Cast(3, (1, 2))), groups=((0, 1, 2), (1, 2, 3)))
+BOTH = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(1, (0, 1))))
+THREE = Scope(3, (PlannedCast(0, (0, 1, 2)), PlannedCast(1, (0, 1, 2))))
+THEN = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(1, (0, 1)), PlannedCast(1, (0, 1))))
+PART = Scope(3, (PlannedCast(0, (0, 1)),))
+ONE_SENDER = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(0, (0, 1))), fifo=False)
+OVERLAP = Scope(4, (PlannedCast(0, (1, 2)), PlannedCast(3, (1, 2))), groups=((0, 1, 2), (1, 2, 3)))
 
 CASES = [
     Case(atomic_that_delivers_on_arrival, "atomic", BOTH, "acyclic order"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 
 from .variant_parts import Case, loaded_anew, plan_of
 
@@ -163,15 +163,15 @@ def rst_that_counts_before_it_sends() -> StackPlan:
     return plan_of(rst.CausalRst)
 
 
-ONE = (Cast(0, (0, 1, 2)),)
-TWICE = Scope(2, (Cast(0, (1,)),), bounds=Bounds(duplicates=1))
+ONE = (PlannedCast(0, (0, 1, 2)),)
+TWICE = Scope(2, (PlannedCast(0, (1,)),), bounds=Bounds(duplicates=1))
 LOSS = Scope(3, ONE, fifo=False, bounds=Bounds(losses=1, timers=3))
 CRASH = Scope(3, ONE, fifo=False, bounds=Bounds(losses=1, crashes=1, timers=3))
 
-REPLY = Scope(3, (Cast(0, (0, 1, 2)), Cast(1, (0, 1, 2))), fifo=False)
-IN_A_ROW = Scope(2, (Cast(0, (0, 1)), Cast(0, (0, 1))), fifo=False)
-RELAYED = Scope(3, (Cast(0, (2,)), Cast(0, (1,)), Cast(1, (2,))), fifo=False)
-COPIED = Scope(3, (Cast(0, (1, 2)), Cast(1, (2,))), fifo=False)
+REPLY = Scope(3, (PlannedCast(0, (0, 1, 2)), PlannedCast(1, (0, 1, 2))), fifo=False)
+IN_A_ROW = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(0, (0, 1))), fifo=False)
+RELAYED = Scope(3, (PlannedCast(0, (2,)), PlannedCast(0, (1,)), PlannedCast(1, (2,))), fifo=False)
+COPIED = Scope(3, (PlannedCast(0, (1, 2)), PlannedCast(1, (2,))), fifo=False)
 
 CASES = [
     Case(reliable_that_knows_no_duplicates, "reliable", TWICE, "integrity"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 
 from .variant_parts import Case, loaded_anew, plan_of
 
@@ -23,7 +23,7 @@ LAYERS = {
 def broadcasts(processes: int, *origins: int, fifo: bool = True, **bounds: int) -> Scope:
     """Members that broadcast to all."""
     everyone = tuple(range(processes))
-    casts = tuple(Cast(origin, everyone) for origin in origins)
+    casts = tuple(PlannedCast(origin, everyone) for origin in origins)
     return Scope(processes, casts, fifo, bounds=Bounds(**bounds))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.protocols.parts.known_messages import KnownMessages
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 
 from .variant_parts import Case, loaded_anew, plan_of
 
@@ -170,11 +170,11 @@ def two_phase_accept_after_one_response() -> StackPlan:
     return plan_of(atomic.XampAtomic)
 
 
-PAIR = Scope(3, (Cast(0, (1, 2)), Cast(0, (2,))), fifo=False)
-REPEATED = Scope(2, (Cast(0, (1,)),), fifo=False, bounds=Bounds(timers=1))
-ANSWER = Scope(3, (Cast(0, (1, 2)), Cast(1, (2,))), fifo=False)
-CHAIN = Scope(3, (Cast(0, (2,)), Cast(0, (1,)), Cast(1, (2,))), fifo=False)
-BOTH = Scope(2, (Cast(0, (0, 1)), Cast(1, (0, 1))))
+PAIR = Scope(3, (PlannedCast(0, (1, 2)), PlannedCast(0, (2,))), fifo=False)
+REPEATED = Scope(2, (PlannedCast(0, (1,)),), fifo=False, bounds=Bounds(timers=1))
+ANSWER = Scope(3, (PlannedCast(0, (1, 2)), PlannedCast(1, (2,))), fifo=False)
+CHAIN = Scope(3, (PlannedCast(0, (2,)), PlannedCast(0, (1,)), PlannedCast(1, (2,))), fifo=False)
+BOTH = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(1, (0, 1))))
 
 CASES = [
     Case(best_effort_that_forgets_what_it_delivered, "xamp_best_effort", REPEATED, "integrity"),

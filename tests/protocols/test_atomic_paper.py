@@ -18,7 +18,7 @@ from flexgroup.protocols.atomic import FARTHEST, Data, Null
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.result import ExplorationResult
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.simulator.scenario import Scenario, run_scenario
 
@@ -173,7 +173,7 @@ def test_a_message_is_stable_when_all_have_a_d_of_at_least_its_number() -> None:
 # Section 2.2.3: overlapping groups.
 
 FIGURE_2_3 = Scope(
-    4, (Cast(0, (0, 1, 2)), Cast(3, (1, 2, 3))), groups=((0, 1, 2), (1, 2, 3))
+    4, (PlannedCast(0, (0, 1, 2)), PlannedCast(3, (1, 2, 3))), groups=((0, 1, 2), (1, 2, 3))
 )  # fmt: skip
 
 
@@ -306,7 +306,7 @@ def test_after_a_suspicion_the_others_are_asked() -> None:
 
 
 def with_a_crash(*properties: str) -> ExplorationResult:
-    casts = (Cast(0, EVERYBODY), Cast(1, EVERYBODY))
+    casts = (PlannedCast(0, EVERYBODY), PlannedCast(1, EVERYBODY))
     scope = Scope(3, casts, bounds=Bounds(crashes=1))
     return explore(parse_stack("atomic"), scope, SearchOptions(properties=properties))
 

@@ -11,7 +11,7 @@ from flexgroup.properties.catalogue import check
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.worlds.simulator.fault_plans import Faults
-from flexgroup.worlds.simulator.scenario import Outcome, Scenario, run_scenario
+from flexgroup.worlds.simulator.scenario import Scenario, SimulationResult, run_scenario
 
 LOSSY = "lan:loss=0.05,duplication=0.05,fifo=no"
 
@@ -28,7 +28,7 @@ PROMISES = {
 }
 
 
-def simulated(scenario: Scenario) -> tuple[Outcome, History]:
+def simulated(scenario: Scenario) -> tuple[SimulationResult, History]:
     collector = Collector()
     outcome = run_scenario(scenario, collector)
     return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)

@@ -15,7 +15,7 @@ from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.protocols.parts.tr_w_resp import Transmission
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .member_schedules import Casts, Faults, run
@@ -240,7 +240,7 @@ PROMISES = ("integrity", "conduct", "acyclic order")
 
 def test_timers_that_run_out_too_early_do_no_harm() -> None:
     """Every schedule of two messages, with a repetition or a request that nobody needed."""
-    casts = (Cast(0, (0, 1)), Cast(1, (0, 1)))
+    casts = (PlannedCast(0, (0, 1)), PlannedCast(1, (0, 1)))
     scope = Scope(2, casts, bounds=Bounds(timers=1))
     outcome = explore(parse_stack("xamp-atomic"), scope, SearchOptions(properties=PROMISES))
     assert outcome.exhausted

@@ -10,14 +10,14 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.message import message_id
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
-from flexgroup.worlds.simulator.scenario import Outcome, Scenario, run_scenario
+from flexgroup.worlds.simulator.scenario import Scenario, SimulationResult, run_scenario
 
 from .hosted import MS, World
 
 ONE = Scenario("best-effort", 4, 0, "broadcast", "unit", casts="1@5ms")
 
 
-def run(scenario: Scenario) -> tuple[Outcome, History]:
+def run(scenario: Scenario) -> tuple[SimulationResult, History]:
     collector = Collector()
     outcome = run_scenario(scenario, collector)
     return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)

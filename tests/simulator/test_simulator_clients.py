@@ -12,12 +12,12 @@ from flexgroup.core.errors import UsageError
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.worlds.simulator.regions import one_way_ns
-from flexgroup.worlds.simulator.scenario import Outcome, Scenario, run_scenario
+from flexgroup.worlds.simulator.scenario import Scenario, SimulationResult, run_scenario
 
 MS = 1_000_000
 
 
-def run(scenario: Scenario) -> tuple[Outcome, History]:
+def run(scenario: Scenario) -> tuple[SimulationResult, History]:
     collector = Collector()
     outcome = run_scenario(scenario, collector)
     return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)

@@ -20,7 +20,7 @@ from flexgroup.trace.reader import load_history, read_run, read_runs
 from flexgroup.trace.writer import TraceWriter
 from flexgroup.worlds.explorer.recording import write_trace
 from flexgroup.worlds.explorer.result import ScheduleStep
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario, run_scenario
 
@@ -275,7 +275,7 @@ def test_the_explorer_says_it_in_the_same_words(
 ) -> None:
     """So what is not promised over channels that lose is not asked for."""
     plan = parse_stack("best-effort")
-    scope = Scope(2, (Cast(2, (0, 1)),), fifo, bounds=bounds)
+    scope = Scope(2, (PlannedCast(2, (0, 1)),), fifo, bounds=bounds)
     write_trace(plan, scope, (ScheduleStep("cast", 2),), tmp_path, "explored")
     run = read_run(tmp_path, "explored")
     assert run.channels == channels

@@ -24,7 +24,7 @@ from flexgroup.trace.rows import COLUMNS
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.machine import is_cast, message_in
 from flexgroup.worlds.explorer.paths import schedule_of
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.staged import stage
 from flexgroup.worlds.explorer.transitions import Transition
@@ -192,7 +192,9 @@ def test_the_network(stack: str) -> None:
 def test_the_explorer(stack: str, bounds: Bounds, seed: int) -> None:
     """It keeps no journal; so the state of each process is compared, after any walk."""
     plan = parse_stack(stack)
-    casts = tuple(Cast(origin, to) for origin, to in ((0, (0, 1)), (1, (0, 1, 2)), (2, (1, 2))))
+    casts = tuple(
+        PlannedCast(origin, to) for origin, to in ((0, (0, 1)), (1, (0, 1, 2)), (2, (1, 2)))
+    )
     scope = Scope(3, casts, bounds=bounds)
     search = new_search(plan, scope, SearchOptions(reduce=False, symmetry=False))
     random = Random(seed)

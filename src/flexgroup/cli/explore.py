@@ -125,7 +125,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _scope(options: argparse.Namespace) -> Scope:
-    from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+    from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 
     if options.processes is None or not options.message:
         raise UsageError(
@@ -141,7 +141,7 @@ def _scope(options: argparse.Namespace) -> Scope:
         destinations = tuple(sorted({int(word) for word in match[2].split(",")}))
         origin = int(match[1]) if match[1] else client
         client = max(client, origin + 1) if origin >= options.processes else client
-        casts.append(Cast(origin, destinations))
+        casts.append(PlannedCast(origin, destinations))
     bounds = Bounds(
         options.crashes, options.suspicions, options.losses, options.duplicates, options.timers
     )
@@ -213,12 +213,12 @@ def _search(
 ) -> tuple[ExplorationResult, SearchOptions]:
     """Walk or search, showing progress; return the result and how the search was made at last."""
     from flexgroup.worlds.explorer.explorer import Exploration, SearchProgress
-    from flexgroup.worlds.explorer.snapshot import Snapshot, read_snapshot, write_snapshot
-    from flexgroup.worlds.explorer.walks import walk
+    from flexgroup.worlds.explorer.random_walks import walk
+    from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
     how, limits = _search_options(options), _limits(options)
 
-    def keep(snapshot: Snapshot) -> None:
+    def keep(snapshot: SearchSnapshot) -> None:
         write_snapshot(options.save or options.resume, snapshot)
 
     def show(progress: SearchProgress) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
     from flexgroup.properties.verdict import Verdict
     from flexgroup.trace.history import History
-    from flexgroup.worlds.simulator.scenario import Outcome, Progress, Scenario
+    from flexgroup.worlds.simulator.scenario import Progress, Scenario, SimulationResult
 
 EXAMPLE = (
     "flexgroup simulate --protocol skeen --processes 16 --workload random:4 --clients 64 "
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if violated else 0
 
 
-def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[Outcome, History]:
+def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationResult, History]:
     from flexgroup.trace.collector import Collector
     from flexgroup.worlds.simulator.scenario import run_scenario
 
@@ -127,7 +127,7 @@ def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[Outcome, His
 
 def _show(
     options: argparse.Namespace,
-    outcome: Outcome,
+    outcome: SimulationResult,
     history: History | None,
     verdicts: list[Verdict],
     note: str,

@@ -33,7 +33,7 @@ from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace.writer import run_file
 from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.fault_plans import Faults
-from flexgroup.worlds.simulator.scenario import Outcome, Scenario, record_scenario
+from flexgroup.worlds.simulator.scenario import Scenario, SimulationResult, record_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ class Swept:
     on its executor."""
 
     found: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SimulationResult, ...]
     seconds: tuple[float, ...]
 
 
@@ -84,9 +84,12 @@ def sweep(
             f"the executors wrote {len(unseen)} runs into '{directory}' that this machine does not "
             "see; give --out on a file system that all machines share"
         )
-    names = [field.name for field in fields(Outcome)]
+    names = [field.name for field in fields(SimulationResult)]
     outcomes = sorted(
-        ((Outcome(**{name: row[name] for name in names}), float(row["seconds"])) for row in rows),
+        (
+            (SimulationResult(**{name: row[name] for name in names}), float(row["seconds"]))
+            for row in rows
+        ),
         key=lambda pair: pair[0].run,
     )
     return Swept(
@@ -169,7 +172,7 @@ def tasks_at_once(spark: SparkSession) -> int:
     return cores if executors_are_here(spark) else 4 * cores
 
 
-def record_apart(scenario: Scenario, directory: Path) -> Outcome:
+def record_apart(scenario: Scenario, directory: Path) -> SimulationResult:
     """Record a run in a directory of its own, then move it into the trace set, its row last."""
     apart = directory / MAKING / f"{scenario.run}-{uuid4().hex}"
     outcome = record_scenario(scenario, apart)

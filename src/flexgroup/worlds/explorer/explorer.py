@@ -15,10 +15,10 @@ from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import AsymmetricError
 from flexgroup.worlds.explorer.worker import WorkerSummary
-from flexgroup.worlds.explorer.workers import Totals, Workers
+from flexgroup.worlds.explorer.workers import SearchTotals, Workers
 
 if TYPE_CHECKING:
-    from flexgroup.worlds.explorer.snapshot import Snapshot
+    from flexgroup.worlds.explorer.snapshot import SearchSnapshot
 
 AT_ONCE = 2000
 """How many states are expanded between two looks at the clock and the limits."""
@@ -84,10 +84,10 @@ class Exploration:
     workers: int = 1
     report: Callable[[SearchProgress], None] = nobody
     interrupted: Callable[[], bool] = lambda: False
-    keep: Callable[[Snapshot], None] | None = None
+    keep: Callable[[SearchSnapshot], None] | None = None
     """Takes what is needed to resume a search that was stopped."""
 
-    def run(self, saved: Snapshot | None = None) -> ExplorationResult:
+    def run(self, saved: SearchSnapshot | None = None) -> ExplorationResult:
         self._began = time.monotonic()
         self._notes: list[str] = []
         self._passes = saved.passes if saved is not None else 1
@@ -122,10 +122,10 @@ class Exploration:
             self._passes += 1
             workers.again()
         if stopped_at and self.keep is not None:
-            from flexgroup.worlds.explorer.snapshot import Snapshot
+            from flexgroup.worlds.explorer.snapshot import SearchSnapshot
 
             self.keep(
-                Snapshot(
+                SearchSnapshot(
                     self.plan.name,
                     self.scope,
                     self.options,
@@ -136,7 +136,7 @@ class Exploration:
             )
         return self._outcome(workers, stopped_at, totals)
 
-    def _levels(self, workers: Workers) -> tuple[str, Totals]:
+    def _levels(self, workers: Workers) -> tuple[str, SearchTotals]:
         """Search level by level, and return the limit that was reached, if any."""
         while True:
             totals = workers.expand(AT_ONCE if workers.size == 1 else AT_ONCE_TOGETHER)
@@ -161,11 +161,13 @@ class Exploration:
                 )
             )
 
-    def _in_vain(self, totals: Totals) -> bool:
+    def _in_vain(self, totals: SearchTotals) -> bool:
         """Whether the search will have to be made again, and has learnt for long enough."""
         return self.options.reduce and totals.learnt and totals.states >= LEARNING
 
-    def _outcome(self, workers: Workers, stopped_at: str, totals: Totals) -> ExplorationResult:
+    def _outcome(
+        self, workers: Workers, stopped_at: str, totals: SearchTotals
+    ) -> ExplorationResult:
         summaries: list[WorkerSummary] = workers.summaries()
         if any(summary.timers_seen for summary in summaries) and not self.scope.bounds.timers:
             self._notes.append(TIMERS_IGNORED)
@@ -189,7 +191,7 @@ class Exploration:
             local_states=max(summary.local_states for summary in summaries),
         )
 
-    def _violations(self, workers: Workers, totals: Totals) -> tuple[Violation, ...]:
+    def _violations(self, workers: Workers, totals: SearchTotals) -> tuple[Violation, ...]:
         if not totals.findings:
             return ()
         search = new_search(self.plan, self.scope, self.options)

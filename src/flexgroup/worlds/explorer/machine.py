@@ -156,7 +156,7 @@ class Local:
 
 
 @final
-class Step:
+class LocalStep:
     """The state that follows, and the events (packets that can arrive) that are new."""
 
     __slots__ = ("after", "outputs", "seen")
@@ -220,25 +220,25 @@ class Machine(World):
         self._local_numbers: dict[int, int] = {}
         self._history_numbers: dict[tuple[int, ...], int] = {}
         self._sort_numbers: dict[str, int] = {}
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, LocalStep] = {}
         self._acting: Local | None = None
         """The process whose step is being computed."""
         self._outputs: list[int] = []
         """The packets that it has sent in this step."""
 
-    def step(self, local: int, event: int) -> Step:
+    def step(self, local: int, event: int) -> LocalStep:
         key = (local << 30) | event
         known = self._steps.get(key)
         if known is None:
             known = self._steps[key] = self._compute(local, event)
         return known
 
-    def first(self, process: int, stack: Stack) -> Step:
+    def first(self, process: int, stack: Stack) -> LocalStep:
         """The state in which a process starts, and what it sends then."""
         local = Local(Host(stack, self, self._codec))
         self._begin(local)
         local.host.start(0)
-        return Step(self.enrol(local), self._outputs, True)
+        return LocalStep(self.enrol(local), self._outputs, True)
 
     def event(self, event: Event) -> int:
         """The number of an event."""
@@ -303,7 +303,7 @@ class Machine(World):
                 found.append(self.event(Event(TIMER, process, process, None, level, name, at_once)))
         return found
 
-    def _compute(self, number: int, event_number: int) -> Step:
+    def _compute(self, number: int, event_number: int) -> LocalStep:
         before = self.locals[number]
         event = self.events[event_number]
         after = before.twin()
@@ -329,7 +329,7 @@ class Machine(World):
             self.growth += 1
         self.recipes.append((before.fingerprint, event.fingerprint))
         seen = after.order != before.order or after.problem != before.problem
-        return Step(reached, outputs, seen)
+        return LocalStep(reached, outputs, seen)
 
     def _begin(self, local: Local) -> None:
         self._acting = local

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.explorer import SearchLimits, explore
 from flexgroup.worlds.explorer.result import Violation
-from flexgroup.worlds.explorer.scope import Cast, Scope
+from flexgroup.worlds.explorer.scope import PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 PATIENCE = SearchLimits(states=200_000, seconds=20.0)
@@ -91,12 +91,12 @@ def _without_process(scope: Scope, process: int) -> Scope | None:
         destinations = tuple(moved(d) for d in cast.destinations if d != process)
         if not destinations or cast.origin == process:
             return None
-        casts.append(Cast(moved(cast.origin), destinations))
+        casts.append(PlannedCast(moved(cast.origin), destinations))
     groups = tuple(tuple(moved(p) for p in group if p != process) for group in scope.groups)
     return replace(scope, processes=scope.processes - 1, casts=tuple(casts), groups=groups)
 
 
-def _renumbered(scope: Scope, casts: tuple[Cast, ...]) -> Scope:
+def _renumbered(scope: Scope, casts: tuple[PlannedCast, ...]) -> Scope:
     """Number the clients without gaps, after one of them may have gone."""
     clients = sorted({cast.origin for cast in casts if cast.origin >= scope.processes})
     number = {client: scope.processes + place for place, client in enumerate(clients)}

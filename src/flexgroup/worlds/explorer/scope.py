@@ -14,7 +14,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
-class Cast:
+class PlannedCast:
     """A member, or a client (any number from the number of processes on), multicasts."""
 
     origin: int
@@ -41,7 +41,7 @@ class Scope:
     """A system small enough that every schedule of it can be tried."""
 
     processes: int
-    casts: tuple[Cast, ...]
+    casts: tuple[PlannedCast, ...]
     fifo: bool = True
     any_order: bool = False
     """Whether the casts of one origin may happen in any order, not only as listed."""
@@ -114,6 +114,7 @@ class Scope:
 def from_clients(processes: int, *messages: Destinations, fifo: bool = True) -> Scope:
     """Return a scope in which each message is cast by a client of its own, so any may be first."""
     casts = tuple(
-        Cast(processes + number, destinations) for number, destinations in enumerate(messages)
+        PlannedCast(processes + number, destinations)
+        for number, destinations in enumerate(messages)
     )
     return Scope(processes, casts, fifo)

@@ -27,7 +27,7 @@ from flexgroup.worlds.explorer.transitions import (
     SUSPICIONS,
     TIMERS,
     Budgets,
-    Outbox,
+    OutgoingStates,
     StateViolation,
     Transition,
 )
@@ -82,7 +82,7 @@ class Search:
         self.fingerprints = vec[i64]()
         self.next_states = vec[i32]()
         self.next_fingerprints = vec[i64]()
-        self.outboxes = [Outbox() for _ in range(workers)]
+        self.outboxes = [OutgoingStates() for _ in range(workers)]
         self._stride: i64 = 2 * actors + 1
         self._now = vec[i32](first)
         self._after = vec[i32](first)

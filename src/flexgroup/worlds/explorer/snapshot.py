@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from flexgroup.core.errors import UsageError
-from flexgroup.worlds.explorer.scope import Bounds, Cast, Scope
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 FORMAT = "flexgroup exploration 1"
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SearchSnapshot:
     """Where a search stands, between two states."""
 
     stack: str
@@ -32,7 +32,7 @@ class Snapshot:
     workers: list[bytes]
 
 
-def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+def write_snapshot(path: Path, snapshot: SearchSnapshot) -> None:
     head = {
         "format": FORMAT,
         "stack": snapshot.stack,
@@ -57,7 +57,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         ) from None
 
 
-def read_snapshot(path: Path) -> Snapshot:
+def read_snapshot(path: Path) -> SearchSnapshot:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -76,11 +76,11 @@ def read_snapshot(path: Path) -> Snapshot:
             workers.append(part)
             rest = rest[12 + length :]
         scope = head["scope"]
-        return Snapshot(
+        return SearchSnapshot(
             head["stack"],
             Scope(
                 scope["processes"],
-                tuple(Cast(c["origin"], tuple(c["destinations"])) for c in scope["casts"]),
+                tuple(PlannedCast(c["origin"], tuple(c["destinations"])) for c in scope["casts"]),
                 scope["fifo"],
                 scope["any_order"],
                 Bounds(**scope["bounds"]),

@@ -81,7 +81,7 @@ class StateViolation:
 
 
 @final
-class Outbox:
+class OutgoingStates:
     """States on their way to the worker that owns them, with their parents' fingerprints."""
 
     def __init__(self) -> None:

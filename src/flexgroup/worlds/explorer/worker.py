@@ -23,7 +23,7 @@ from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import renamed_id
-from flexgroup.worlds.explorer.transitions import Outbox, StateViolation
+from flexgroup.worlds.explorer.transitions import OutgoingStates, StateViolation
 
 NEVER = -1
 
@@ -87,7 +87,7 @@ class Worker:
         if not more and self.search.symmetry is not None:
             self.search.symmetry.verify()
         report = self._report(more)
-        self.search.outboxes = [Outbox() for _ in report.outboxes]
+        self.search.outboxes = [OutgoingStates() for _ in report.outboxes]
         return report
 
     def take(self, updates: list[SentUpdates], states: list[bytes]) -> None:
@@ -150,7 +150,7 @@ class Worker:
         """Return all that is needed to go on from here."""
         search = self.search
         tables = TableExchange(search).collect()
-        empty = Outbox().parents
+        empty = OutgoingStates().parents
         upcoming = pack_states(search, search.next_states, search.next_fingerprints, empty)
         level = pack_states(search, search.states, search.fingerprints, empty)
         orders = [

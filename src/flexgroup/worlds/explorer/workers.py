@@ -29,7 +29,7 @@ _EXPECTED = (AsymmetricError, ClientAddressedError)
 
 
 @dataclass(frozen=True)
-class Totals:
+class SearchTotals:
     """How far all workers together are."""
 
     more: bool
@@ -43,14 +43,14 @@ class Totals:
     """Each broken property with the fingerprint and the level of a state, as early as any."""
 
 
-def _totals(reports: list[LevelReport]) -> Totals:
+def _totals(reports: list[LevelReport]) -> SearchTotals:
     first: dict[str, tuple[str, int, int]] = {}
     for report in reports:
         for found in report.findings:
             known = first.get(found[0])
             if known is None or found[2] < known[2]:
                 first[found[0]] = found
-    return Totals(
+    return SearchTotals(
         more=any(report.more for report in reports),
         states=sum(report.states for report in reports),
         transitions=sum(report.transitions for report in reports),
@@ -89,7 +89,7 @@ class Workers:
             self._pipes.append(ours)
         self._collect()
 
-    def expand(self, at_most: int) -> Totals:
+    def expand(self, at_most: int) -> SearchTotals:
         """Let every worker expand so many states of this level, and exchange what they found."""
         reports: list[LevelReport] = self._ask("expand", at_most)
         if self.size > 1:

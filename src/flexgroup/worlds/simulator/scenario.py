@@ -65,7 +65,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulationResult:
     """What happened in a run, as far as the simulator itself can tell."""
 
     run: str
@@ -86,7 +86,7 @@ def run_scenario(
     sink: Sink | None = None,
     progress: Progress | None = None,
     block: int = ROWS_AT_ONCE,
-) -> Outcome:
+) -> SimulationResult:
     """Simulate; the trace goes to the sink, in blocks of about so many rows."""
     _check(scenario)
     plan = parse_stack(scenario.stack)
@@ -129,7 +129,7 @@ def run_scenario(
                 progress(min(1.0, simulation.now / stop_at))
         recorder.flush()
     answered = clients.answered_count
-    return Outcome(
+    return SimulationResult(
         scenario.run,
         complete=len(simulation.queue) == 0,
         multicasts=clients.multicasts,
@@ -159,7 +159,7 @@ def record_scenario(
     force: bool = False,
     progress: Progress | None = None,
     part_rows: int | None = None,
-) -> Outcome:
+) -> SimulationResult:
     """Simulate and write the run into a trace set.
 
     With `part_rows`, the trace can be read while the simulation runs, in parts of about so many
