@@ -86,6 +86,9 @@ IMPURE_MODULES = frozenset(
     """.split()
 )
 IMPURE_CALLS = frozenset("open print input eval exec compile __import__ breakpoint".split())
+# The packages of the server, with those of them that each may import.
+ROOMS_OF_THE_SERVER = {"recording": "", "peers": "", "hosting": "peers", "clients": "hosting"}
+SHARED_BY_THE_ROOMS = "connection limits settings"
 # When a packet or a record is declared, its constructor is derived as source text and executed.
 DERIVES = ("core.fields", "exec")
 
@@ -196,6 +199,19 @@ def impurities(path: Path) -> Iterator[str]:
                 yield f"{node.lineno}: calls {node.func.id}()"
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
             yield f"{node.lineno}: awaits; a handler runs to its end"
+
+
+def test_the_rooms_of_the_server_know_little_of_each_other() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{found.line}: server.{room} may not import {found.module}"
+        for room, others in ROOMS_OF_THE_SERVER.items()
+        for path in SOURCES
+        if path.is_relative_to(PACKAGE / "server" / room)
+        for found in imports(path)
+        if found.module.startswith("flexgroup.server.")
+        and found.module.split(".")[2] not in [room, *f"{others} {SHARED_BY_THE_ROOMS}".split()]
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_no_module_imports_itself_through_others() -> None:

@@ -50,10 +50,10 @@ class Attempt:
         self.decision: Decision | None = None
         self.accepted: set[int] = set()
         self.overtaken: float | None = None
-        """Since when a higher ballot is known."""
+        """When a higher ballot became known, if one did."""
 
     def missing(self) -> tuple[int, ...]:
-        """Those whose answer the current round waits for."""
+        """The servers whose answer the current round waits for."""
         answered = self.prepared if self.decision is None else self.accepted
         return tuple(server for server in self.party if server not in answered)
 

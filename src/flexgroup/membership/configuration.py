@@ -28,7 +28,7 @@ class Member(Struct, frozen=True, array_like=True):
     server: int
     """The number of the server that it is connected to."""
     client: int
-    """Which of that server's clients it is."""
+    """Its number among the clients of that server."""
 
 
 class GroupEntry(Struct, frozen=True, array_like=True):
@@ -42,7 +42,7 @@ class GroupEntry(Struct, frozen=True, array_like=True):
     view: int
     """Counts the changes of `members`."""
     members: tuple[Member, ...]
-    """In the order they joined."""
+    """They stand in the order in which they joined."""
     owner_at: tuple[int, int] | None = None
     """The server and client of an owner that created the group itself: it need not be a member for
     the others to notice that it has ended."""

@@ -36,7 +36,7 @@ class DomainReport(Struct, frozen=True, array_like=True):
 
     stack: str
     delivered: list[Unstable]
-    """Those that are not known to be delivered everywhere, in the order of delivery."""
+    """The messages that are not known to be delivered everywhere, in the order of delivery."""
     low: tuple[tuple[int, int, int], ...]
     """Groups and origins, with how many messages are delivered here without a gap."""
     own: list[Unstable] = []

@@ -55,7 +55,7 @@ class AskToJoin(ControlMessage, frozen=True, tag=1):
 
 
 class Admitted(ControlMessage, frozen=True, tag=2):
-    """From the contact: the configuration that the new server is part of."""
+    """The contact tells the new server which configuration it is part of."""
 
     number: int
     configuration: Configuration
@@ -66,7 +66,7 @@ class NotAdmitted(ControlMessage, frozen=True, tag=3):
 
 
 class Introduced(ControlMessage, frozen=True, tag=4):
-    """From the newcomer to the leader: all servers reach me at the address I gave."""
+    """The newcomer tells the leader that all servers reach it at the address it gave."""
 
     number: int
 
@@ -81,12 +81,12 @@ class FromMember(ControlMessage, frozen=True):
 
 
 class Introduce(FromMember, frozen=True, tag=5):
-    """To a newcomer, on a connection to the address it gave."""
+    """A server introduces itself to a newcomer, on a connection to the address it gave."""
 
     number: int
-    """Which the newcomer is going to have."""
+    """The number that the newcomer is going to have."""
     servers: tuple[int, ...]
-    """From the leader: who has to introduce itself. Empty from others."""
+    """The leader lists who has to introduce itself; others leave this empty."""
 
 
 class Beat(FromMember, frozen=True, tag=6):
@@ -107,7 +107,7 @@ class NotMember(FromMember, frozen=True, tag=7):
 
 
 class Propose(FromMember, frozen=True, tag=8):
-    """From any server to the leader."""
+    """A server proposes an operation to the leader."""
 
     ticket: int
     operation: AnyOperation
@@ -157,13 +157,13 @@ class Commit(FromMember, frozen=True, tag=15):
 
 
 class Decided(FromMember, frozen=True, tag=16):
-    """For one that missed the commit: the step that the sender took to its configuration."""
+    """The sender tells one that missed the commit how it came to its configuration."""
 
     decision: Decision
 
 
 class Meet(FromMember, frozen=True, tag=17):
-    """From the leader to the others: introduce yourself to this newcomer."""
+    """The leader asks the others to introduce themselves to this newcomer."""
 
     server: Server
 

@@ -117,7 +117,7 @@ class Newcomers:
             self.drop(key)
 
     def keep(self, configuration: Configuration) -> None:
-        """After a change: drop those without a contact, and those that need another number."""
+        """Drop, after a change, those without a contact and those that need another number."""
         numbers = {server.number for server in configuration.servers}
         for key, newcomer in list(self._by_key.items()):
             contact, _ticket = key

@@ -15,7 +15,7 @@ Error = tuple[str, str]
 
 MOST_GROUPS = 10_000
 MOST_NAMES = 100_000
-"""On the lists of who may join, over all groups. Every server holds every configuration."""
+"""The most names on lists of who may join, over all groups. Every server holds all of them."""
 
 
 class Operation(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -216,7 +216,7 @@ class NextConfiguration:
         )
 
     def _owner_ended(self, name: str) -> None:
-        """Or its connection, under which it may not have joined."""
+        """The owner, or the connection under which it created the group, has ended."""
         entry = self._groups[name]
         is_member = any(member.process == entry.owner for member in entry.members)
         self._groups[name] = replace(entry, owner=entry.owner if is_member else None, owner_at=None)

@@ -16,7 +16,7 @@ NEVER: Final = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """In seconds."""
+    """All of them in seconds."""
 
     beat: float = 0.2
     """The longest that a server says nothing, and the time between repetitions."""
@@ -25,7 +25,7 @@ class Timings:
 
     @property
     def stall(self) -> float:
-        """After so long without any event this server itself must have been stopped."""
+        """A server that had no event for this long must have been stopped itself."""
         return self.patience / 4
 
     @property
@@ -159,7 +159,7 @@ class FailureDetector:
         return self._echoes[server]
 
     def silent(self, now: float) -> tuple[int, ...]:
-        """Those that this server has not heard from within the time-out."""
+        """The servers that this one has not heard from within the time-out."""
         return self._unheard_for(self._timings.patience, now)
 
     def _unheard_for(self, seconds: float, now: float) -> tuple[int, ...]:

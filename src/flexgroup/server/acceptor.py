@@ -33,7 +33,7 @@ class Accepted(Protocol):
 
 
 class Acceptor:
-    """Also for connections that this server opens: it is told how they fare."""
+    """It is told how connections fare, also of those that this server opens."""
 
     def __init__(self, settings: Settings, accepted: Accepted) -> None:
         self._settings = settings
@@ -100,7 +100,7 @@ class Acceptor:
         self._loop.call_later(limits.silent_seconds, self._abort_if_unknown, connection)
 
     def _abort_if_unknown(self, connection: Connection) -> None:
-        """Also one that was closed here, if the other end never takes what is left to be sent."""
+        """This ends also a connection that was closed here, if the other end takes nothing more."""
         if self._strangers.pop(connection, True) is None and connection.handler is None:
             self.refused(connection, "silent: it never said who it was")
             connection.abort()

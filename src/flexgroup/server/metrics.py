@@ -84,7 +84,7 @@ COUNTERS: dict[str, tuple[str, Labels]] = {
 
 
 class Metrics(Collector):
-    """Of one server; each has a registry of its own."""
+    """The metrics of one server; each has a registry of its own."""
 
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
@@ -124,7 +124,7 @@ class Metrics(Collector):
     # What is read when metrics, or a report, are asked for.
 
     def totals(self) -> dict[str, float]:
-        """Since the server began, over all stacks and connections."""
+        """The sums since the server began, over all stacks and connections."""
         sums: Counter[str] = Counter()
         for (name, _), count in self._totals().counts.items():
             sums[name] += count

@@ -17,18 +17,18 @@ from flexgroup.worlds.network.faults import Faults
 @dataclass(frozen=True)
 class Settings:
     name: str
-    """If it is empty: that of the machine, and the port."""
+    """If it is empty, the server is named after its machine and port."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    """0: any that is free."""
+    """With 0, the system chooses one that is free."""
     unix: Path | None = None
     join: tuple[str, ...] = ()
     """Addresses of servers, of which one at least runs; none: this is the first."""
     trace: Path | None = None
     tls_server: ssl.SSLContext | None = None
-    """For connections that come in; both sides show certificates."""
+    """Used for connections that come in; both sides show certificates."""
     tls_client: ssl.SSLContext | None = None
-    """For connections to other servers."""
+    """Used for connections to other servers."""
     limits: Limits = field(default_factory=Limits)
     timings: Timings = field(default_factory=Timings)
     faults: Faults = field(default_factory=Faults)
@@ -36,8 +36,8 @@ class Settings:
     """If the others exclude this server, it joins them again as a new one."""
 
     def check_certificate(self, transport: asyncio.Transport, client: str | None) -> None:
-        """With TLS, names are those of certificates; PeerError if this client's, or with None a
-        server's, is not shown."""
+        """Raise PeerError unless the other end shows the certificate of this client, or, with None,
+        that of a server. Without TLS, anybody is believed."""
         if self.tls_server is not None:
             check_identity(transport, client)
 

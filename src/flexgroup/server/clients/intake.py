@@ -33,7 +33,7 @@ class Pack:
         self.groups = groups
         self.messages: list[tuple[str, bytes]] = []
         self.sessions: list[Session] = []
-        """Those that the messages came from."""
+        """The sessions that the messages came from."""
         self.size = 0
 
     def add(self, sender: str, body: bytes) -> None:
@@ -189,7 +189,7 @@ class Intake:
         return pack
 
     def cast_pack(self) -> None:
-        """At the end of a round of the event loop, so that nothing waits for others to come."""
+        """The event loop has made its round: nothing waits for others to come."""
         pack, self._pack = self._pack, None
         if pack is None:
             return

@@ -19,7 +19,7 @@ class LocalMembers:
         self._of_group: dict[int, list[tuple[Session, Seat]]] = {}
 
     def deliver(self, envelope: Envelope) -> None:
-        """Once to each member, whichever of the groups it is in."""
+        """Deliver it once to each member, however many of its groups the member is in."""
         seen: set[int] = set()
         several = len(envelope.groups) > 1
         for group, _ in envelope.groups:
@@ -34,7 +34,7 @@ class LocalMembers:
                     self._deliver_others(session, seat, envelope)
 
     def _deliver_others(self, session: Session, seat: Seat, envelope: Envelope) -> None:
-        """Without what the member sent itself."""
+        """Deliver what others sent: the member does not want its own messages."""
         others = [m for m in opened(envelope.contents) if m[0] != seat.process]
         if others:
             session.deliver(seat, len(others), packed(others))
@@ -53,7 +53,7 @@ class LocalMembers:
                     continue
                 seat = session.seats.get(group.number)
                 if seat is None or not seat.member:
-                    request, _, own = session.joining.pop(group.name, (0, "", True))
+                    request, own = session.joining.pop(group.name, (0, True))
                     seat = Seat(group.number, group.name, member.process, True, own)
                     session.sit(seat, Joined(request, group.number, group.view, names, group.stack))
                 elif changed:

@@ -248,7 +248,7 @@ class RequestHandler:
                 "again to be in it twice",
             )
             return
-        session.joining[request.group] = (request.request, request.process, request.own)
+        session.joining[request.group] = (request.request, request.own)
 
         def answer(error: tuple[str, str] | None) -> None:
             if error is not None:

@@ -109,8 +109,8 @@ class Session:
         self.name = name
         self.connection = connection
         self.seats: dict[int, Seat] = {}
-        self.joining: dict[str, tuple[int, str, bool]] = {}
-        """By group name: request, process and `own` of a join that is under way."""
+        self.joining: dict[str, tuple[int, bool]] = {}
+        """The request and `own` of each join that is under way, by the group's name."""
         self.asking = False
         """A request of this client that other servers must agree to is under way."""
         self.waiting: deque[AnyFromClient] = deque()
@@ -180,7 +180,7 @@ class Session:
             self._advance(seat)
 
     def taken(self, messages: int) -> None:
-        """So many messages of this client were multicast, or refused."""
+        """This many messages of the client were multicast, or refused."""
         self._taken += messages
         if self._taken * 4 >= self._most_ungranted:
             self._ungranted -= self._taken
@@ -195,7 +195,7 @@ class Session:
         self.say(joined)
 
     def deliver(self, seat: Seat, count: int, contents: bytes) -> None:
-        """Deliver so many messages, which are encoded already."""
+        """Deliver these messages, which are encoded already; `count` says how many they are."""
         seat.delivered += count
         if seat.credit >= count and not seat.queue and self.connection.writable:
             seat.credit -= count
@@ -240,10 +240,6 @@ class Session:
         self._out = []
         self._out_bytes = 0
         self.connection.send(array_of(out))
-
-    @property
-    def queued(self) -> int:
-        return sum(seat.queued for seat in self.seats.values())
 
     def _put(self, data: bytes) -> None:
         if not self._out:

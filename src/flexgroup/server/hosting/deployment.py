@@ -40,7 +40,6 @@ class HostedDomain:
         faults: Faults,
         recorder: Recorder | None,
     ) -> None:
-        self.number = number
         self.stack = stack
         groups = groups_with(configuration, stack)
         self.groups = {group.number: group for group in groups}

@@ -21,10 +21,10 @@ from flexgroup.server.peers.links import PeerLinks
 from flexgroup.worlds.network.envelope import Envelope
 
 REPORT_TICKS = 16
-"""Milliseconds between the words of how far this server is that travel with packets."""
+"""Servers tell with their packets how far they are, at most once in so many milliseconds."""
 
 REPORT_SECONDS = 0.02
-"""How long that word waits at the most for packets to travel with."""
+"""That word waits this long at the most for packets to travel with."""
 
 AHEAD_BYTES = 64 << 20
 """The most that is kept of what comes for a configuration that is not installed here yet."""
@@ -129,7 +129,7 @@ class Switchboard:
         self._round.flush()
 
     def _pass_all_on(self, now: int) -> None:
-        """First to clients, who wait for it."""
+        """Clients come first, since they wait for it."""
         deployment = self._deployment
         for hosted in deployment.domains:
             while hosted.domain.delivered:

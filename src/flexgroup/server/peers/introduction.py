@@ -26,7 +26,7 @@ class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     address: Name
     number: Number | None
     protocols: list[Name]
-    """That its stacks may name."""
+    """The protocols that its stacks may name."""
 
 
 class PeerWelcome(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -58,7 +58,6 @@ class PeerLink:
         self.number = number
         """The number of the link among all that this server ever had."""
         self.opened_here = opened_here
-        self.name = ""
         self.address = ""
         """Where the server at the other end is reached by others."""
         self.server: int | None = None

@@ -136,13 +136,13 @@ class PeerLinks:
                     link.flush()
 
     def say(self, server: int, message: ControlMessage) -> None:
-        """If there is a link to that server."""
+        """Tell a server something about membership, if there is a link to it."""
         link = self.by_server.get(server)
         if link is not None:
             link.say(message)
 
     def say_on(self, number: int | None, message: ControlMessage) -> None:
-        """On the link with this number, if it is still open; with None, on that to the contact."""
+        """Answer on the link with this number, if it is still open; None is that to the contact."""
         link = self.contact if number is None else self.open.get(number)
         if link is not None:
             link.say(message)
@@ -181,7 +181,7 @@ class PeerLinks:
             self._dialing[server.address] = self._loop.create_task(self._keep_dialing(server))
 
     async def _keep_dialing(self, server: Server) -> None:
-        """Until there is a link, or none is wanted."""
+        """Try until there is a link, or none is wanted."""
         try:
             while self._wanted.get(server.number) == server:
                 if server.number in self.by_server:
@@ -214,7 +214,7 @@ class PeerLinks:
         except (OSError, TimeoutError):
             return None
         link = self._new_link(connection, True)
-        link.name = link.address = address
+        link.address = address
         link.server = number
         connection.handler = link
         identity = self._identity
@@ -274,7 +274,6 @@ class PeerLinks:
             log.warning("different", extra={"data": {"from": hello.name, "reason": different}})
         session = secrets.randbits(32)
         link = self._new_link(connection, False)
-        link.name = hello.name
         link.address = hello.address
         link.server = hello.number
         welcome = PeerWelcome(
@@ -301,7 +300,6 @@ class PeerLinks:
             self._events.cannot_join(different)
             raise PeerError(different)
         identity.cluster = welcome.cluster
-        link.name = welcome.name
         if link.server is not None and welcome.number not in (None, link.server):
             self._another_lives_there(link, link.server)
         if link.server is None and welcome.number is not None:
@@ -319,7 +317,7 @@ class PeerLinks:
         self._events.received(link.number, link.server, message)
 
     def tell_who_was_heard(self) -> None:
-        """Since this was last told; doing so for every frame is not worth it."""
+        """Doing so for every frame would not be worth it."""
         for number, link in self.by_server.items():
             if link.heard:
                 link.heard = False

@@ -30,7 +30,7 @@ Answered = Callable[[tuple[str, str] | None], None]
 
 
 class Configurations(Protocol):
-    """Those parts of a server that follow the configurations."""
+    """The parts of a server that follow its configurations."""
 
     def freeze(self, change: int) -> list[DomainReport]:
         """Stop all domains before configuration `change`, and tell what they have delivered."""

@@ -23,7 +23,7 @@ WRITER = "flexgroup.server.recording.trace_writer"
 LENGTH_BYTES = 4
 
 PIPE_BYTES = 1 << 20
-"""So much the pipe takes at a time: in a second, three hundred thousand events."""
+"""The pipe takes this much at a time, which makes three hundred thousand events a second."""
 
 
 class RunBegan(Struct, frozen=True, array_like=True, tag=True):

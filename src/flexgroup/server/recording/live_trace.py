@@ -24,7 +24,7 @@ from flexgroup.worlds.network.faults import Faults
 ROWS_AT_ONCE = 1 << 16
 
 HAND_OVER_SECONDS = 0.2
-"""So often are events handed over: who kills a server loses those that were not."""
+"""Events are handed over this often: whoever kills a server loses those that were not."""
 
 
 class RunSink(Sink):

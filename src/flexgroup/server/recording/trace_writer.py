@@ -45,14 +45,14 @@ from flexgroup.trace.writer import (
 )
 
 LEAST_SECONDS = 1.0
-"""So often are events written."""
+"""Events are written this often."""
 
 SHARE_OF_AGE = 1 / 1000
-"""But not before this share of the run's time has passed: a run of a day would otherwise be a
-hundred thousand files of each kind, and whoever reads it opens all of them."""
+"""They are not written before this share of the run's time has passed: a run of a day would
+otherwise be a hundred thousand files of each kind, and whoever reads it opens all of them."""
 
 LATE_SECONDS = 5.0
-"""So long is a server waited for that has not said that it has written everything."""
+"""A server that has not said that it has written everything is waited for this long."""
 
 MOMENT = 0.1
 
