@@ -7,12 +7,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import traceback
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
 from flexgroup import _pure
+from flexgroup.core.errors import PeerError
+from flexgroup.core.layer import Context
+from flexgroup.core.message import Message
+from flexgroup.protocols.skeen import Skeen, Start
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "flexgroup"
@@ -50,6 +55,17 @@ def test_compiled_modules_are_not_older_than_their_sources() -> None:
 def test_what_can_be_compiled_is_compiled() -> None:
     """Otherwise a module that mypyc cannot compile would go unnoticed but for its slowness."""
     assert _pure.compiled(), "run `make compiled` to see why not, or `make pure` to test this form"
+
+
+def test_a_traceback_names_the_line_that_people_read() -> None:
+    """Also in the compiled form, which is made from a copy in which more is written out."""
+    skeen = Skeen(Context(0, 1))
+    with pytest.raises(PeerError) as caught:
+        skeen.on_packet(0, Start(Message(0, (5,), b"")))
+    frame = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert frame.filename.endswith("src/flexgroup/protocols/skeen.py")
+    lines = (PACKAGE / "protocols" / "skeen.py").read_text().splitlines()
+    assert lines[(frame.lineno or 0) - 1].strip() == "raise self.refuse(sender, packet)"
 
 
 @pytest.fixture

@@ -244,11 +244,13 @@ def is_copied_by_fork(value: object) -> bool:
     if isinstance(value, Record):
         return is_copy(value, value.copy())
     if isinstance(value, dict):
-        return all(map(is_deeply_immutable, value)) and all(
+        return all(map(is_deeply_immutable, value)) and is_copied_by_fork(list(value.values()))
+    if isinstance(value, list):
+        return all(
             is_copied_by_fork(item) if isinstance(item, Record) else is_deeply_immutable(item)
-            for item in value.values()
+            for item in value
         )
-    if isinstance(value, list | set):
+    if isinstance(value, set):
         return all(map(is_deeply_immutable, value))
     return is_deeply_immutable(value)
 
