@@ -1,7 +1,6 @@
 """The wire codec, derived from the fields that packets declare.
 
-Every integer is a variable-length one (seven bits a byte, low bits first), so small
-counters cost one byte and no counter ever overflows. Lists and byte strings carry their
+Integers are of variable length (`flexgroup.core.varints`); lists and byte strings carry their
 length. A message field carries identity, destinations and payload; where the layer is
 not the top one, the payload is the packet of the layer above, encoded in turn.
 """
