@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
 from flexgroup.trace.history import History, Ints, Packets, Views
 from flexgroup.trace.run import Run
-from flexgroup.trace.writer import as_json, prepare_trace_set, run_file, write_run
+from flexgroup.trace.writer import as_json, prepare_trace_set, run_file, write_part, write_run
 
 
 def write_history(
@@ -96,9 +95,5 @@ def _write(directory: Path, run: str, kind: str, columns: dict[str, Any]) -> Non
             arrays.append(pa.array(columns[field.name]).cast(field.type))
         else:
             arrays.append(pa.nulls(count, field.type))
-    folder = directory / "events" / f"event={kind}"
-    folder.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_arrays(arrays, schema=schema.EVENT_COLUMNS)
-    draft = folder / f"_{run_file(run)}"
-    pq.write_table(table, draft, compression="snappy", store_schema=False)
-    draft.replace(folder / run_file(run))
+    write_part(directory, kind, run_file(run), table)
