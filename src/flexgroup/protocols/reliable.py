@@ -60,10 +60,10 @@ class Data(Packet):
 
     m: Message
     seq: int
-    since: tuple[int, ...]
+    since: Numbers
     stable: int
-    acks: tuple[int, ...]
-    nacks: tuple[int, ...]
+    acks: Numbers
+    nacks: Numbers
 
     def since_at(self, process: int) -> int:
         """How many numbers back the message before it to this process was; 0 for nonsense."""
@@ -87,8 +87,8 @@ class Null(Packet):
     """
 
     stable: int
-    acks: tuple[int, ...]
-    nacks: tuple[int, ...]
+    acks: Numbers
+    nacks: Numbers
 
 
 @final

@@ -31,11 +31,7 @@ from flexgroup.core.layer import Context, Layer, Notice, Suspect
 from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
-from flexgroup.protocols.parts.destination_agreement import (
-    Agreed,
-    DestinationAgreement,
-    Flush,
-)
+from flexgroup.protocols.parts.destination_agreement import Agreed, DestinationAgreement, Flush
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
@@ -53,7 +49,7 @@ class Tree(Packet):
     """TREE(m, T)."""
 
     m: Message
-    T: tuple[int, ...]
+    T: Timestamps
 
 
 @final
@@ -65,7 +61,7 @@ class Ack(Packet):
     """
 
     m: MessageId
-    T: tuple[int, ...]
+    T: Timestamps
     count: int
 
 

@@ -48,7 +48,7 @@ class Tree(Packet):
 
     epoch: int
     m: Message
-    T: tuple[int, ...]
+    T: Timestamps
 
 
 @final
@@ -60,7 +60,7 @@ class Ack(Packet):
 
     epoch: int
     m: MessageId
-    T: tuple[int, ...]
+    T: Timestamps
     count: int
 
 
@@ -76,10 +76,10 @@ class Stamped(Record):
     """Whose timestamps are missing, as a bit mask."""
     highest: int
     """The highest timestamp that is known."""
-    pending_ack: dict[tuple[int, ...], tuple[int, int]] = {}
+    pending_ack: dict[Timestamps, tuple[int, int]] = {}
     """The process from which each T came that went on, and a bit mask of the clusters that have
     not confirmed it."""
-    owed: list[tuple[int, tuple[int, ...]]] = []
+    owed: list[tuple[int, Timestamps]] = []
     """What is to be confirmed to whom as soon as no timestamp is missing."""
 
     @property

@@ -55,7 +55,7 @@ class Flush(Packet):
     epoch: int
     round: int
     accepted_in: int
-    accepted: tuple[int, ...]
+    accepted: Batch
     complete: tuple[int, ...]
 
     def places(self) -> dict[MessageId, int]:
@@ -76,7 +76,7 @@ class Propose(Packet):
 
     epoch: int
     round: int
-    batch: tuple[int, ...]
+    batch: Batch
 
 
 @final
@@ -92,7 +92,7 @@ class Decide(Packet):
     """This batch is what the epoch ends with."""
 
     epoch: int
-    batch: tuple[int, ...]
+    batch: Batch
 
 
 OfRounds = Flush | Close | Propose | Accept | Decide
@@ -137,14 +137,14 @@ class MajorityAgreement(Record):
     round: int = OPEN
     accepted_in: int = OPEN
     """The last round of this epoch in which this process accepted a batch."""
-    accepted: tuple[int, ...] = ()
-    proposal: tuple[int, ...] | None = None
+    accepted: Batch = ()
+    proposal: Batch | None = None
     """What the coordinator proposed, while messages of it are missing here."""
-    decision: tuple[int, ...] | None = None
+    decision: Batch | None = None
     """What is decided, while messages of it are missing here."""
     flushes: dict[int, Flush] = {}
     """The FLUSH of each process, at the coordinator of a round."""
-    proposed: tuple[int, ...] | None = None
+    proposed: Batch | None = None
     """The batch that this process proposed as the coordinator of a round."""
     accepts: set[int] = set()
     """The processes that accepted that batch."""

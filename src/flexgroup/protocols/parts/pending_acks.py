@@ -23,7 +23,7 @@ class Forwarded(Record):
     """The entries of pending_ack(i) that differ in nothing but the child."""
 
     m: Message
-    T: tuple[int, ...]
+    T: Timestamps
     source: int
     """The process from which (m, T) came."""
     other: Forwarded | None
