@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import flexgroup
 from flexgroup.core.codec import Codec
-from flexgroup.core.layer import Context, Layer
-from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan, parse_stack
+from flexgroup.core.layer import Context
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.schedules import CYCLE, STUCK, System, systems
 from flexgroup.worlds.bench import Bench
 
+from ..explorer.variant_parts import loaded_anew, plan_of
 from .every_schedule import every_run, outcomes
 from .fences import ROOT, tables
 
@@ -44,22 +41,6 @@ def named(system: System) -> str:
 
 def names_of(cases: list[tuple[System, str]]) -> list[str]:
     return [named(system) for system, _ in cases]
-
-
-def loaded_anew(module: str) -> ModuleType:
-    """The module from its source, whose functions can be replaced."""
-    path = Path(flexgroup.__file__).parent / "protocols" / f"{module}.py"
-    spec = spec_from_file_location(f"changed_{module}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    fresh = module_from_spec(spec)
-    spec.loader.exec_module(fresh)
-    return fresh
-
-
-def plan_of(layer: type[Layer]) -> StackPlan:
-    row = Protocol("changed", layer, "", "", answers=Answers.LAST)
-    return StackPlan("changed", (row,), (frozenset(),))
 
 
 def published_with_lines_12_and_33_mended() -> StackPlan:

@@ -7,18 +7,13 @@ function replaced. (The class itself may be compiled, and then nothing in it can
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import flexgroup
-from flexgroup.core.layer import Layer
 from flexgroup.core.message import Packet
-from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan, parse_stack
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.schedules import (
     CYCLE,
     STUCK,
@@ -30,28 +25,15 @@ from flexgroup.testing.schedules import (
     shrink,
 )
 
+from ..explorer.variant_parts import loaded_anew, plan_of
+
 SCHEDULES = 400
-
-
-def loaded_anew(module: str) -> ModuleType:
-    path = Path(flexgroup.__file__).parent / "protocols" / f"{module}.py"
-    spec = spec_from_file_location(f"broken_{module}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    fresh = module_from_spec(spec)
-    spec.loader.exec_module(fresh)
-    return fresh
-
-
-def plan_of(layer: type[Layer]) -> StackPlan:
-    row = Protocol("broken", layer, "", "", answers=Answers.LAST)
-    return StackPlan("broken", (row,), (frozenset(),))
 
 
 def skeen_without_line_14() -> StackPlan:
     """The clock does not advance to the final timestamp, so later proposals may precede it."""
     skeen = loaded_anew("skeen")
-    skeen.clock_of = lambda ts: 0  # type: ignore[attr-defined]
+    skeen.clock_of = lambda ts: 0
     return plan_of(skeen.Skeen)
 
 
@@ -70,7 +52,7 @@ def df_without_line_9() -> StackPlan:
 def dcc_without_slow_mode() -> StackPlan:
     """Messages visit their destinations only: the anomaly of figure 4.1 (d)."""
     dcc = loaded_anew("dcc")
-    dcc.SLOW = dcc.FAST  # type: ignore[attr-defined]
+    dcc.SLOW = dcc.FAST
     return plan_of(dcc.Dcc)
 
 

@@ -21,7 +21,7 @@ from flexgroup.protocols.reliable import Data, Have, Null, Reliable
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.worlds.bench import Bench
 
-from .test_broken_variants import loaded_anew, plan_of
+from ..explorer.variant_parts import loaded_anew, plan_of
 
 RELIABLE = parse_stack("reliable")
 
