@@ -39,8 +39,7 @@ def _loaded(module: str) -> Any:
 
 
 def plan_of(layer: type[Layer], name: str = "variant") -> StackPlan:
-    row = Protocol(name, layer, "", "", answers=Answers.LAST)
-    return StackPlan(name, (row,), (frozenset(),))
+    return StackPlan.of(Protocol(name, layer, "", "", answers=Answers.LAST))
 
 
 class Case(NamedTuple):

@@ -164,8 +164,7 @@ BROKEN: dict[type[Layer], Rule] = {
 
 @pytest.mark.parametrize("layer", BROKEN, ids=lambda layer: layer.__name__)
 def test_the_rules_bite(layer: type[Layer]) -> None:
-    row = replace(PROTOCOLS["best-effort"], layer=layer)
-    plan = StackPlan("broken", (row,), (frozenset(),))
+    plan = StackPlan.of(replace(PROTOCOLS["best-effort"], name="broken", layer=layer))
     with pytest.raises(AssertionError):
         BROKEN[layer](plan)
     with pytest.raises(AssertionError, match="broken: "):

@@ -42,11 +42,17 @@ def register(protocol: Protocol) -> None:
 
 @dataclass(frozen=True)
 class StackPlan:
-    """A parsed stack: what to build at every process."""
+    """A stack, and what to build of it at every process."""
 
     name: str
     protocols: tuple[Protocol, ...]
     options: tuple[frozenset[str], ...]
+
+    @classmethod
+    def of(cls, *protocols: Protocol) -> StackPlan:
+        """The plan for these protocols, the lowest first; they need not be in the table."""
+        name = " ".join(protocol.name for protocol in protocols)
+        return cls(name, protocols, tuple(protocol.always for protocol in protocols))
 
     @property
     def layers(self) -> list[type[Layer]]:
