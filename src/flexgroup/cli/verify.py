@@ -73,13 +73,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> Sequence[str] | None:
     from flexgroup.core.promises import PROPERTIES
-    from flexgroup.pipeline.verify.promises import known
+    from flexgroup.pipeline.verify.check_plans import known_properties
 
     if options.properties and options.check == "all":
         raise UsageError("--property and --check all contradict each other; give one of them")
     if options.check == "all":
         return PROPERTIES
-    return known(options.properties) if options.properties else None
+    return known_properties(options.properties) if options.properties else None
 
 
 def _as_json(verdict: Verdict) -> dict[str, object]:

@@ -56,11 +56,11 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.pipeline.spark.session import refuse_connect, start
-    from flexgroup.pipeline.verify.promises import known
+    from flexgroup.pipeline.verify.check_plans import known_properties
     from flexgroup.pipeline.watch.sources import traces_at
     from flexgroup.pipeline.watch.stream import TraceSetWatch
 
-    properties = None if options.properties is None else known(options.properties)
+    properties = None if options.properties is None else known_properties(options.properties)
     traces_at(options.traces)
     refuse_connect(options.master, "watching")
     out = options.out or options.traces.rstrip("/") + "/_watch"

@@ -5,8 +5,9 @@ Bad input is the caller's to fix: every error names the file and what is wrong w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from flexgroup.trace.history import (
     Faults,
     History,
     Ints,
+    Lost,
     Multicasts,
     Packets,
     SmallInts,
@@ -178,6 +180,9 @@ def ints(table: pa.Table, name: str, missing: int = 0) -> Ints:
 
 
 def messages(table: pa.Table) -> Ints:
+    """Return the identity of each row's message, which a table may have packed already."""
+    if "message" in table.column_names:
+        return ints(table, "message", NO_MESSAGE)
     origin = ints(table, "origin", -1)
     identity: Ints = np.where(
         origin < 0, NO_MESSAGE, (ints(table, "seq") << ORIGIN_BITS) | origin
@@ -186,14 +191,13 @@ def messages(table: pa.Table) -> Ints:
 
 
 class _Columns:
-    """Chosen columns of the events of one kind of one run, by (process, step).
+    """Columns of the events of one kind of one run, by (process, step).
 
     Columns are turned into arrays one at a time: a trace in memory is mostly packets, and
     a table of all their columns would be several times as large as what is asked of it.
     """
 
-    def __init__(self, directory: Path, run: str, kind: str, names: Sequence[str]) -> None:
-        table = read_columns(directory, run, kind, ["process", "step", *names])
+    def __init__(self, table: pa.Table) -> None:
         process, step = ints(table, "process"), ints(table, "step")
         order = np.lexsort((step, process))
         self.process: SmallInts = process[order].astype(np.int32)
@@ -211,7 +215,7 @@ class _Columns:
         return messages(self._table)[self._order]
 
     def destinations(self) -> tuple[Ints, Ints]:
-        """Where each row's destinations begin, and all destinations one after the other."""
+        """Return where each row's destinations begin, and all destinations one after the other."""
         if self._table.num_rows == 0:
             return np.zeros(1, dtype=np.int64), no_ints()
         lists = self._table.column("destinations").combine_chunks().take(pa.array(self._order))
@@ -221,10 +225,13 @@ class _Columns:
         return offsets.astype(np.int64), targets.astype(np.int64)
 
     def texts(self, name: str) -> tuple[tuple[str | None, ...], SmallInts]:
-        """The distinct texts, and the number of each row's among them."""
+        """Return the distinct texts, and the number of each row's among them."""
         if self._table.num_rows == 0 or name not in self._table.column_names:
             return (), np.zeros(self._table.num_rows, dtype=np.int32)
-        column = self._table.column(name).unify_dictionaries().combine_chunks()
+        column = self._table.column(name)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        column = column.unify_dictionaries().combine_chunks()
         if column.null_count:
             texts = (*column.dictionary.to_pylist(), None)
             codes = column.indices.fill_null(len(texts) - 1)
@@ -233,69 +240,104 @@ class _Columns:
         return texts, codes.to_numpy(zero_copy_only=False)[self._order].astype(np.int32)
 
 
-def _multicasts(directory: Path, run: str) -> Multicasts:
-    columns = _Columns(directory, run, schema.MULTICAST, ["time", "origin", "seq", "destinations"])
+MESSAGE_COLUMNS = ("process", "step", "time", "origin", "seq")
+
+HISTORY_COLUMNS: dict[str, Sequence[str]] = {
+    schema.MULTICAST: (*MESSAGE_COLUMNS, "destinations"),
+    schema.DELIVER: (*MESSAGE_COLUMNS, "depth"),
+    **dict.fromkeys(
+        (schema.SEND, schema.RECEIVE),
+        (*MESSAGE_COLUMNS, "peer", "depth", "header_bytes", "payload_bytes", "packet", "detail"),
+    ),
+    **dict.fromkeys((schema.CRASH, schema.RECOVER), ("process", "step", "time")),
+    schema.VIEW: ("process", "step", "time", "detail"),
+}
+"""What a history is made of: columns of these kinds of events."""
+
+
+def history_of(
+    events: Callable[[str], pa.Table],
+    *,
+    run: str,
+    processes: int,
+    complete: bool,
+    lost: Lost = (),
+    faulty: tuple[int, ...] = (),
+    where: str = "",
+) -> History:
+    """Return the history that tables of events tell, one for each kind in HISTORY_COLUMNS.
+
+    The rows may be those of a whole run, or those about some messages. Columns that are missing
+    count as empty. `where` says in errors where the events are.
+    """
+    return History(
+        run=run,
+        processes=processes,
+        complete=complete,
+        multicasts=_multicasts(_Columns(events(schema.MULTICAST))),
+        deliveries=_deliveries(_Columns(events(schema.DELIVER))),
+        sends=_packets(_Columns(events(schema.SEND))),
+        receives=_packets(_Columns(events(schema.RECEIVE))),
+        crashes=_faults(_Columns(events(schema.CRASH))),
+        recoveries=_faults(_Columns(events(schema.RECOVER))),
+        views=_views(_Columns(events(schema.VIEW)), where or f"run '{run}'"),
+        lost=lost,
+        faulty=faulty,
+    )
+
+
+def _multicasts(columns: _Columns) -> Multicasts:
+    offsets, targets = columns.destinations()
     return Multicasts(
-        columns.process.astype(np.int64),
-        columns.step,
-        columns.wide("time"),
-        columns.message(),
-        *columns.destinations(),
+        process=columns.process.astype(np.int64),
+        step=columns.step,
+        time=columns.wide("time"),
+        message=columns.message(),
+        offsets=offsets,
+        targets=targets,
     )
 
 
-def _deliveries(directory: Path, run: str) -> Deliveries:
-    columns = _Columns(directory, run, schema.DELIVER, ["time", "origin", "seq", "depth"])
+def _deliveries(columns: _Columns) -> Deliveries:
     return Deliveries(
-        columns.process.astype(np.int64),
-        columns.step,
-        columns.wide("time"),
-        columns.message(),
-        columns.wide("depth"),
+        process=columns.process.astype(np.int64),
+        step=columns.step,
+        time=columns.wide("time"),
+        message=columns.message(),
+        depth=columns.wide("depth"),
     )
 
 
-def _packets(directory: Path, run: str, kind: str) -> Packets:
-    columns = _Columns(
-        directory,
-        run,
-        kind,
-        [
-            *("time", "origin", "seq", "peer", "depth"),
-            *("header_bytes", "payload_bytes", "packet", "detail"),
-        ],
-    )
+def _packets(columns: _Columns) -> Packets:
     packet, packet_code = columns.texts("packet")
     detail, detail_code = columns.texts("detail")
     return Packets(
-        columns.process,
-        columns.step,
-        columns.wide("time"),
-        columns.message(),
-        columns.small("peer", -1),
-        columns.small("depth"),
-        columns.small("header_bytes"),
-        columns.small("payload_bytes"),
-        tuple(name or "" for name in packet),
-        packet_code,
-        detail,
-        detail_code,
+        process=columns.process,
+        step=columns.step,
+        time=columns.wide("time"),
+        message=columns.message(),
+        peer=columns.small("peer", -1),
+        depth=columns.small("depth"),
+        header_bytes=columns.small("header_bytes"),
+        payload_bytes=columns.small("payload_bytes"),
+        packet=tuple(name or "" for name in packet),
+        packet_code=packet_code,
+        detail=detail,
+        detail_code=detail_code,
     )
 
 
-def _faults(directory: Path, run: str, kind: str) -> Faults:
-    columns = _Columns(directory, run, kind, ["time"])
+def _faults(columns: _Columns) -> Faults:
     return Faults(columns.process.astype(np.int64), columns.step, columns.wide("time"))
 
 
-def _views(directory: Path, run: str) -> Views:
-    columns = _Columns(directory, run, schema.VIEW, ["time", "detail"])
+def _views(columns: _Columns, where: str) -> Views:
     texts, codes = columns.texts("detail")
     try:
         # The texts may be those of other kinds of events as well.
         views = {code: parse_view(texts[code]) for code in set(codes.tolist())}
     except UsageError as error:
-        raise UsageError(f"'{directory}', run '{run}': {error}") from None
+        raise UsageError(f"{where}: {error}") from None
     installed = [views[code] for code in codes.tolist()]
     process = columns.process.astype(np.int64)
     return views_of(process, columns.step, columns.wide("time"), installed)
@@ -304,25 +346,24 @@ def _views(directory: Path, run: str) -> Views:
 def load_history(
     directory: Path, run: Run, packets: bool = True, kinds: Collection[str] = schema.KINDS
 ) -> History:
-    """A run in memory; without packets, genuineness and costs cannot be told.
+    """Load a run into memory; without packets, genuineness and costs cannot be told.
 
     Whoever knows that a run has events of some kinds only spares a search for the others.
     """
-    name = run.run
     read = {*kinds} if packets else {*kinds} - {schema.SEND, schema.RECEIVE}
-    nothing = Packets()
-    multicasts = _multicasts(directory, name) if schema.MULTICAST in read else Multicasts()
-    return History(
-        name,
-        run.processes,
-        run.complete,
-        multicasts,
-        _deliveries(directory, name) if schema.DELIVER in read else Deliveries(),
-        _packets(directory, name, schema.SEND) if schema.SEND in read else nothing,
-        _packets(directory, name, schema.RECEIVE) if schema.RECEIVE in read else nothing,
-        _faults(directory, name, schema.CRASH) if schema.CRASH in read else Faults(),
-        _faults(directory, name, schema.RECOVER) if schema.RECOVER in read else Faults(),
-        _views(directory, name) if schema.VIEW in read else Views(),
-        lost_since(lost_processes(run.lost), multicasts.message),
-        run.faulty,
+
+    def events(kind: str) -> pa.Table:
+        if kind not in read:
+            return pa.table({})
+        return read_columns(directory, run.run, kind, HISTORY_COLUMNS[kind])
+
+    history = history_of(
+        events,
+        run=run.run,
+        processes=run.processes,
+        complete=run.complete,
+        faulty=run.faulty,
+        where=f"'{directory}', run '{run.run}'",
     )
+    lost = lost_since(lost_processes(run.lost), history.multicasts.message)
+    return replace(history, lost=lost)

@@ -9,23 +9,13 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS
 from flexgroup.trace import schema
-from flexgroup.trace.history import (
-    Deliveries,
-    Faults,
-    History,
-    Ints,
-    Lost,
-    Multicasts,
-    Packets,
-    Views,
-    views_of,
-)
-from flexgroup.trace.views import parse_view
+from flexgroup.trace.history import History, Ints, Lost
+from flexgroup.trace.reader import history_of, ints
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -92,106 +82,25 @@ def _rows_of_kind(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> Dat
     )
 
 
-def history_of(
-    table: pa.Table,
+def history_of_rows(
+    rows: pa.Table,
+    *,
     run: str,
     processes: int,
     complete: bool,
     lost: Lost = (),
     faulty: tuple[int, ...] = (),
 ) -> History:
-    """Return the history that rows of events tell: a whole run, or what concerns some messages.
+    """Return the history that rows of events tell: a whole run, or what concerns some messages."""
 
-    Without the columns that only packets or views have, there are none of these.
-    """
-    return History(
-        run,
-        processes,
-        complete,
-        _multicasts(table),
-        _deliveries(table),
-        _packets(table, schema.SEND),
-        _packets(table, schema.RECEIVE),
-        _faults(table, schema.CRASH),
-        _faults(table, schema.RECOVER),
-        _views(table),
-        lost,
-        faulty,
+    def events(kind: str) -> pa.Table:
+        return rows.filter(pc.field("event") == CODES[kind])
+
+    return history_of(
+        events, run=run, processes=processes, complete=complete, lost=lost, faulty=faulty
     )
 
 
-def integers(table: pa.Table, name: str) -> Ints:
-    column = table.column(name)
-    if column.null_count:
-        column = column.fill_null(NOTHING)
-    values: Ints = column.to_numpy().astype(np.int64, copy=False)
-    return values
-
-
-class _Kind:
-    """The rows of one kind of event, by (process, step)."""
-
-    def __init__(self, table: pa.Table, kind: str) -> None:
-        rows = np.flatnonzero(integers(table, "event") == CODES[kind])
-        process, step = integers(table, "process")[rows], integers(table, "step")[rows]
-        self.rows = rows[np.lexsort((step, process))]
-        self._table = table
-
-    def column(self, name: str) -> Ints:
-        return integers(self._table, name)[self.rows]
-
-    def taken(self, name: str) -> pa.Array:
-        return self._table.column(name).combine_chunks().take(pa.array(self.rows))
-
-
-def _multicasts(table: pa.Table) -> Multicasts:
-    kind = _Kind(table, schema.MULTICAST)
-    lists = kind.taken("destinations")
-    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = np.zeros(len(kind.rows) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    targets = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    return Multicasts(
-        kind.column("process"),
-        kind.column("step"),
-        kind.column("time"),
-        kind.column("message"),
-        offsets,
-        targets,
-    )
-
-
-def _deliveries(table: pa.Table) -> Deliveries:
-    kind = _Kind(table, schema.DELIVER)
-    return Deliveries(
-        kind.column("process"), kind.column("step"), kind.column("time"), kind.column("message")
-    )
-
-
-def _packets(table: pa.Table, kind_name: str) -> Packets:
-    if "packet" not in table.column_names:
-        return Packets()
-    kind = _Kind(table, kind_name)
-    names = kind.taken("packet").dictionary_encode()
-    return Packets(
-        kind.column("process"),
-        kind.column("step"),
-        kind.column("time"),
-        kind.column("message"),
-        kind.column("peer"),
-        packet=tuple(names.dictionary.to_pylist()),
-        packet_code=names.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64),
-    )
-
-
-def _faults(table: pa.Table, kind_name: str) -> Faults:
-    kind = _Kind(table, kind_name)
-    return Faults(kind.column("process"), kind.column("step"), kind.column("time"))
-
-
-def _views(table: pa.Table) -> Views:
-    if "detail" not in table.column_names:
-        return Views()
-    kind = _Kind(table, schema.VIEW)
-    installed = [parse_view(detail) for detail in kind.taken("detail").to_pylist()]
-    return views_of(kind.column("process"), kind.column("step"), kind.column("time"), installed)
+def integers(rows: pa.Table, name: str) -> Ints:
+    """Return a column of rows, with NOTHING in place of nulls."""
+    return ints(rows, name, NOTHING)

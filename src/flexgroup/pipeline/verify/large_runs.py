@@ -77,7 +77,7 @@ def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
     answering = _runs_that_multicast_after_delivering(traces, layouts)
     judged = _Judged()
     for layout in layouts:
-        number = layout.number
+        number = layout.plan.number
         whole = _only_as_a_whole(
             found[number], VIEW in traces.kinds, number in late, number in answering
         )
@@ -100,34 +100,26 @@ class _Judged:
         seen = findings.totals[COUNTED]
         told = checked(seen.get(DELIVER, 0), seen.get(MULTICAST, 0))
         topics: dict[str, dict[str, dict[str, int]]] = defaultdict(dict)
-        for name in layout.properties:
+        for name in layout.plan.properties:
             about = _found_by(name)
             if name in whole:
                 topics[WHOLE][name] = {}
             elif name == virtual_synchrony.NAME:
                 topics[NO_VIEWS][name] = {}
             elif not findings.totals.get(about):
-                row = verdict_row(layout.run, Verdict(name, Outcome.HOLDS, 0, None, told))
+                row = verdict_row(layout.plan.run, Verdict(name, Outcome.HOLDS, 0, None, told))
                 self.verdicts.append(tuple(row[column] for column in VERDICTS.names))
             elif about == COMPONENT:
                 topics[COMPONENT][name] = {}
             else:
                 topics[name][name] = findings.totals[about]
                 self.messages += (
-                    (layout.number, name, message) for message in findings.messages[about]
+                    (layout.plan.number, name, message) for message in findings.messages[about]
                 )
         for topic, checks in topics.items():
             part = None if topic == WHOLE else told
-            task = Task(
-                layout.run,
-                layout.processes,
-                layout.complete,
-                checks,
-                part,
-                layout.lost,
-                layout.faulty,
-            )
-            self.tasks.append((layout.number, topic, task.to_text()))
+            task = Task.of(layout.plan, checks, part)
+            self.tasks.append((layout.plan.number, topic, task.to_text()))
 
 
 def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
@@ -184,7 +176,7 @@ def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
         notes = _notes(traces, placed(waiting)).persist()
         narrow = {row.number for row in _too_narrow(notes).collect()}
         parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
-        waiting = [layout.widened() for layout in waiting if layout.number in narrow]
+        waiting = [layout.widened() for layout in waiting if layout.plan.number in narrow]
     return reduce(lambda one, other: one.unionAll(other), parts)
 
 
@@ -273,7 +265,7 @@ def _runs_with_late_multicasts(notes: DataFrame, layouts: Sequence[Layout]) -> s
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    if not any("real-time order" in layout.properties for layout in layouts):
+    if not any("real-time order" in layout.plan.properties for layout in layouts):
         return set()
     clocks = notes.where(f.col("about") == CLOCK).select(
         "number",
@@ -291,7 +283,7 @@ def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[La
     """
     from pyspark.sql import functions as f
 
-    numbers = [layout.number for layout in layouts if "causal order" in layout.properties]
+    numbers = [layout.plan.number for layout in layouts if "causal order" in layout.plan.properties]
     if not numbers:
         return set()
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flexgroup.trace.history import Ints, Lost
+from flexgroup.pipeline.verify.check_plans import CheckPlan
+from flexgroup.trace.history import Ints
 
 CELL_DELIVERIES = 1 << 16
 CELLS_A_SLICE = 16
@@ -25,11 +26,8 @@ WIDEN = 4
 class Layout:
     """A large run: what to check of it, and where it is cut."""
 
-    number: int
-    run: str
-    processes: int
-    complete: bool
-    properties: tuple[str, ...]
+    plan: CheckPlan
+    """What to check, without minimality."""
     deliveries: int
     """About how many deliveries the run has."""
     crashed: tuple[int, ...]
@@ -40,21 +38,18 @@ class Layout:
     destinations."""
     cells_a_slice: int = CELLS_A_SLICE
     margin: int = MARGIN_CELLS
-    lost: Lost = ()
-    faulty: tuple[int, ...] = ()
-    """The processes that are faulty by design."""
 
     @property
     def by_destination(self) -> bool:
-        return not {"fifo order", "causal order"}.isdisjoint(self.properties)
+        return not {"fifo order", "causal order"}.isdisjoint(self.plan.properties)
 
     @property
     def in_real_time(self) -> bool:
-        return "real-time order" in self.properties
+        return "real-time order" in self.plan.properties
 
     @property
     def places(self) -> int:
-        return self.slices + (self.processes if self.by_destination else 0)
+        return self.slices + (self.plan.processes if self.by_destination else 0)
 
     @property
     def slices(self) -> int:
@@ -75,7 +70,7 @@ def placed(layouts: Iterable[Layout]) -> dict[int, Layout]:
     """Return the layouts by number, with a place of its own for each task."""
     result, place = {}, 0
     for layout in layouts:
-        result[layout.number] = replace(layout, first_place=place)
+        result[layout.plan.number] = replace(layout, first_place=place)
         place += layout.places
     return result
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexgroup.pipeline.verify.promises import Plan
+from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.trace.run import lost_processes
 from flexgroup.trace.schema import MULTICAST
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
-def with_lost_events(traces: TraceSet, plans: Sequence[Plan]) -> list[Plan]:
+def with_lost_events(traces: TraceSet, plans: Sequence[CheckPlan]) -> list[CheckPlan]:
     """Return the plans, with what is known of lost events. Few runs have any: then no job is
     run."""
     from pyspark.sql import functions as f
@@ -43,7 +43,7 @@ def with_lost_events(traces: TraceSet, plans: Sequence[Plan]) -> list[Plan]:
     ]
 
 
-def first_lost(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
+def first_lost(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return `number`, `origin`, and as `first_lost` the number of the first message from there
     that may be lost."""
     rows = [(plan.number, *pair) for plan in plans for pair in plan.lost]

@@ -27,7 +27,7 @@ from flexgroup.pipeline.verify.packed_rows import (
 from flexgroup.properties import agreement, integrity, uniform_agreement, validity
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.grouping import by_pairs, runs
-from flexgroup.trace.history import Deliveries, Faults, History, Multicasts
+from flexgroup.trace.history import Deliveries, Faults, Multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 NEVER = np.iinfo(np.int64).min
@@ -84,15 +84,10 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
         for number, kinds in received_by_run(batches).items():
             layout = layouts[number]
             run = IndexedHistory(
-                History(
-                    layout.run,
-                    layout.processes,
-                    layout.complete,
+                layout.plan.history(
                     _multicasts([payload for _, payload in kinds.get(MULTICAST, [])]),
                     _deliveries([payload for _, payload in kinds.get(DELIVER, [])]),
-                    crashes=_crashes(layout),
-                    lost=layout.lost,
-                    faulty=layout.faulty,
+                    _crashes(layout),
                 )
             )
             yield packed_batch(list(_packed(run, layout)))
@@ -132,7 +127,7 @@ def _crashes(layout: Layout) -> Faults:
 
 def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
     for note in (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout)):
-        yield layout.first_place, layout.number, NOTE, note.to_text().encode()
+        yield layout.first_place, layout.plan.number, NOTE, note.to_text().encode()
     yield from _to_slices(run, layout)
     if layout.by_destination:
         yield from _to_destinations(run, layout)
@@ -140,11 +135,11 @@ def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
 
 def _counted(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
     for kind, rows in ((DELIVER, run.history.deliveries), (MULTICAST, run.history.multicasts)):
-        yield Note(layout.number, COUNTED, kind, len(rows.message), [], [])
+        yield Note(layout.plan.number, COUNTED, kind, len(rows.message), [], [])
 
 
 def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
-    if integrity.NAME not in layout.properties:
+    if integrity.NAME not in layout.plan.properties:
         return
     deliveries = run.history.deliveries
     for kind, flags in integrity.wrong_deliveries(run).items():
@@ -155,7 +150,12 @@ def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
             if kind == integrity.UNRECORDED:
                 rank.insert(0, LAST)  # shown only if nothing is wrong for sure
             yield Note(
-                layout.number, integrity.NAME, kind, len(rows), rank, [int(deliveries.message[row])]
+                layout.plan.number,
+                integrity.NAME,
+                kind,
+                len(rows),
+                rank,
+                [int(deliveries.message[row])],
             )
 
 
@@ -164,15 +164,15 @@ def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
     undelivered = int(np.count_nonzero(copies.row == NONE))
     if undelivered == 0:
         return
-    yield Note(layout.number, UNDELIVERED, "", undelivered, [], [])
+    yield Note(layout.plan.number, UNDELIVERED, "", undelivered, [], [])
     for name, find in FIND_MISSING.items():
-        missing = find(run).copies if name in layout.properties else ()
+        missing = find(run).copies if name in layout.plan.properties else ()
         if len(missing):
             time = times[run.multicast_row[copies.message[missing]]]
             first = int(missing[np.argmin(time)])
             message = run.identity(int(copies.message[first]))
             rank = [int(time.min()), message, int(copies.process[first])]
-            yield Note(layout.number, name, "", len(missing), rank, [message])
+            yield Note(layout.plan.number, name, "", len(missing), rank, [message])
 
 
 def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
@@ -201,7 +201,7 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
             ]
             if layout.in_real_time:
                 columns.append(multicast[message])
-            yield layout.first_place + key, layout.number, SLICE, pack(columns)
+            yield layout.first_place + key, layout.plan.number, SLICE, pack(columns)
 
 
 def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
@@ -224,4 +224,4 @@ def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]
     for destination, chosen in by_key(copies.process[kept]):
         rows = kept[chosen]
         place = layout.first_place + layout.slices + destination
-        yield place, layout.number, DESTINATION, pack(column[rows] for column in columns)
+        yield place, layout.plan.number, DESTINATION, pack(column[rows] for column in columns)

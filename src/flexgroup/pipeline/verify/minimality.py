@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, PACKETS, event_rows
 from flexgroup.pipeline.verify.lost_events import first_lost
-from flexgroup.pipeline.verify.promises import Plan
 from flexgroup.pipeline.verify.small_histories import Task, judge_groups, task_rows, with_topic
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
@@ -27,7 +27,7 @@ FAULTY_COLUMNS = "faulty_in int, faulty int"
 """The number of a run, and a process of it that is faulty by design."""
 
 
-def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
+def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return the verdicts on minimality of the runs that are to be checked for it."""
     from pyspark.sql import functions as f
 
@@ -66,9 +66,7 @@ def minimality(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
             verdict = Verdict(NAME, Outcome.HOLDS, 0, None, checked(row.passed))
         else:
             checks = {NAME: {"pairs": row.pairs}}
-            task = Task(
-                plan.run, plan.processes, plan.complete, checks, lost=plan.lost, faulty=plan.faulty
-            ).to_text()
+            task = Task.of(plan, checks).to_text()
             violated.append((number, NAME, task, row.earliest.message))
             continue
         told_so = verdict_row(plan.run, verdict)
@@ -89,7 +87,7 @@ def _between_correct(packets: DataFrame, faulty: DataFrame) -> DataFrame:
     return packets
 
 
-def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[Plan]) -> DataFrame:
+def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return pairs of a message and a process that is neither its origin nor a destination of it,
     with the first packet about the one that the other sent or received; and whether the
     destinations of the message may be lost."""

@@ -96,18 +96,14 @@ def _check_slice(
     members = identities[inside]
     for component in cyclic_components(process[chosen], renumbered, len(members)):
         cyclic = members[component].tolist()
-        yield Note(layout.number, COMPONENT, "", 1, cyclic[:1], cyclic)
+        yield Note(layout.plan.number, COMPONENT, "", 1, cyclic[:1], cyclic)
     if multicast is not None:
         yield from _real_time(
             layout,
             place,
-            History(
-                layout.run,
-                layout.processes,
-                layout.complete,
+            layout.plan.history(
                 _multicasts(members, multicast[firsts][inside]),
                 Deliveries(process[chosen], step[chosen], first[chosen], message[chosen]),
-                faulty=layout.faulty,
             ),
         )
 
@@ -145,7 +141,7 @@ def _edges(
         axis=1,
     )
     for row in table[np.unique(process)].tolist():
-        yield Note(layout.number, EDGE, "", 0, row, [])
+        yield Note(layout.plan.number, EDGE, "", 0, row, [])
 
 
 def _multicasts(members: Ints, time: Ints) -> Multicasts:
@@ -159,14 +155,14 @@ def _multicasts(members: Ints, time: Ints) -> Multicasts:
 def _real_time(layout: Layout, place: int, history: History) -> Iterator[Note]:
     latest = int(history.multicasts.time.max(initial=NEVER))
     begins = layout.begins(place) if place else NEVER
-    yield Note(layout.number, CLOCK, "", 0, [place, begins, latest], [])
+    yield Note(layout.plan.number, CLOCK, "", 0, [place, begins, latest], [])
     verdict = real_time_order.check(IndexedHistory(history))
     if verdict.witness:
         *_, delivery, _ = verdict.witness
         messages = list(dict.fromkeys(step.message for step in verdict.witness))
         row = int(np.flatnonzero(history.deliveries.message == delivery.message)[0])
         rank = [int(history.deliveries.time[row]), delivery.message]
-        yield Note(layout.number, real_time_order.NAME, "", verdict.violations, rank, messages)
+        yield Note(layout.plan.number, real_time_order.NAME, "", verdict.violations, rank, messages)
 
 
 def _fifo(
@@ -195,4 +191,4 @@ def _fifo(
     )
     rank = [int(time[earliest]), int(message[earliest]), destination]
     messages = [int(message[before[0]]), int(message[earliest])]
-    yield Note(layout.number, fifo_order.NAME, "", len(wrong), rank, messages)
+    yield Note(layout.plan.number, fifo_order.NAME, "", len(wrong), rank, messages)

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.pipeline.reading.trace_set import spark_schema
-from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of, integers
+from flexgroup.pipeline.verify.check_plans import CheckPlan
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.properties import agreement, integrity, uniform_agreement, validity
 from flexgroup.properties.catalogue import PROPERTIES
@@ -57,6 +58,21 @@ class Task:
     faulty: tuple[int, ...] = ()
     """The processes that are faulty by design."""
 
+    @classmethod
+    def of(
+        cls, plan: CheckPlan, checks: dict[str, dict[str, int]], seen: str | None = None
+    ) -> Task:
+        """Return the task of checking these properties of a planned run, or of a part of it."""
+        return cls(
+            run=plan.run,
+            processes=plan.processes,
+            complete=plan.complete,
+            checks=checks,
+            seen=seen,
+            lost=plan.lost,
+            faulty=plan.faulty,
+        )
+
     def to_text(self) -> str:
         return json.dumps(asdict(self))
 
@@ -79,7 +95,14 @@ def judge(table: pa.Table) -> pa.Table:
         return verdict_table([])
     task = Task.from_text(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
     run = IndexedHistory(
-        history_of(table, task.run, task.processes, task.complete, task.lost, tuple(task.faulty))
+        history_of_rows(
+            table,
+            run=task.run,
+            processes=task.processes,
+            complete=task.complete,
+            lost=task.lost,
+            faulty=tuple(task.faulty),
+        )
     )
     verdicts = [_check(run, name, totals) for name, totals in task.checks.items()]
     if task.seen is not None:

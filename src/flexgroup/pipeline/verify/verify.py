@@ -16,12 +16,12 @@ from flexgroup.pipeline.reading.duplicate_steps import (
 )
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.verify.check_plans import CheckPlan, check_plans
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
 from flexgroup.pipeline.verify.lost_events import with_lost_events
 from flexgroup.pipeline.verify.minimality import minimality
-from flexgroup.pipeline.verify.promises import Plan, planned
 from flexgroup.pipeline.verify.small_histories import (
     WHOLE,
     Task,
@@ -74,7 +74,7 @@ def verify(
     The table has the columns of `verdict_table.VERDICTS`, and a row for each run and property. If
     asked to, runs mixed under one name are refused: here, or by the task that reads their files.
     """
-    all_plans = planned(traces.described, properties)
+    all_plans = check_plans(traces.described, properties)
     events = _runs_to_read(traces, limits)
     verdicts = []
     if events:
@@ -85,7 +85,7 @@ def verify(
         refuse_duplicate_steps(traces)
     # Each part reads the trace, so a part that no run needs is left out.
     large = _large(traces, plans, limits) if plans else []
-    cut = {layout.number for layout in large}
+    cut = {layout.plan.number for layout in large}
     if len(large) < len(plans):
         verdicts.append(_whole_runs(traces, [plan for plan in plans if plan.number not in cut]))
     if large:
@@ -100,7 +100,7 @@ def _runs_to_read(traces: TraceSet, limits: Limits) -> Mapping[str, int]:
 
 
 def _small_runs(
-    traces: TraceSet, plans: Sequence[Plan], events: Mapping[str, int], refuse_mixed: bool
+    traces: TraceSet, plans: Sequence[CheckPlan], events: Mapping[str, int], refuse_mixed: bool
 ) -> DataFrame:
     """Return the verdicts on runs that one task each reads from their files."""
 
@@ -128,21 +128,14 @@ def _steps(history: History, others: Sequence[pa.Table]) -> list[tuple[Ints, Int
     ]
 
 
-def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
+def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     from pyspark.sql import functions as f
 
     tasks = [
         (
             plan.number,
             WHOLE,
-            Task(
-                plan.run,
-                plan.processes,
-                plan.complete,
-                {name: {} for name in plan.properties if name != MINIMALITY},
-                lost=plan.lost,
-                faulty=plan.faulty,
-            ).to_text(),
+            Task.of(plan, {name: {} for name in plan.without(MINIMALITY).properties}).to_text(),
         )
         for plan in plans
     ]
@@ -153,7 +146,7 @@ def _whole_runs(traces: TraceSet, plans: Sequence[Plan]) -> DataFrame:
     return judge_groups(task_rows(task_frame).unionAll(with_topic(events)))
 
 
-def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layout]:
+def _large(traces: TraceSet, plans: Sequence[CheckPlan], limits: Limits) -> list[Layout]:
     """Return the runs that do not fit into one task, and where to cut them, from a sample."""
     deliveries = traces.recorded(DELIVER)
     # Spark counts rows from the footers of files: this reads no data.
@@ -172,20 +165,14 @@ def _large(traces: TraceSet, plans: Sequence[Plan], limits: Limits) -> list[Layo
     shares = np.linspace(0, 1, QUANTILES + 1)
     return [
         Layout(
-            plan.number,
-            plan.run,
-            plan.processes,
-            plan.complete,
-            tuple(name for name in plan.properties if name != MINIMALITY),
-            round(len(times[plan.run]) / share),
-            crashes.get(plan.number, ()),
-            cell_bounds(
+            plan=plan.without(MINIMALITY),
+            deliveries=round(len(times[plan.run]) / share),
+            crashed=crashes.get(plan.number, ()),
+            bounds=cell_bounds(
                 np.quantile(times[plan.run], shares, method="higher").astype(np.int64),
                 round(len(times[plan.run]) / share),
                 limits.cell_deliveries,
             ),
-            lost=plan.lost,
-            faulty=plan.faulty,
         )
         for plan in large
     ]

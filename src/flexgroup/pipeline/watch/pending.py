@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.event_rows import history_of, integers
+from flexgroup.pipeline.verify.event_rows import history_of_rows, integers
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory, Queues
 from flexgroup.properties.kernels.head_merge import latest_ancestor
 from flexgroup.trace.history import Ints, Lost
@@ -37,7 +37,9 @@ class PendingHistory(IndexedHistory):
         lost: Lost = (),
         faulty: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(history_of(rows, run, 0, complete, lost, faulty))
+        super().__init__(
+            history_of_rows(rows, run=run, processes=0, complete=complete, lost=lost, faulty=faulty)
+        )
         self.rows = rows
         self.released: Flags = np.isin(self.identities, released)
 
@@ -60,7 +62,14 @@ class PendingHistory(IndexedHistory):
         history = self.history
         rows = self.rows.filter(pa.array(chosen))
         return IndexedHistory(
-            history_of(rows, history.run, 0, history.complete, history.lost, history.faulty)
+            history_of_rows(
+                rows,
+                run=history.run,
+                processes=0,
+                complete=history.complete,
+                lost=history.lost,
+                faulty=history.faulty,
+            )
         )
 
 
