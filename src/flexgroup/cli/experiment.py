@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
-    """At the small scale, on this machine, most of the time goes into Spark's own code."""
+    """Return settings for a small job, if the scale is small and Spark is on this machine."""
     from flexgroup.pipeline.spark.session import SMALL_JOB
 
     return SMALL_JOB if options.master is None and options.scale == "small" else {}

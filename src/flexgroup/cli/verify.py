@@ -28,7 +28,7 @@ HOLDS, VIOLATED, UNKNOWN = OUTCOMES = tuple(outcome.value for outcome in Outcome
 TABLES = ("verdicts", "evidence")
 
 SHOWN = 10
-"""Violated verdicts that are printed in full."""
+"""At most so many verdicts of one outcome are printed in full."""
 
 
 def add_to(commands: Commands) -> None:

@@ -12,22 +12,18 @@ from typing import TYPE_CHECKING
 from flexgroup.cli.arguments import declare
 from flexgroup.cli.spark_commands import add_master, add_properties, add_traces
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.spark.java import FAST_START
+from flexgroup.pipeline.spark.session import SMALL_JOB
 
 if TYPE_CHECKING:
     from flexgroup.cli.arguments import Commands
     from flexgroup.pipeline.watch.stream import TraceSetWatch
     from flexgroup.pipeline.watch.watched_run import BatchReport
 
-# Watching is many small jobs: parallel over runs, few of which go on at the same time, and for
-# Java over before thorough compiling pays.
-LOCAL_SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": FAST_START,
-}
+# Watching is many small jobs, parallel over runs, few of which go on at the same time.
+LOCAL_SETTINGS = {**SMALL_JOB, "spark.sql.shuffle.partitions": "2"}
 
 MOMENT = 1
-"""Seconds until a request to stop is noticed."""
+"""So many seconds may pass until a request to stop is noticed."""
 
 
 def add_to(commands: Commands) -> None:
@@ -103,7 +99,8 @@ def follow(
 
 @contextmanager
 def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether someone pressed Ctrl-C or asked the process to end, instead of ending at once."""
+    """Give a function that tells whether someone pressed Ctrl-C or asked the process to end;
+    meanwhile, neither ends it at once."""
     asked: list[int] = []
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda which, frame: asked.append(which)) for number in signals]
