@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.core.message import message_id
+from flexgroup.core.precedence import find_cycle, is_acyclic
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Deliveries, History, Multicasts, Packets, lost_since
@@ -100,6 +101,19 @@ def test_the_witness_of_a_cycle_is_a_shortest_cycle(history: History) -> None:
             assert before.process == after.process
             assert before.step < after.step
             assert after.message == links[(place + 1) % len(links)][0].message
+
+
+@thorough
+@given(history=histories())
+def test_acyclic_order_is_the_same_in_traces_and_where_a_handful_of_orders_is_checked(
+    history: History,
+) -> None:
+    """The explorer, the bench and random schedules ask `flexgroup.core.precedence`."""
+    orders = list(Facts(history).order.values())
+    [verdict] = check(history, ["acyclic order"])
+    assert is_acyclic(orders) is (verdict.outcome is not Outcome.VIOLATED)
+    cycle = find_cycle(orders)
+    assert len(cycle or ()) == len(links_of(verdict) if verdict.witness else ())
 
 
 @thorough

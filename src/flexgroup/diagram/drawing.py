@@ -29,7 +29,7 @@ from flexgroup.trace.schema import (
 COLOURS = 8
 
 LEAD = 20.0
-"""From the beginning of a time line to the first event."""
+"""The distance from the beginning of a time line to the first event."""
 
 BETWEEN_MISSING = 34.0
 MOST_STRETCH = 2.2
@@ -87,7 +87,7 @@ def diagram(
 
 @cache
 def style() -> str:
-    """The themes, and the style of diagrams."""
+    """Return the themes, and the style of diagrams."""
     return "\n".join(
         files("flexgroup.diagram").joinpath(name).read_text(encoding="utf-8")
         for name in ("theme.css", "diagram.css")
@@ -125,13 +125,13 @@ class _Drawing:
         return (aside, along) if self.orientation.down else (along, aside)
 
     def _stretched(self, places: list[float]) -> list[float]:
-        """A few events look cramped on a line of their own length."""
+        """Spread a few events, which would look cramped on a line of their own length."""
         needed = max(places, default=0.0) or 1.0
         factor = max(1.0, min(MOST_STRETCH, self.orientation.length / needed))
         return [LEAD + place * factor for place in places]
 
     def _room(self, moment: Moment) -> float:
-        """How far along the time line the mark of a moment and its label reach."""
+        """Return how far along the time line the mark of a moment and its label reach."""
         below = "" if self.orientation.down else self.words.below(moment)
         return max(MARK + 5, (len(below) + 1) * CHARACTER / 2)
 
@@ -149,7 +149,7 @@ class _Drawing:
         )
 
     def standalone(self, title: str) -> Markup:
-        """A file that needs nothing else to be looked at."""
+        """Draw a file that needs nothing else to be looked at."""
         drawn, width, height = self._content()
         top = 40.0
         notes = [
@@ -175,7 +175,7 @@ class _Drawing:
         )
 
     def _content(self) -> tuple[list[Markup], float, float]:
-        """What is drawn, and its width and height."""
+        """Return what is drawn, and its width and height."""
         length = self.end + 26
         along = self.orientation.start + length + 12
         aside = (
@@ -220,7 +220,7 @@ class _Drawing:
         return join([number_of, label(kind, x - 6, y - 26, "start", "kind")])
 
     def _segments(self, process: int, length: float) -> Iterator[tuple[float, float, str, str]]:
-        """A time line in pieces: from, to, how it is drawn, and what happened there unseen."""
+        """Cut a time line into pieces: from, to, how each is drawn, and what it hides."""
         at, step, down = 0.0, -1, False
         for moment, place in self.placed:
             if moment.process != process:
@@ -234,7 +234,7 @@ class _Drawing:
         yield at, length, *_kind_of_segment(down, hidden)
 
     def _elided(self) -> bool:
-        """Whether some time line hides events."""
+        """Tell whether some time line hides events."""
         return any(
             kind == "elided"
             for process in self.lane
@@ -264,7 +264,7 @@ class _Drawing:
         return element("g", *parts, class_=self._class(kind, event.message))
 
     def _dot(self, moment: Moment, x: float, y: float) -> Markup:
-        """Packets that came or went without anything else."""
+        """Draw packets that came or went without anything else."""
         event = self.selection.emphasised(moment)
         if event is not None:
             return element(
@@ -330,7 +330,7 @@ class _Drawing:
         return marks.arrow(start, end, *clear, tips, bend)
 
     def _hits(self, send: TraceEvent, receive: TraceEvent, bend: float) -> int:
-        """How many marks an arrow that is bent so would run through."""
+        """Count the marks that an arrow would run through if it were bent so."""
         start, end = self._place(send), self._place(receive)
         first, last = self.lane[send.process], self.lane[receive.process]
         step = 1 if last > first else -1
@@ -343,14 +343,14 @@ class _Drawing:
         return hits
 
     def _clearance(self, event: TraceEvent) -> float:
-        """How far from the point an arrow ends, so as not to run into the mark that is there."""
+        """Return how far before a mark an arrow ends, so as not to run into it."""
         mark = self.moment[event.place].mark
         if mark is None:
             return 0.0
         return RING + 1 if mark.place in self.selection.witness else MARK + 1
 
     def _stub(self, event: TraceEvent, direction: int) -> Point:
-        """Where an arrow ends whose other end was not recorded: on the way there."""
+        """Return where an arrow ends whose other end was not recorded: on the way there."""
         lane = self.lane[event.process]
         peer = None if event.peer is None else self.lane.get(event.peer)
         aside = 0.5 if peer is None or peer == lane else 0.7 * (peer - lane)
@@ -382,7 +382,7 @@ def _kind_of_segment(down: bool, hidden: int) -> tuple[str, str]:
 
 
 def _behind(end: float, missing: list[tuple[int, str]]) -> list[tuple[int, str, float]]:
-    """Deliveries that did not happen, one after the other behind all that did."""
+    """Place deliveries that did not happen one after the other, behind all that did."""
     last: dict[int, float] = {}
     placed = []
     for process, message in missing:

@@ -23,13 +23,13 @@ class Orientation:
 
     down: bool
     start: float
-    """From the border to the beginning of the time lines."""
+    """The distance from the border to the beginning of the time lines."""
     side: float
-    """From the border to the first time line."""
+    """The distance from the border to the first time line."""
     lane: tuple[float, float]
     """The smallest and the largest distance from one time line to the next."""
     labels: float
-    """Room beside the last time line."""
+    """The room beside the last time line."""
     breadth: float
     """How broad the picture is across the time lines, if so many fit."""
     time_labels: float
@@ -64,8 +64,10 @@ def arrange(
     packets: Iterable[SentPacket],
     room: Callable[[Moment], float],
 ) -> list[float]:
-    """The place of every moment: in order of time, spaced to be readable and not to scale. `room`
-    says how far what is drawn at a moment reaches to either side."""
+    """Place every moment in the order of time, spaced to be readable and not to scale.
+
+    `room` says how far what is drawn at a moment reaches to either side.
+    """
     holder = {event.place: i for i, moment in enumerate(moments) for event in moment.events}
     journeys = [
         (holder[packet.send.place], holder[packet.receive.place])
@@ -101,8 +103,8 @@ def _usual_gap(moments: Sequence[Moment]) -> float:
 
 
 def _in_order(moments: Sequence[Moment], journeys: Iterable[tuple[int, int]]) -> list[int]:
-    """The moments by time, but never against the order at a process, and a send before its receive
-    unless the trace contradicts itself."""
+    """Order the moments by time, but never against the order at a process, and each send before its
+    receive unless the trace contradicts itself."""
     before = {
         index: {index - 1} if index and moments[index - 1].process == moment.process else set()
         for index, moment in enumerate(moments)

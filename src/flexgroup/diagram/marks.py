@@ -11,10 +11,10 @@ from flexgroup.trace.schema import CHOICE, CRASH, DELIVER, MULTICAST, RECOVER, S
 Point = tuple[float, float]
 
 MARK = 10.0
-"""From the middle of a mark to its border."""
+"""The distance from the middle of a mark to its border."""
 
 RING = 14.0
-"""From the middle of a mark that is emphasised to the border of its ring."""
+"""The distance from the middle of a mark that is emphasised to the border of its ring."""
 
 TIP = 6.0
 BEND = 30.0
@@ -37,8 +37,10 @@ def arrow(
     tips: int = 1,
     bend: float = 0.0,
 ) -> Stroke:
-    """An arrow from start to end that stops short of what is drawn there; a bent one passes
-    the middle between them at this distance."""
+    """Draw an arrow from start to end that stops short of what is drawn there.
+
+    A bent one passes the middle between them at the given distance.
+    """
     middle = bent(start, end, bend, 0.5)
     control = (2 * middle[0] - (start[0] + end[0]) / 2, 2 * middle[1] - (start[1] + end[1]) / 2)
     ux, uy = _direction(start, control)
@@ -51,7 +53,7 @@ def arrow(
 
 
 def bent(start: Point, end: Point, bend: float, share: float) -> Point:
-    """The point of a bent line after this share of the way."""
+    """Return the point of a bent line after this share of the way."""
     ux, uy = _direction(start, end)
     aside = 4 * share * (1 - share) * bend
     return (
@@ -61,7 +63,7 @@ def bent(start: Point, end: Point, bend: float, share: float) -> Point:
 
 
 def unfinished(start: Point, end: Point, clear_start: float) -> Stroke:
-    """An arrow that ends in a small ring: nobody knows where it leads."""
+    """Draw an arrow that ends in a small ring: nobody knows where it leads."""
     x, y = end
     r = number(CROSS - 1)
     ring = f"M{_point((x - CROSS + 1, y))}a{r} {r} 0 1 0 {number(2 * CROSS - 2)} 0"
@@ -70,7 +72,7 @@ def unfinished(start: Point, end: Point, clear_start: float) -> Stroke:
 
 
 def lost(start: Point, end: Point, clear_start: float) -> Stroke:
-    """An arrow that ends in a cross."""
+    """Draw an arrow that ends in a cross."""
     x, y = end
     corners = [(x - CROSS, y - CROSS), (x + CROSS, y + CROSS)]
     others = [(x - CROSS, y + CROSS), (x + CROSS, y - CROSS)]
@@ -79,7 +81,7 @@ def lost(start: Point, end: Point, clear_start: float) -> Stroke:
 
 
 def arc(start: Point, end: Point, clear: float, down: bool) -> Stroke:
-    """An arrow beside a time line from one place on it to another."""
+    """Draw an arrow beside a time line from one place on it to another."""
     (x1, y1), (x2, y2) = start, end
     if down:
         bend = (x1 - BEND, (y1 + y2) / 2)
@@ -92,7 +94,7 @@ def arc(start: Point, end: Point, clear: float, down: bool) -> Stroke:
 
 
 def mark(kind: str, x: float, y: float, text: str = "") -> Markup:
-    """The mark of an event of this kind, with a letter or a number in it if there is one."""
+    """Draw the mark of an event of this kind, with a letter or a number in it if there is one."""
     if kind in _PLAIN:
         return _PLAIN[kind](x, y)
     shape = outline(kind, x, y, MARK)
@@ -101,7 +103,7 @@ def mark(kind: str, x: float, y: float, text: str = "") -> Markup:
 
 
 def outline(kind: str, x: float, y: float, radius: float, class_: str = "shape") -> Markup:
-    """The outline by which one sees of which kind an event is."""
+    """Draw the outline by which one sees of which kind an event is."""
     if kind == MULTICAST:
         side = 2 * radius - 1
         return element(
@@ -126,7 +128,7 @@ def label(text: str, x: float, y: float, anchor: str, class_: str) -> Markup:
 
 
 def _polygon(x: float, y: float, radius: float, corners: int, start: float, class_: str) -> Markup:
-    """A regular polygon whose first corner lies at this angle."""
+    """Draw a regular polygon whose first corner lies at this angle."""
     angles = [start + 2 * pi * corner / corners for corner in range(corners)]
     points = [(x + radius * cos(angle), y + radius * sin(angle)) for angle in angles]
     return element("path", d=f"M{'L'.join(map(_point, points))}Z", class_=class_)
@@ -145,7 +147,7 @@ def _clock(x: float, y: float) -> Markup:
 
 
 def _restart(x: float, y: float) -> Markup:
-    """Three quarters of a circle with a tip: it goes round again."""
+    """Draw three quarters of a circle with a tip: it goes round again."""
     r = MARK - 3
     arc = f"M{_point((x, y - r))}A{number(r)} {number(r)} 0 1 1 {_point((x - r, y))}"
     tip = _tip((x - r, y - 2), (0.0, -1.0))

@@ -111,13 +111,13 @@ class Selection:
         return f"{'client' if self.is_client(process) else 'process'} {process}"
 
     def emphasised(self, moment: Moment) -> TraceEvent | None:
-        """The event of a moment that belongs to the witness: its mark, if that does."""
+        """Return the event of a moment that belongs to the witness; a mark hides others."""
         if moment.mark is not None:
             return moment.mark if moment.mark.place in self.witness else None
         return next((event for event in moment.events if event.place in self.witness), None)
 
     def _lanes(self, events: Collection[TraceEvent]) -> list[int]:
-        """The processes drawn, clients first: what they multicast flows down to the others."""
+        """Choose the processes to draw, clients first: what they multicast flows down."""
         origins = {event.process for event in events if event.kind == MULTICAST}
         faulty = {event.process for event in events if event.kind in FAULTS}
         involved = {event.process for event in events if event.message is not None} | faulty
@@ -135,7 +135,7 @@ class Selection:
         return sorted(kept, key=lambda p: (not self.is_client(p), p))
 
     def _packets(self, events: Collection[TraceEvent]) -> list[SentPacket]:
-        """The packets about the messages, and those about none while there were messages."""
+        """Choose the packets about the messages, and those about none while there were messages."""
         first, last = _span(events)
         packets = [
             packet
@@ -151,7 +151,7 @@ class Selection:
         return kept
 
     def _others(self, events: Collection[TraceEvent]) -> list[TraceEvent]:
-        """Suspicions and views always, choices and timers while there were messages."""
+        """Choose all suspicions and views, and the choices and timers while there were messages."""
         first, last = _span(events)
         found = [
             event
@@ -173,14 +173,14 @@ class Selection:
         return sorted(found, key=rank)[:MOST_OTHERS]
 
     def _links(self, drawn: Collection[TraceEvent]) -> list[tuple[TraceEvent, TraceEvent]]:
-        """From multicasts to deliveries of messages about which no packet was recorded."""
+        """Join multicasts and deliveries of messages about which no packet was recorded."""
         about = {end.message for packet in self.packets for end in packet.ends}
         origin = {e.message: e for e in drawn if e.kind == MULTICAST and e.message not in about}
         return [(origin[e.message], e) for e in drawn if e.kind == DELIVER and e.message in origin]
 
 
 def packets_of(events: Iterable[TraceEvent]) -> list[SentPacket]:
-    """One packet for each receive, and one for each send that nobody received."""
+    """Return one packet for each receive, and one for each send that nobody received."""
     events = sorted(events, key=lambda event: (event.time, event.place))
     sends: dict[tuple[int | None, int | None], TraceEvent] = {
         event.place: event for event in events if event.kind == SEND
@@ -200,7 +200,7 @@ def packets_of(events: Iterable[TraceEvent]) -> list[SentPacket]:
 def nearest_packets(
     packets: Sequence[SentPacket], witness: Collection[Place], most: int
 ) -> list[SentPacket]:
-    """At most so many packets: those about a message first, and of these the ones that came
+    """Choose at most so many packets: those about a message first, and of these the ones that came
     shortly before the witness at its processes."""
     if len(packets) <= most:
         return list(packets)
@@ -223,8 +223,10 @@ def nearest_packets(
 
 
 def moments_of(events: Iterable[TraceEvent]) -> list[Moment]:
-    """Events in steps that follow each other without a gap are one moment, up to its mark: what a
-    handler does when a packet arrives is a delivery and sends in the steps behind."""
+    """Put events in steps that follow each other without a gap into one moment, up to its mark.
+
+    What a handler does when a packet arrives is a delivery and sends in the steps behind.
+    """
     found: list[Moment] = []
     by_place = {event.place: event for event in events}
     for place in sorted(by_place):
@@ -252,7 +254,7 @@ def _by_place(event: TraceEvent) -> Place:
 
 
 def _span(events: Iterable[TraceEvent]) -> tuple[int, int]:
-    """The times of the first and of the last event about a message, or of any if there is none."""
+    """Return the times of the first and the last event about a message, or of any event at all."""
     events = list(events)
     times = [event.time for event in events if event.message is not None]
     times = times or [event.time for event in events]
@@ -262,7 +264,7 @@ def _span(events: Iterable[TraceEvent]) -> tuple[int, int]:
 def _messages_shown(
     events: Collection[TraceEvent], letters: Mapping[str, str], witness: Collection[Place]
 ) -> set[str]:
-    """The messages of the witness and those with letters; all, if there is no witness."""
+    """Return the messages of the witness and those with letters; all, if there is no witness."""
     all_messages = {event.message for event in events if event.message is not None}
     if not witness:
         return all_messages
@@ -287,7 +289,7 @@ def _alphabet() -> Iterator[str]:
 
 
 def _not_delivered(events: Collection[TraceEvent], lanes: Collection[int]) -> list[tuple[int, str]]:
-    """The destinations that did not crash for good, and what they should have delivered."""
+    """List the destinations that did not crash for good, and what they should have delivered."""
     delivered = {(event.process, event.message) for event in events if event.kind == DELIVER}
     down = {}
     for event in sorted(events, key=_by_place):

@@ -1,4 +1,4 @@
-"""Which deliveries are missing or wrong on a bench with a handful of messages.
+"""Deliveries that are missing or wrong on a bench with a handful of messages.
 
 The properties proper (`flexgroup.properties`) work on traces of millions of events; these work on
 a few lists, many thousands of times a second. So does acyclic order, in
@@ -15,7 +15,7 @@ from flexgroup.core.message import Message, MessageId
 def undelivered(
     delivered: Sequence[Sequence[Message]], messages: Sequence[Message]
 ) -> list[tuple[MessageId, int]]:
-    """The (message, destination) pairs for which there is no delivery."""
+    """List the pairs of message and destination for which there is no delivery."""
     had = {(m.id, process) for process, order in enumerate(delivered) for m in order}
     return [
         (m.id, destination)
@@ -26,7 +26,7 @@ def undelivered(
 
 
 def wrongly_delivered(delivered: Sequence[Sequence[Message]]) -> list[tuple[MessageId, int]]:
-    """Deliveries that integrity forbids: a second time, or to no destination."""
+    """List the deliveries that integrity forbids: a second time, or to no destination."""
     wrong = []
     for process, order in enumerate(delivered):
         seen: set[MessageId] = set()

@@ -49,9 +49,9 @@ class SystemTotals:
     largest: str = ""
     violating: int = 0
     broken: Counter[str] = field(default_factory=Counter)
-    """For each property, in how many systems some schedule breaks it."""
+    """The number of systems in which some schedule breaks a property, for each property."""
     examples: dict[str, Scope] = field(default_factory=dict)
-    """For each such property, the first of these systems."""
+    """The first of these systems, for each property."""
     not_exhausted: int = 0
     seconds: float = 0.0
 

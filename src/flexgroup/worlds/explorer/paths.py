@@ -1,4 +1,4 @@
-"""From a state that was found back to the run that leads there."""
+"""The run that leads to a state, rebuilt from the fingerprints of the states before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which properties a state breaks.
+"""The properties that a state breaks.
 
 *Safety* properties are checked wherever something was delivered; none of them can be mended by
 going on, so a violation is still there when the run ends. *Completion* properties are checked

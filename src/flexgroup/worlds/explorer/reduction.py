@@ -33,9 +33,9 @@ class Reduction:
         self._actors = actors
         self._growth = -1
         self._addressed: list[int] = []
-        """For each process, as bits, the sorts of events that happen there."""
+        """The sorts of events that happen at each process, as bits."""
         self._queued: dict[tuple[int, int], int] = {}
-        """For a channel, the sorts of events that come through it."""
+        """The sorts of events that come through each channel."""
         self._reach: list[dict[int, int]] = []
         self._from_pending: list[dict[int, int]] = []
         self._from_local: list[dict[int, int]] = []

@@ -8,7 +8,7 @@ from flexgroup.core.message import MessageId, message_id
 from flexgroup.worlds.explorer.scope import LETTERS, Scope
 
 Orders = tuple[tuple[MessageId, ...], ...]
-"""For each process, what it delivered, in order."""
+"""The messages that each process delivered, in order."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class ScheduleStep:
     process: int
     source: int = -1
     place: int = 0
-    """For a packet, how many older ones there are in its channel."""
+    """The number of older packets in the channel of a packet."""
     name: str = ""
     number: int = 0
-    """For a cast, its place in the scope; for a choice, the option."""
+    """The place of a cast in the scope, or the option of a choice."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ FORMAT = "flexgroup exploration 1"
 
 @dataclass(frozen=True)
 class SearchSnapshot:
-    """Where a search stands, between two states."""
+    """A search that was stopped between two states."""
 
     stack: str
     scope: Scope

@@ -116,7 +116,7 @@ class Symmetry:
             mirror.locals[local] = local
 
     def lowest(self, now: vec[i32], actors: int, fingerprint: int, rest: int) -> int:
-        """Of the fingerprints of this state under all exchanges; its own is `fingerprint`."""
+        """Return the lowest fingerprint under all exchanges; that of the state is `fingerprint`."""
         lowest = fingerprint
         machine = self._machine
         in_flight = self._in_flight

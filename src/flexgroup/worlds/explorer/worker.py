@@ -47,7 +47,7 @@ class LevelReport:
     findings: list[tuple[str, int, int]]
     """Properties that are broken, in which states, at which level."""
     outboxes: list[bytes]
-    """For each worker, the states that were found and belong to it, packed."""
+    """The packed states that were found and belong to each of the workers."""
     updates: SentUpdates
 
 
