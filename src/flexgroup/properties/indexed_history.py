@@ -186,7 +186,7 @@ class IndexedHistory:
         return np.unique(np.concatenate([crashed, np.array(self.history.faulty, dtype=np.int64)]))
 
     def faulty_by_design(self, processes: Ints) -> Flags:
-        """For each of these processes, whether it is."""
+        """Tell for each of these processes whether it is faulty by design."""
         return np.isin(processes, self.history.faulty)
 
     @cached_property

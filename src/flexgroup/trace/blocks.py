@@ -17,7 +17,7 @@ _DTYPES = {"i": "<i4", "q": "<i8"}
 
 
 def blocks_by_kind(columns: list[bytes]) -> Iterator[tuple[str, Block]]:
-    """What a log was drained of, as (kind, columns by name), for each kind that occurs."""
+    """Yield each kind of event that occurs in drained columns, with its rows by column."""
     block: Block = {
         name: np.frombuffer(column, dtype=_DTYPES[type_])
         for name, type_, column in zip(COLUMNS, TYPES, columns, strict=True)

@@ -82,7 +82,7 @@ class Collector(Sink):
                 yield kind, event_table(run, kind, block, self._labels, self._sets)
 
     def _columns(self, kind: str) -> dict[str, Ints]:
-        """The rows of one kind by (process, step)."""
+        """Return the rows of one kind, sorted by process and step."""
         blocks = self._blocks.get(kind, [])
         columns: dict[str, Ints] = {
             name: np.concatenate([block[name] for block in blocks] or [no_ints()]).astype(np.int64)

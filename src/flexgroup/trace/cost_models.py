@@ -42,7 +42,7 @@ class CostModel:
 
 
 def parse_cost_model(text: str | None) -> CostModel | None:
-    """The cost model of a run; None if it has none or has only told its name."""
+    """Return the cost model of a run, or None if it has none or tells only a name."""
     found = _PATTERN.fullmatch(text or "")
     if found is None:
         return None

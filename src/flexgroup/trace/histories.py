@@ -1,4 +1,4 @@
-"""Writing a history in memory into a trace set: for runs that were made up or taken apart."""
+"""Histories in memory become runs of a trace set, for runs that were made up or taken apart."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from flexgroup.trace.views import View
 
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.signedinteger[Any]]
-"""Of any width: most of a trace is packets, and most of what is said of them fits in 32 bits."""
+"""Integers of any width: most of a trace is packets, and most of their columns fit in 32 bits."""
 
 
 def no_ints() -> Ints:
@@ -85,7 +85,7 @@ class Views:
 
 
 def views_of(process: Ints, step: Ints, time: Ints, installed: Sequence[View]) -> Views:
-    """The view rows from the view that each installed."""
+    """Return the view rows, given the view that each installed."""
     distinct = tuple(sorted(set(installed)))
     place = {view: number for number, view in enumerate(distinct)}
     view = np.array([place[view] for view in installed], dtype=np.int64)
@@ -98,7 +98,7 @@ have multicast after the last event that is there."""
 
 
 def lost_since(processes: Sequence[int], multicast: Ints) -> Lost:
-    """What is lost with the last events of these processes, if these messages were multicast."""
+    """Return what is lost with the last events of these processes, if these messages are known."""
     origin, number = multicast & ORIGIN_MASK, multicast >> ORIGIN_BITS
     return tuple(
         (process, 1 + int(number[origin == process].max(initial=-1))) for process in processes
@@ -106,7 +106,7 @@ def lost_since(processes: Sequence[int], multicast: Ints) -> Lost:
 
 
 def may_be_lost(lost: Lost, messages: Ints) -> NDArray[np.bool_]:
-    """For each message, whether its multicast may be among the events that are lost."""
+    """Tell for each message whether its multicast may be among the events that are lost."""
     flags = np.zeros(len(messages), dtype=np.bool_)
     for process, first in lost:
         flags |= (messages & ORIGIN_MASK == process) & (messages >> ORIGIN_BITS >= first)
@@ -115,7 +115,7 @@ def may_be_lost(lost: Lost, messages: Ints) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class History:
-    """Everything recorded of one run."""
+    """Everything that was recorded of one run."""
 
     run: str
     processes: int

@@ -1,4 +1,4 @@
-"""Reading trace sets back: runs as rows, events as columns in memory.
+"""Trace sets are read back: runs as rows, events as columns in memory.
 
 Bad input is the caller's to fix: every error names the file and what is wrong with it.
 """
@@ -47,7 +47,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     required: Sequence[str] = (),
 ) -> pa.Table:
-    """One Parquet file, checked against the schema it must have.
+    """Read one Parquet file, and check it against the schema that it must have.
 
     A column may be missing, unless it is required.
     """
@@ -96,7 +96,7 @@ def unreadable(path: Path, error: Exception) -> UsageError:
 
 
 def read_run(directory: Path, name: str) -> Run:
-    """The run of this name."""
+    """Return the run of this name."""
     path = directory / "runs" / f"{name}.parquet"
     if not path.exists():
         raise UsageError(f"'{directory}' holds no run '{name}'")
@@ -107,7 +107,7 @@ def read_run(directory: Path, name: str) -> Run:
 
 
 def read_runs(directory: Path) -> list[Run]:
-    """All runs of a trace set, sorted by name."""
+    """Return all runs of a trace set, sorted by name."""
     if not directory.is_dir():
         raise UsageError(f"'{directory}' is not a directory; give the directory of a trace set")
     files = parquet_files(directory / "runs")
@@ -127,7 +127,7 @@ def read_runs(directory: Path) -> list[Run]:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The files of a folder that are finished, by name."""
+    """Return the files of a folder that are finished, sorted by name."""
     return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "_.")
 
 
@@ -142,14 +142,14 @@ def _runs_of(path: Path) -> list[Run]:
 
 
 def read_events(directory: Path, run: str, kind: str) -> pa.Table:
-    """The events of one kind of one run with all their columns, by (process, step)."""
+    """Read the events of one kind of one run with all their columns, by process and step."""
     table = read_columns(directory, run, kind, schema.EVENT_COLUMNS.names)
     order = np.lexsort((ints(table, "step"), ints(table, "process")))
     return table.take(pa.array(order)) if table.num_rows else table
 
 
 def read_columns(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
-    """These columns of the events of one kind of one run, as far as its files have them."""
+    """Read these columns of the events of one kind of one run, as far as its files have them."""
     folder = directory / "events" / f"event={kind}"
     own = folder / f"{run}.parquet"
     files = [own] if own.exists() else parquet_files(folder)
@@ -162,14 +162,14 @@ def read_columns(directory: Path, run: str, kind: str, names: Sequence[str]) -> 
 
 
 def _of_run(run: str, table: pa.Table) -> pa.Table:
-    """The rows of one run; the whole table, uncopied, if it holds no other."""
+    """Return the rows of one run: the whole table, uncopied, if it holds no other."""
     if all(chunk.dictionary.to_pylist() == [run] for chunk in table.column("run").chunks):
         return table
     return table.filter(pa.compute.equal(table.column("run").cast(pa.string()), run))
 
 
 def ints(table: pa.Table, name: str, missing: int = 0) -> Ints:
-    """A column as 64-bit integers."""
+    """Return a column as 64-bit integers, with `missing` in place of nulls."""
     if table.num_rows == 0 or name not in table.column_names:
         return np.full(table.num_rows, missing, dtype=np.int64)
     column = table.column(name)

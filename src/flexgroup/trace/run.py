@@ -18,7 +18,7 @@ from flexgroup.trace import schema
 from flexgroup.trace.version1 import described
 
 SOFTWARE = f"flexgroup {__version__}"
-"""Who writes, in the rows that this software writes."""
+"""The name and version that stand in all rows that this software writes."""
 
 GUARANTEES = tuple(guarantee.value for guarantee in Guarantee)
 
@@ -50,22 +50,22 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Nothing was under way any more when the run ended."""
+        """Tell whether nothing was under way any more when the run ended."""
         return self.outcome == schema.COMPLETE
 
     @property
     def promised(self) -> tuple[str, ...]:
-        """What to check of the run: all properties, if nobody has told what was promised."""
+        """Return what to check of the run: all properties, if nobody has told what was promised."""
         return PROPERTIES if self.promises is None else self.promises
 
 
 def channel_names(channels: Guarantees) -> tuple[str, ...]:
-    """The guarantees of channels in the words of the trace."""
+    """Return the guarantees of channels in the words of the trace."""
     return tuple(guarantee.value for guarantee in Guarantee if guarantee in channels)
 
 
 def run_of(row: Mapping[str, Any]) -> Run:
-    """The run that a row of `runs` or `started` tells of, whichever version wrote it.
+    """Return the run that a row of `runs` or `started` tells of, whichever version wrote it.
 
     Raises UsageError if the row says something that cannot be.
     """
@@ -83,7 +83,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
 
 
 def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
-    """What a row says that is in none of the vocabularies of the schema."""
+    """Yield what is wrong with the words of a row: those that the schema does not know."""
     version = told["schema_version"]
     if version > schema.VERSION:
         yield (
@@ -100,13 +100,13 @@ def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def planned_crashes(faults: str | None) -> str:
-    """The processes that were to crash, ascending and with commas, from the column `faults`."""
+    """Return the processes that were to crash, as in `1,3`, from the column `faults`."""
     crashes = json.loads(faults or "{}").get("crashes", ())
     return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
 
 
 def lost_processes(text: str | None) -> tuple[int, ...]:
-    """The processes whose last events are missing, from the column `lost`."""
+    """Return the processes whose last events are missing, from the column `lost`."""
     try:
         lost = json.loads(text or "[]")
     except json.JSONDecodeError:

@@ -49,7 +49,7 @@ REQUIRED_IN = {
     DELIVER: ("origin", "seq"),
     VIEW: ("detail",),
 }
-"""Columns that rows of other kinds may lack, and of these not: without, nothing can be checked."""
+"""The columns that rows of these kinds must have besides: nothing can be checked without them."""
 
 COMPLETE = "complete"
 CUT = "cut"
@@ -86,7 +86,7 @@ RUN_DEFAULTS: dict[str, str | int] = {
     "outcome": CUT,
     "software": "unknown",
 }
-"""What readers take where `runs` of an older version or of another system says nothing."""
+"""The values that readers take where `runs` of an older version or another system has none."""
 
 REQUIRED_OF_RUNS = tuple(
     field.name for field in RUN_COLUMNS if not field.nullable and field.name not in RUN_DEFAULTS
@@ -94,6 +94,6 @@ REQUIRED_OF_RUNS = tuple(
 
 
 def required_columns(kind: str) -> tuple[str, ...]:
-    """The columns that events of this kind must have, without empty rows."""
+    """Return the columns that events of this kind must have, without empty rows."""
     always = tuple(field.name for field in EVENT_COLUMNS if not field.nullable)
     return always + REQUIRED_IN.get(kind, ())

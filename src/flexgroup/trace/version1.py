@@ -106,7 +106,7 @@ class _Network:
 
 
 def described(world: str, stack: str, network: str | None, faults: str | None) -> Described:
-    """What version 2 would have said of a run with these columns."""
+    """Return what version 2 would have said of a run with these columns."""
     try:
         layers = [_LAYERS[word.partition("/")[0]] for word in stack.lower().split()]
         below = _network(network or "lan", faults)
@@ -134,7 +134,7 @@ def described(world: str, stack: str, network: str | None, faults: str | None) -
 
 
 def _network(text: str, faults: str | None) -> _Network:
-    """Raises KeyError or ValueError if there was no such network."""
+    """Return the network of a row; raises KeyError or ValueError if there was none of that name."""
     name, _, rest = text.removesuffix(_LOSSY_EXPLORATION).partition(":")
     if name not in _COSTS:
         raise KeyError(name)

@@ -9,15 +9,15 @@ from flexgroup.core.errors import UsageError
 
 
 class View(NamedTuple):
-    """Two views are the same if both are: parts of a group that lost sight of each other may
-    give the same number to different views."""
+    """A view is told by its number and its members together: parts of a group that lost sight of
+    each other may give the same number to different views."""
 
     number: int
     members: tuple[int, ...]
 
 
 def parse_view(detail: str | None) -> View:
-    """The view that a text such as `{"members":[0,1,2],"number":3}` describes."""
+    """Return the view that a text such as `{"members":[0,1,2],"number":3}` describes."""
     try:
         told = json.loads(detail or "")
         number, members = told["number"], told["members"]

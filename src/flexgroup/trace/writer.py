@@ -1,4 +1,4 @@
-"""Writing a run into a trace set, as Parquet, block by block.
+"""Runs are written into a trace set, as Parquet, block by block.
 
 Files get their final names when the run is closed: names that start with an underscore
 are in the making, and readers, ours and Spark's, pass over them. The row in `runs` is
@@ -60,11 +60,11 @@ STARTED = "started"
 """The folder of runs that have begun, beside `runs`, which has those that are over."""
 
 RUNNING = "running"
-"""The outcome of a run that has begun, as long as there is none."""
+"""The outcome of a run that has begun and not ended."""
 
 
 LONGEST_NAME = 200
-"""Bytes in the name of a run: a file's may have 255, with what is added to it."""
+"""The name of a run has at most so many bytes: that of a file, which is longer, may have 255."""
 
 
 def part_file(run: str, number: int) -> str:
@@ -168,8 +168,9 @@ class TraceWriter(Sink):
         self._parts[kind] = number + 1
 
     def _remove_parts(self, kind: str) -> None:
-        """Looks for names and lists no folder, which may hold many runs; the last part goes first,
-        so that whoever is interrupted leaves none behind a gap."""
+        """Remove the parts of a run, the last first, so that whoever is interrupted leaves no gap.
+
+        Names are tried one after the other, since the folder may hold the parts of many runs."""
         parts: list[Path] = []
         while (path := self._part(kind, len(parts))).exists():
             parts.append(path)
@@ -222,7 +223,7 @@ def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:
 def event_table(
     run: str, kind: str, block: Block, labels: Labels, destination_sets: DestinationSets
 ) -> pa.Table:
-    """The rows of one kind as a table of the trace schema."""
+    """Return the rows of one kind as a table of the trace schema."""
     count = len(block["process"])
     columns: dict[str, pa.Array] = {
         "run": pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([run])),
@@ -260,7 +261,7 @@ def event_table(
 
 
 def _texts(numbers: Column, texts: list[str | None]) -> pa.Array:
-    """The text of each number, as a dictionary with each text once."""
+    """Return the text of each number, as a dictionary that has each text once."""
     distinct = sorted({text for text in texts if text is not None})
     if not distinct:
         return pa.nulls(len(numbers), pa.dictionary(pa.int32(), pa.string()))
@@ -274,5 +275,5 @@ def _texts(numbers: Column, texts: list[str | None]) -> pa.Array:
 
 
 def as_json(value: object) -> str:
-    """JSON with sorted keys: equal values give equal text."""
+    """Return JSON with sorted keys: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

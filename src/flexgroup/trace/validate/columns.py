@@ -19,7 +19,7 @@ class ColumnProblem:
 def column_problems(
     found: pa.Schema, wanted: pa.Schema, required: Collection[str]
 ) -> list[ColumnProblem]:
-    """What is wrong with a file of these columns.
+    """Return what is wrong with a file of these columns.
 
     Columns that are not required may be missing, and columns that nobody asked for may be there:
     that is how versions differ.
@@ -39,7 +39,7 @@ def column_problems(
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """The type without what only concerns memory: in the file, these are all the same."""
+    """Return the type without what only concerns memory: in the file, these are all the same."""
     if pa.types.is_dictionary(type_):
         return _plain(type_.value_type)
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):

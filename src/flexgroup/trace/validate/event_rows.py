@@ -1,4 +1,4 @@
-"""Rows of events against what the schema says of them, one batch after the other."""
+"""Rows of events are compared with what the schema says of them, one batch after the other."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ NATURAL = (
 """Columns whose numbers are never negative."""
 
 LARGEST = {"origin": ORIGIN_MASK, "seq": (1 << (63 - ORIGIN_BITS)) - 1}
-"""A message's identity is packed into one integer."""
+"""The largest numbers that fit into a message's identity, which is packed into one integer."""
 
 
 @dataclass
 class RunSeen:
-    """What was seen of one run so far."""
+    """What the validator has seen of one run so far."""
 
     described: Described | None
     steps: dict[int, IntegerSet] = field(default_factory=dict)
     sends: dict[int, IntegerSet] = field(default_factory=dict)
     multicasts: dict[int, IntegerSet] = field(default_factory=dict)
     latest: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    """By kind and process, the last step and its time."""
+    """The last step and its time, by kind of event and process."""
     unread: bool = False
-    """Whether rows could not be read: then what is missing proves nothing."""
+    """Some rows could not be read: then what is missing proves nothing."""
 
 
 def check_cells(place: Place, kind: str, batch: pa.RecordBatch) -> Flags:
-    """Each cell on its own; which rows say of which event they tell."""
+    """Check each cell on its own, and return which rows say of which event they tell."""
     sound = np.ones(batch.num_rows, dtype=np.bool_)
     for name in schema.required_columns(kind):
         column = batch.column(name)
@@ -97,7 +97,7 @@ def _check_destinations(place: Place, lists: pa.Array) -> None:
 
 
 def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) -> None:
-    """The rows of one run against what was seen of it before."""
+    """Check the rows of one run against what was seen of it before."""
     process, step = _ints(batch, "process"), _ints(batch, "step")
     if seen.described is not None:
         _check_numbers(place, kind, seen.described, process, batch)
@@ -139,7 +139,7 @@ def _check_numbers(
 def _check_times(
     place: Place, seen: RunSeen, whose: tuple[str, int], step: Ints, time: Ints
 ) -> None:
-    """Only among rows of one kind: the order of steps is what counts, so this is a hint."""
+    """Warn of times that go back among rows of one kind: a hint, since orders go by steps."""
     before = seen.latest.get(whose)
     if before is not None and before[0] < step[0]:
         step, time = np.append(before[0], step), np.append(before[1], time)
@@ -186,7 +186,7 @@ def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
 
 
 def _by(keys: Ints) -> Iterator[tuple[int, Ints]]:
-    """Each key, and the rows that have it."""
+    """Yield each key, with the rows that have it."""
     order = np.argsort(keys, kind="stable")
     if len(order):
         for part in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):

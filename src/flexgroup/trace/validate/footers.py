@@ -26,7 +26,7 @@ step 0 of some process."""
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first rows of a file: the run of the first, and (process, step) of those of that run."""
+    """The first rows of a file: the run of the first, and process and step of all of that run."""
 
     path: Path
     run: str
@@ -53,7 +53,7 @@ def checked_kinds(directory: Path, runs: Iterable[str]) -> frozenset[str]:
 
 
 def event_files(directory: Path) -> dict[str, list[Path]]:
-    """The finished files of each kind of event that has any."""
+    """Return the finished files of each kind of event that has any."""
     found = {}
     for folder in sorted((directory / "events").glob("event=*")):
         kind = folder.name.removeprefix("event=")

@@ -16,10 +16,10 @@ from flexgroup.trace.history import Ints, no_ints
 Flags = NDArray[np.bool_]
 
 _SPARSE = 128
-"""Bits a number: beyond that, the numbers themselves take less room."""
+"""Where a number takes more bits than this, the numbers themselves take less room."""
 
 _ALWAYS = 1 << 16
-"""Bits that a set may have however few its numbers are."""
+"""The number of bits that a set may have however few its numbers are."""
 
 
 class IntegerSet:
@@ -30,7 +30,7 @@ class IntegerSet:
         self._sorted: list[Ints] = []
 
     def add(self, numbers: Ints) -> Flags:
-        """Which of these, that are in ascending order, were there already, or come twice."""
+        """Add numbers in ascending order, and return which were there already or come twice."""
         known = self.holds(numbers)
         known[1:] |= numbers[1:] == numbers[:-1]
         new = numbers[~known]
@@ -53,7 +53,7 @@ class IntegerSet:
         return found
 
     def first_missing(self) -> int | None:
-        """The smallest number that is not there although a larger one is."""
+        """Return the smallest number that is not there although a larger one is."""
         if self.count == self.largest + 1:
             return None
         expected = 0
@@ -81,7 +81,7 @@ class IntegerSet:
         np.bitwise_or.at(self._bits, new >> 3, (1 << (new & 7)).astype(np.uint8))
 
     def _ascending(self) -> Iterator[Ints]:
-        """All numbers in order, in parts."""
+        """Yield all numbers in ascending order, in parts."""
         if self._bits is None:
             yield np.sort(np.concatenate(self._sorted or [no_ints()]))
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LISTED = 100
-"""Errors told one by one, and warnings; the rest is counted: a bad set must not fill the memory."""
+"""So many errors, and as many warnings, are told; more are counted, lest they fill the memory."""
 
 ERROR = "error"
 WARNING = "warning"

@@ -37,7 +37,7 @@ class EventFile:
     kind: str
     path: Path
     name: str
-    """Relative to the trace set."""
+    """The path, relative to the trace set."""
 
     @property
     def run(self) -> str:
@@ -45,7 +45,7 @@ class EventFile:
 
 
 def validate(directory: Path, progress: Progress = lambda share: None) -> Findings:
-    """Everything that is wrong with a trace set, and everything that is strange."""
+    """Find everything that is wrong with a trace set, and everything that is strange."""
     if not directory.is_dir():
         raise UsageError(f"'{directory}' is not a directory; give the directory of a trace set")
     findings = Findings()
@@ -163,7 +163,7 @@ class _Validator:
             )
 
     def _finish(self, run: str) -> None:
-        """All of a run was seen: are steps missing?"""
+        """Warn of steps that are missing, now that all of a run was seen."""
         seen = self.seen.pop(run, None)
         if seen is None or seen.unread or seen.described is None:
             return

@@ -18,7 +18,7 @@ from flexgroup.trace.validate.problems import Findings, Place
 
 @dataclass(frozen=True)
 class Described:
-    """What the events of a run are compared with."""
+    """The numbers of processes and clients that the events of a run are compared with."""
 
     processes: int
     clients: int

@@ -36,13 +36,13 @@ class Faults:
         return self.loss > 0 or self.duplication > 0 or self.reordering > 0
 
     def shares(self) -> dict[str, float]:
-        """The faults as the trace tells them."""
+        """Return the faults as the trace tells them."""
         return {
             "loss": self.loss, "duplication": self.duplication, "reordering": self.reordering,
         }  # fmt: skip
 
     def channels(self) -> Guarantees:
-        """What the lowest layer can rely on."""
+        """Return what the lowest layer can rely on."""
         given = set()
         if self.loss == 0 and self.duplication == 0:
             given.add(Guarantee.RELIABLE)
@@ -63,7 +63,7 @@ class Channel:
         self._held: bytes | None = None
 
     def passed(self, packet: bytes) -> list[bytes]:
-        """What goes out now that this packet is sent."""
+        """Return what goes out now that this packet is sent."""
         out: list[bytes] = []
         if self._random.random() >= self._faults.loss:
             out.append(packet)
@@ -77,7 +77,7 @@ class Channel:
         return out
 
     def released(self) -> list[bytes]:
-        """What was held back and has waited long enough."""
+        """Return what was held back and has waited long enough."""
         held = self._held
         self._held = None
         return [] if held is None else [held]
