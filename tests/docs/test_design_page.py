@@ -54,3 +54,11 @@ def test_files_that_the_page_names_exist() -> None:
     for word in code_words(prose(PAGE)):
         if word.startswith(("tests/", "src/", "benchmarks/")):
             assert (ROOT / word.partition("::")[0]).exists(), word
+
+
+def test_the_modules_on_the_way_of_a_message_exist() -> None:
+    walks = [table for table in tables(PAGE) if "module" in table[0]]
+    assert len(walks) == 3
+    for row in (row for walk in walks for row in walk):
+        for word in code_words(row["module"]):
+            assert (ROOT / "src" / "flexgroup" / word).is_file(), word
