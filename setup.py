@@ -89,6 +89,7 @@ COMPILED = (
     "server/peers/links.py",
     "trace/recorder.py",
     "trace/rows.py",
+    "wire/decoding.py",
     "wire/frames.py",
     "wire/outlet.py",
     "workloads/subsets.py",

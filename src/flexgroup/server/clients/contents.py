@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from flexgroup.core.errors import PeerError
+from flexgroup.wire.decoding import decoded
 from flexgroup.wire.requests import Deliveries
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[str, bytes]]).decode
+_decoder = msgspec.msgpack.Decoder(list[tuple[str, bytes]])
 
 
 def packed(messages: list[tuple[str, bytes]]) -> bytes:
@@ -21,10 +21,7 @@ def packed(messages: list[tuple[str, bytes]]) -> bytes:
 
 
 def opened(contents: bytes) -> list[tuple[str, bytes]]:
-    try:
-        return _decode(contents)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"an envelope with malformed contents: {error}") from None
+    return decoded(_decoder, contents, "an envelope with malformed contents")
 
 
 def head_of(group: int) -> bytes:

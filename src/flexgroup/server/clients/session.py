@@ -13,6 +13,7 @@ from flexgroup.server.connection import Connection
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.limits import Limits
 from flexgroup.wire import refusals
+from flexgroup.wire.decoding import decoded
 from flexgroup.wire.frames import array_of
 from flexgroup.wire.requests import (
     AnyFromClient,
@@ -35,10 +36,7 @@ MOST_OF_A_FRAME = 4 << 20
 
 
 def decode_requests(content: bytes) -> list[AnyFromClient]:
-    try:
-        return _decoder.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"malformed requests: {error}") from None
+    return decoded(_decoder, content, "malformed requests")
 
 
 class Sends(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from flexgroup.core.errors import PeerError
+from flexgroup.wire.decoding import decoded
 from flexgroup.wire.requests import Name, Number
 
 VERSION = 1
@@ -49,16 +50,10 @@ def encode_introduction(message: PeerHello | PeerWelcome) -> bytes:
 
 
 def decode_hello(content: bytes) -> PeerHello:
-    try:
-        return _hello_decoder.decode(content[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"a malformed introduction of a server: {error}") from None
+    return decoded(_hello_decoder, content[1:], "a malformed introduction of a server")
 
 
 def decode_welcome(content: bytes) -> PeerWelcome:
     if content[:1] != INTRODUCTION:
         raise PeerError("the other end does not answer as a FlexGroup server does")
-    try:
-        return _welcome_decoder.decode(content[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"a malformed welcome of a server: {error}") from None
+    return decoded(_welcome_decoder, content[1:], "a malformed welcome of a server")

@@ -11,6 +11,7 @@ from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.messages import AnyControl, ControlMessage
 from flexgroup.server.connection import Connection
 from flexgroup.server.peers.introduction import PeerWelcome, decode_welcome
+from flexgroup.wire.decoding import decoded
 from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
 
 CONTROL: Final = 0
@@ -86,10 +87,8 @@ class PeerLink:
         self.heard = True
         kind = content[0]
         if kind == CONTROL:
-            try:
-                message = _control_decoder.decode(memoryview(content)[1:])
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                raise PeerError(f"a malformed message of a server: {error}") from None
+            data = memoryview(content)[1:]
+            message = decoded(_control_decoder, data, "a malformed message of a server")
             self._events.controlled(self, message)
         elif kind <= COUNTS:
             reader = Reader(content, 1, len(content))
