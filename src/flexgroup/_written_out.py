@@ -46,8 +46,8 @@ class Module:
         self.name = name
         self.lines = text.split("\n")
         body = ast.parse(text).body
-        self.classes = [node for node in body if isinstance(node, ast.ClassDef)]
-        self.homes = {node.name: f"{name}.{node.name}" for node in self.classes}
+        self.classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+        self.homes = {class_: f"{name}.{class_}" for class_ in self.classes}
         self.aliases: dict[str, str] = {}
         for node in body:
             if isinstance(node, ast.ImportFrom):
@@ -73,7 +73,7 @@ class Package:
             relative = path.relative_to(folder.parent)
             parts = relative.with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            self.modules[name] = Module(name, path.read_text())
+            self.modules[name] = Module(name, path.read_text(encoding="utf-8"))
             self.paths[name] = relative
         self._declared: dict[str, Declared | None] = {}
 
@@ -85,16 +85,16 @@ class Package:
             path = folder / self.paths[name]
             wanted.add(path)
             text = module.text()
-            if not path.is_file() or path.read_text() != text:
+            if not path.is_file() or path.read_text(encoding="utf-8") != text:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+                path.write_text(text, encoding="utf-8")
         for path in set(folder.rglob("*.py")) - wanted:
             path.unlink()
 
     def _write_out(self, module: Module) -> None:
         imports: set[str] = set()
-        for node in module.classes:
-            declared = self.declared(module.homes[node.name])
+        for name, node in module.classes.items():
+            declared = self.declared(module.homes[name])
             if _mark_of(node):
                 _blank(module.lines, _mark_of(node))
             elif declared is not None:
@@ -140,24 +140,24 @@ class Package:
         return self._declared[home]
 
     def _look_at(self, home: str) -> Declared | None:
-        module_name, _, name = home.rpartition(".")
+        module_name, _, class_name = home.rpartition(".")
         module = self.modules.get(module_name)
-        for node in module.classes if module is not None else ():
-            if node.name != name or module is None:
-                continue
-            if _mark_of(node):
-                return Declared(home, (), {})
-            for base in node.bases:
-                above = self.declared(module.homes.get(ast.unparse(base), ""))
-                if above is not None:
-                    own = tuple(map(_field, _fields_in(node)))
-                    homes = {
-                        name.id: module.homes[name.id]
-                        for field in _fields_in(node)
-                        for name in ast.walk(field)
-                        if isinstance(name, ast.Name) and name.id in module.homes
-                    }
-                    return Declared(above.base, above.fields + own, above.homes | homes)
+        if module is None or class_name not in module.classes:
+            return None
+        node = module.classes[class_name]
+        if _mark_of(node):
+            return Declared(home, (), {})
+        for base in node.bases:
+            above = self.declared(module.homes.get(ast.unparse(base), ""))
+            if above is not None:
+                own = tuple(map(_field, _fields_in(node)))
+                homes = {
+                    name.id: module.homes[name.id]
+                    for field in _fields_in(node)
+                    for name in ast.walk(field)
+                    if isinstance(name, ast.Name) and name.id in module.homes
+                }
+                return Declared(above.base, above.fields + own, above.homes | homes)
         return None
 
     def alias(self, home: str) -> tuple[Module, str] | None:
