@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
-from flexgroup.worlds.explorer.random_walks import walk
+from flexgroup.worlds.explorer.random_walks import RandomWalks
 from flexgroup.worlds.explorer.scope import from_clients
 from flexgroup.worlds.explorer.scripts import script
 from flexgroup.worlds.explorer.search_setup import SearchOptions
@@ -14,7 +14,7 @@ PUBLISHED = parse_stack("dcc-published")
 
 
 def test_random_walks_find_it_in_the_end() -> None:
-    outcome = walk(PUBLISHED, CYCLIC, 5000)
+    outcome = RandomWalks(PUBLISHED, CYCLIC, 5000).take()
     assert outcome.broken == {"acyclic order"}
     assert "acyclic order: violated" in rewrite(
         script("dcc-published", CYCLIC, outcome.violations[0].run)
@@ -23,13 +23,15 @@ def test_random_walks_find_it_in_the_end() -> None:
 
 def test_priorities_find_it_sooner() -> None:
     """A fast message stays behind while others pass: few changes of priority show it."""
-    evenly = sum(walk(PUBLISHED, CYCLIC, 5000, seed).terminals for seed in range(3))
-    by_priority = sum(walk(PUBLISHED, CYCLIC, 5000, seed, depth=3).terminals for seed in range(3))
+    evenly = sum(RandomWalks(PUBLISHED, CYCLIC, 5000, seed).take().terminals for seed in range(3))
+    by_priority = sum(
+        RandomWalks(PUBLISHED, CYCLIC, 5000, seed, depth=3).take().terminals for seed in range(3)
+    )
     assert by_priority < evenly / 3
 
 
 def test_the_guarantee_is_stated() -> None:
-    outcome = walk(parse_stack("dcc"), CYCLIC, 20, depth=2)
+    outcome = RandomWalks(parse_stack("dcc"), CYCLIC, 20, depth=2).take()
     assert not outcome.violations
     assert not outcome.exhausted
     assert outcome.last_line().startswith("stopped at --walks 20: ")
@@ -44,21 +46,20 @@ def test_the_odds_are_kept() -> None:
     scope = from_clients(1, (0,), (0,))
     seen: set[tuple[int, int]] = set()
     for seed in range(20):
-        outcome = walk(
-            plan, scope, 1, seed, depth=1, options=SearchOptions(properties=("integrity",))
-        )
+        options = SearchOptions(properties=("integrity",))
+        outcome = RandomWalks(plan, scope, 1, seed, depth=1, options=options).take()
         assert "at least 1 in 2 (2 channels, 2 steps)" in outcome.notes[1]
         seen |= outcome.seen_orders
     assert len(seen) == 2
 
 
 def test_equal_seeds_walk_alike() -> None:
-    runs = [walk(PUBLISHED, CYCLIC, 5000, 7, depth=3).violations[0].run for _ in range(2)]
-    assert runs[0] == runs[1]
+    walks = RandomWalks(PUBLISHED, CYCLIC, 5000, 7, depth=3)
+    assert walks.take().violations[0].run == walks.take().violations[0].run
 
 
 def test_a_scope_that_cannot_be_searched_whole_here() -> None:
     scope = from_clients(6, *[(0, 3, 5), (1, 2, 4), (0, 5), (2, 3), (1, 4)] * 4)
-    outcome = walk(parse_stack("dcc"), scope, 20, depth=3)
+    outcome = RandomWalks(parse_stack("dcc"), scope, 20, depth=3).take()
     assert not outcome.violations
     assert outcome.complete == 20

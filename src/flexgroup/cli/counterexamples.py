@@ -36,15 +36,14 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
     from flexgroup.trace.collector import Collector
     from flexgroup.trace.recorder import Recorder
     from flexgroup.worlds.explorer.scope import LETTERS
-    from flexgroup.worlds.explorer.staged import stage
+    from flexgroup.worlds.explorer.staged import is_over, stage
 
     collector = Collector()
     recorder = Recorder(collector)
     bench = stage(plan, scope, found.run, recorder)
     recorder.flush()
-    is_over = all(target in bench.crashed for _, target in bench.channels)
     names = [found.name] if found.name in PROPERTIES else []
-    verdicts = check(collector.history(plan.name, scope.processes, is_over), names)
+    verdicts = check(collector.history(plan.name, scope.processes, is_over(bench)), names)
     witness = [step for verdict in verdicts for step in verdict.witness or ()]
     letters: dict[str, str] = {}
     for happening in found.run:
@@ -59,7 +58,7 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
         {(step.process, step.step) for step in witness},
         scope.processes,
         f"{plan.name}: {found.name} violated",
-        complete=is_over,
+        complete=is_over(bench),
         timed=False,
     )
 

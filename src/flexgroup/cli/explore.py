@@ -213,7 +213,7 @@ def _search(
 ) -> tuple[ExplorationResult, SearchOptions]:
     """Walk or search, showing progress; return the result and how the search was made at last."""
     from flexgroup.worlds.explorer.explorer import Exploration, SearchProgress
-    from flexgroup.worlds.explorer.random_walks import walk
+    from flexgroup.worlds.explorer.random_walks import RandomWalks
     from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
     how, limits = _search_options(options), _limits(options)
@@ -230,11 +230,18 @@ def _search(
 
     with _interrupts() as interrupted, status_line(wanted=not options.json) as status:
         if options.walks is not None:
-            result = walk(
-                plan, scope, options.walks, options.seed, options.pct, how, limits, show,
-                interrupted,
-            )  # fmt: skip
-            return result, how
+            walks = RandomWalks(
+                plan,
+                scope,
+                options.walks,
+                seed=options.seed,
+                depth=options.pct,
+                options=how,
+                limits=limits,
+                report=show,
+                interrupted=interrupted,
+            )
+            return walks.take(), how
         saved = read_snapshot(options.resume) if options.resume is not None else None
         exploration = Exploration(
             plan,

@@ -32,12 +32,16 @@ def explore_all_systems(
     rows: list[SystemTotals] = []
     for processes, messages in sizes:
         for chosen in plans:
-            rows.append(
-                explore_all(
-                    chosen, processes, messages, fifo, options, arguments.workers,
-                    interrupted=interrupted,
-                )
-            )  # fmt: skip
+            totals = explore_all(
+                chosen,
+                processes,
+                messages,
+                fifo=fifo,
+                options=options,
+                workers=arguments.workers,
+                interrupted=interrupted,
+            )
+            rows.append(totals)
             if not arguments.json:
                 _show(rows[-1], first=len(rows) == 1)
             if interrupted():

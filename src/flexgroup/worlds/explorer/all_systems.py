@@ -92,10 +92,10 @@ def explore_all(
     plan: StackPlan,
     processes: int,
     messages: int,
+    *,
     fifo: bool = True,
     options: SearchOptions | None = None,
     workers: int = 1,
-    report: Callable[[SystemTotals], None] = lambda so_far: None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> SystemTotals:
     """Explore all systems of a size, each for all properties that can be broken in it."""
@@ -105,7 +105,6 @@ def explore_all(
     for outcome in _outcomes(plan, options or SearchOptions(), todo, workers):
         result.add(outcome)
         result.seconds = time.monotonic() - began
-        report(result)
         if interrupted():
             result.not_exhausted += 1
             break

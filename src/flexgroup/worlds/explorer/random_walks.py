@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.explorer import SearchLimits, SearchProgress, nobody
+from flexgroup.worlds.explorer.explorer import INTERRUPT, SearchLimits, SearchProgress, nobody
 from flexgroup.worlds.explorer.machine import RECEIVE, ClientAddressedError
 from flexgroup.worlds.explorer.paths import schedule_of
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation
@@ -85,92 +85,86 @@ class Priorities:
         return (event.process, event.source, transition.event, transition.kind)
 
 
-def walk(
-    plan: StackPlan,
-    scope: Scope,
-    walks: int,
-    seed: int = 1,
-    depth: int = 0,
-    options: SearchOptions | None = None,
-    limits: SearchLimits | None = None,
-    report: Callable[[SearchProgress], None] = nobody,
-    interrupted: Callable[[], bool] = lambda: False,
-) -> ExplorationResult:
-    """Take so many walks, or fewer if one finds something. A depth above 0 asks for PCT."""
-    limits = limits or SearchLimits()
-    options = replace(options or SearchOptions(), reduce=False, symmetry=False)
-    try:
-        return _walk(plan, scope, walks, seed, depth, options, limits, report, interrupted)
-    except ClientAddressedError:
-        options = replace(options, follow_clients=True)
-        return _walk(plan, scope, walks, seed, depth, options, limits, report, interrupted)
+@dataclass(frozen=True)
+class RandomWalks:
+    """How many walks to take, and how; `take` takes them."""
 
+    plan: StackPlan
+    scope: Scope
+    walks: int
+    """The most walks; there are fewer if one finds something."""
+    seed: int = 1
+    depth: int = 0
+    """The depth of the bugs that PCT looks for; 0 stands for even chances."""
+    options: SearchOptions = field(default_factory=SearchOptions)
+    limits: SearchLimits = field(default_factory=SearchLimits)
+    report: Callable[[SearchProgress], None] = nobody
+    interrupted: Callable[[], bool] = lambda: False
 
-def _walk(
-    plan: StackPlan,
-    scope: Scope,
-    walks: int,
-    seed: int,
-    depth: int,
-    options: SearchOptions,
-    limits: SearchLimits,
-    report: Callable[[SearchProgress], None],
-    interrupted: Callable[[], bool],
-) -> ExplorationResult:
-    began = time.monotonic()
-    search = new_search(plan, scope, options)
-    longest = _steps_at_first(search)
-    taken = steps = deepest = complete = channels = 0
-    violations: tuple[Violation, ...] = ()
-    stopped_at = ""
-    while taken < walks and not violations and not stopped_at:
-        random = Random(f"{seed}/{taken}")
-        choose = Priorities(search, random, depth, longest) if depth else EvenChance(random)
-        path, broken = _one(search, choose)
-        taken += 1
-        steps += len(path)
-        deepest = max(deepest, len(path))
-        longest = max(longest, len(path))
-        channels = max(channels, choose.channels)
-        complete += not broken
-        for transition in path:
-            search.visited.add(search.canonical(transition.after), -1, 0)
-        if broken:
-            run = schedule_of(search, scope, path)
-            violations = tuple(Violation(name, run) for name in broken)
-        seconds = time.monotonic() - began
-        stopped_at = limits.reached(search.visited.count, seconds, memory_of(search))
-        if interrupted():
-            stopped_at = "an interrupt"
-        if taken % 100 == 0:
-            report(SearchProgress(search.visited.count, deepest, 0, seconds, steps))
-    kind = f"PCT walks of depth {depth}" if depth else "random walks"
-    notes = [f"{taken:,} {kind} from seed {seed}, {steps:,} steps"]
-    if depth and channels:
-        odds = channels * longest ** (depth - 1)
-        notes.append(
-            f"a bug of depth {depth} shows in one walk with a chance of at least 1 in "
-            f"{odds:,} ({channels} channels, {longest} steps)"
+    def take(self) -> ExplorationResult:
+        options = replace(self.options, reduce=False, symmetry=False)
+        try:
+            return self._take(new_search(self.plan, self.scope, options))
+        except ClientAddressedError:
+            options = replace(options, follow_clients=True)
+            return self._take(new_search(self.plan, self.scope, options))
+
+    def _take(self, search: Search) -> ExplorationResult:
+        began = time.monotonic()
+        longest = _steps_at_first(search)
+        taken = steps = deepest = complete = channels = 0
+        violations: tuple[Violation, ...] = ()
+        stopped_at = ""
+        while taken < self.walks and not violations and not stopped_at:
+            random = Random(f"{self.seed}/{taken}")
+            choose = (
+                Priorities(search, random, self.depth, longest)
+                if self.depth
+                else EvenChance(random)
+            )
+            path, broken = _one(search, choose)
+            taken += 1
+            steps += len(path)
+            deepest = max(deepest, len(path))
+            longest = max(longest, len(path))
+            channels = max(channels, choose.channels)
+            complete += not broken
+            for transition in path:
+                search.visited.add(search.canonical(transition.after), -1, 0)
+            if broken:
+                run = schedule_of(search, self.scope, path)
+                violations = tuple(Violation(name, run) for name in broken)
+            seconds = time.monotonic() - began
+            stopped_at = self.limits.reached(search.visited.count, seconds, memory_of(search))
+            if self.interrupted():
+                stopped_at = INTERRUPT
+            if taken % 100 == 0:
+                self.report(SearchProgress(search.visited.count, deepest, 0, seconds, steps))
+        kind = f"PCT walks of depth {self.depth}" if self.depth else "random walks"
+        notes = [f"{taken:,} {kind} from seed {self.seed}, {steps:,} steps"]
+        if self.depth and channels:
+            odds = channels * longest ** (self.depth - 1)
+            notes.append(
+                f"a bug of depth {self.depth} shows in one walk with a chance of at least 1 in "
+                f"{odds:,} ({channels} channels, {longest} steps)"
+            )
+        return ExplorationResult(
+            scope=self.scope,
+            states=search.visited.count,
+            transitions=steps,
+            depth=deepest,
+            frontier=0,
+            terminals=taken,
+            complete=complete,
+            stopped_at=stopped_at or f"--walks {self.walks}",
+            violations=violations,
+            seen_orders=seen_orders(search),
+            terminal_orders=frozenset(),
+            notes=tuple(notes),
+            seconds=time.monotonic() - began,
+            memory=memory_of(search),
+            local_states=len(search.machine.locals),
         )
-    return ExplorationResult(
-        scope=scope,
-        states=search.visited.count,
-        transitions=steps,
-        depth=deepest,
-        frontier=0,
-        terminals=taken,
-        complete=complete,
-        stopped_at=stopped_at or f"--walks {walks}",
-        violations=violations,
-        seen_orders=seen_orders(search),
-        terminal_orders=frozenset(),
-        notes=tuple(notes),
-        passes=1,
-        seconds=time.monotonic() - began,
-        memory=memory_of(search),
-        exchanges=1,
-        local_states=len(search.machine.locals),
-    )
 
 
 def _steps_at_first(search: Search) -> int:

@@ -8,7 +8,7 @@ from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.explorer.result import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.staged import stage
+from flexgroup.worlds.explorer.staged import is_over, stage
 
 
 def write_trace(
@@ -29,8 +29,6 @@ def write_trace(
         recorder = Recorder(writer)
         bench = stage(plan, scope, run, recorder)
         recorder.flush()
-        # What is in flight to processes that crashed does not arrive any more.
-        is_over = all(target in bench.crashed for _, target in bench.channels)
         writer.close(
             Run(
                 run=name,
@@ -39,7 +37,7 @@ def write_trace(
                 options=as_json({"casts": [cast.destinations for cast in scope.casts]}),
                 processes=scope.processes,
                 clients=scope.clients,
-                outcome=schema.COMPLETE if is_over else schema.CUT,
+                outcome=schema.COMPLETE if is_over(bench) else schema.CUT,
                 channels=channel_names(scope.channels),
                 promises=plan.promises(scope.channels),
             )

@@ -32,6 +32,11 @@ def stage(
     return bench
 
 
+def is_over(bench: Bench) -> bool:
+    """Tell whether nothing is in flight, but for packets to processes that crashed."""
+    return all(target in bench.crashed for _, target in bench.channels)
+
+
 def _perform(bench: Bench, scope: Scope, step: ScheduleStep) -> None:
     process, source, place = step.process, step.source, step.place
     if step.kind == "receive":
