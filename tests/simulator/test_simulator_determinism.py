@@ -7,10 +7,12 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from flexgroup.core.errors import UsageError
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.worlds.simulator.fault_plans import Faults
@@ -122,3 +124,12 @@ def test_traces_are_equal_to_the_byte_whatever_the_hash_seed(tmp_path: Path) -> 
     assert [name for name in one if one[name] != other[name]] == []
     assert len([name for name in one if name.startswith("runs/")]) == len(SCENARIOS)
     assert len(one) > 5 * len(SCENARIOS)
+
+
+def test_numbers_that_are_equal_name_the_same_run() -> None:
+    written = Scenario("skeen", 4, 3, duration=1.0, rate=500.0, drain=2.0, seed=5)
+    assert Scenario("skeen", 4, 3, duration=1, rate=500, drain=2, seed=5).run == written.run
+    as_floats: dict[str, Any] = {"processes": 4.0, "clients": 3.0, "seed": 5.0}
+    assert replace(written, **as_floats).run == written.run
+    with pytest.raises(UsageError, match=r"processes is a whole number, not 4\.5"):
+        replace(written, **{**as_floats, "processes": 4.5})

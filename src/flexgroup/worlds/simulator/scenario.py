@@ -55,6 +55,16 @@ class Scenario:
     casts: str = field(default="", repr=False)
     """Multicasts by members at planned times, as `0@0s all@10ms`."""
 
+    def __post_init__(self) -> None:
+        # Numbers that are equal must look equal: the name of the run is made of how they look.
+        for name in ("duration", "rate", "drain"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        for name in ("processes", "clients", "seed"):
+            number = getattr(self, name)
+            if number != int(number):
+                raise UsageError(f"{name} is a whole number, not {number}")
+            object.__setattr__(self, name, int(number))
+
     @property
     def run(self) -> str:
         """A name that tells people the run and differs when anything differs."""
