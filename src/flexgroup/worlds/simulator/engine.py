@@ -146,21 +146,30 @@ class Simulation(World):
         if source < self.size:
             size = transmission.header_bytes + transmission.payload_bytes
             cost = network.send_cost + size * network.byte_cost_ps // 1000
+        recorder = self.recorder
+        crash_at = host.crash_at
+        departure = host.time
         for target in to:
             if target != source:
-                host.time += cost
-            if host.time > host.crash_at:
+                departure += cost
+                host.time = departure
+            if departure > crash_at:
                 return
-            step = host.sent(target, transmission)
-            arrival = host.time
-            if target != source:
-                if self._unreliable:
-                    self._send_unreliably(host, target, step, transmission)
-                    continue
-                arrival += network.delay(source, target, transmission.packet, self.random)
+            # `Host.sent` without the call: nothing else is done as often.
+            step = host.step
+            host.step = step + 1
+            recorder.send(source, step, departure, target, transmission)
+            if target == source:
+                queue.push(departure, target, source, step, transmission)
+            elif self._unreliable:
+                self._send_unreliably(host, target, step, transmission)
+            else:
+                arrival = departure + network.delay(
+                    source, target, transmission.packet, self.random
+                )
                 if network.fifo:
                     arrival = self._channels[source].in_order(target, arrival)
-            queue.push(arrival, target, source, step, transmission)
+                queue.push(arrival, target, source, step, transmission)
 
     def on_deliver(self, host: Host, m: Message) -> None:
         self.application.delivered(self, host.process, host.time, m)
