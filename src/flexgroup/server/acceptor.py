@@ -21,8 +21,8 @@ log = logging.getLogger("flexgroup.server")
 MOST_KINDS_OF_REFUSALS = 100
 
 
-class Accepted(Protocol):
-    """What follows when a connection is there."""
+class AcceptorHost(Protocol):
+    """Decides what becomes of connections."""
 
     def greet(self, connection: Connection, content: bytes) -> FrameHandler:
         """Find out from the first frame who it is; PeerError if nobody should begin so."""
@@ -35,9 +35,9 @@ class Accepted(Protocol):
 class Acceptor:
     """It is told how connections fare, also of those that this server opens."""
 
-    def __init__(self, settings: Settings, accepted: Accepted) -> None:
+    def __init__(self, settings: Settings, host: AcceptorHost) -> None:
         self._settings = settings
-        self._accepted = accepted
+        self._host = host
         self._loop = asyncio.get_running_loop()
         self._listeners: list[asyncio.Server] = []
         self.connections: dict[Connection, None] = {}
@@ -108,7 +108,7 @@ class Acceptor:
     def closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         self._strangers.pop(connection, None)
-        self._accepted.connection_ended(connection)
+        self._host.connection_ended(connection)
 
     def refused(self, connection: Connection, reason: str) -> None:
         kind = reason.split(":")[0].split(";")[0][:40]
@@ -124,7 +124,7 @@ class Acceptor:
         log.exception("internal error", extra={"data": {"from": connection.where()}})
 
     def first_frame(self, connection: Connection, content: bytes) -> FrameHandler:
-        handler = self._accepted.greet(connection, content)
+        handler = self._host.greet(connection, content)
         self._strangers.pop(connection, None)
         return handler
 
@@ -133,5 +133,5 @@ class Acceptor:
             return "405 Method Not Allowed", "text/plain", b"Pages here can only be read.\n"
         if path.partition("?")[0] == "/metrics":
             kind = "text/plain; version=0.0.4; charset=utf-8"
-            return "200 OK", kind, self._accepted.metrics_page()
+            return "200 OK", kind, self._host.metrics_page()
         return "404 Not Found", "text/plain", b"There is /metrics here, and nothing else.\n"

@@ -53,7 +53,7 @@ class Requests(Protocol):
     def session_lost(self, session: Session, reason: str) -> None: ...
 
 
-class Queues(Protocol):
+class QueueEvents(Protocol):
     def queue_changed(self, session: Session, seat: Seat) -> None:
         """The queue of a seat has become full, or is no longer."""
 
@@ -63,7 +63,7 @@ class SessionContext:
     """What all sessions of a server have in common."""
 
     def __init__(
-        self, limits: Limits, round: Round, sends: Sends, requests: Requests, queues: Queues
+        self, limits: Limits, round: Round, sends: Sends, requests: Requests, queues: QueueEvents
     ) -> None:
         self.limits = limits
         self.round = round

@@ -49,7 +49,7 @@ class Members(Protocol):
         """Tell them what has changed in their groups."""
 
 
-class Backpressure(Protocol):
+class GroupsHeldUp(Protocol):
     def held_up(self, groups: Iterable[int]) -> set[int]:
         """The groups whose members cannot take more, among others."""
 
@@ -63,14 +63,14 @@ class Switchboard:
         links: PeerLinks,
         multicasts: Multicasts,
         members: Members,
-        backpressure: Backpressure,
+        groups_held_up: GroupsHeldUp,
     ) -> None:
         self._deployment = deployment
         self._round = round
         self._links = links
         self._multicasts = multicasts
         self._members = members
-        self._backpressure = backpressure
+        self._groups_held_up = groups_held_up
         self._ahead: list[tuple[int, int, int, int, bytes, int]] = []
         self._ahead_bytes = 0
         self._loop = asyncio.get_running_loop()
@@ -168,7 +168,7 @@ class Switchboard:
 
     def _report(self, hosted: HostedDomain, now: int) -> None:
         hosted.reported = now
-        counts = hosted.counts(self._backpressure.held_up(hosted.groups))
+        counts = hosted.counts(self._groups_held_up.held_up(hosted.groups))
         if not counts:
             return
         for process, server in enumerate(hosted.servers):
