@@ -51,6 +51,13 @@ def declare(
     return parser
 
 
+def add_stack(parser: argparse.ArgumentParser, required: bool) -> None:
+    parser.add_argument(
+        "--protocol", "--stack", required=required, dest="stack", metavar="P",
+        help="a protocol or a stack of them, lowest first: skeen, dcc/rv, 'fifo dcc'",
+    )  # fmt: skip
+
+
 def add_protocols(parser: argparse.ArgumentParser, note: str = "") -> None:
     """Let stacks name protocols from elsewhere; `import_protocols` brings them in."""
     parser.add_argument(

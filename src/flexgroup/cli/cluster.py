@@ -39,6 +39,7 @@ def add_to(commands: Commands) -> None:
         run,
         "a cluster of servers on this machine, to try things with",
         "flexgroup cluster --size 3",
+        json_help="print one JSON object a line",
     )
     parser.description = (
         "Start servers on free ports of this machine, and show how they are until stopped (Ctrl-C"

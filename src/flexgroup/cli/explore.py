@@ -40,10 +40,7 @@ def add_to(commands: Commands) -> None:
         EXAMPLE,
     )  # fmt: skip
     add = parser.add_argument
-    add(
-        "--protocol", "--stack", dest="stack", metavar="P",
-        help="a protocol or a stack of them, lowest first: skeen, dcc/rv, 'fifo dcc'",
-    )  # fmt: skip
+    arguments.add_stack(parser, required=False)
     add("--processes", type=int, metavar="N", help="how many processes")
     add("--message", action="append", default=[], metavar="[ORIGIN:]P,Q",
         help="a multicast to these processes, by a client of its own or by ORIGIN")  # fmt: skip

@@ -7,7 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import add_protocols, declare, import_protocols, print_json
+from flexgroup.cli.arguments import (
+    add_protocols,
+    add_stack,
+    declare,
+    import_protocols,
+    print_json,
+)
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
@@ -28,10 +34,7 @@ def add_to(commands: Commands) -> None:
         commands, "simulate", run, "simulate a protocol, record the trace and check it", EXAMPLE
     )
     add = parser.add_argument
-    add(
-        "--protocol", "--stack", required=True, dest="stack", metavar="P",
-        help="a protocol or a stack of them, lowest first: skeen, dcc/rv, 'fifo dcc'",
-    )  # fmt: skip
+    add_stack(parser, required=True)
     add("--processes", type=int, default=16, metavar="N", help="how many processes (16)")
     add("--clients", type=int, default=16, metavar="N", help="how many clients multicast (16)")
     add(
@@ -68,12 +71,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.cli.verdicts import (
-        any_violated,
-        check_run,
-        read_back,
-        why_crashes_may_violate,
-    )
+    from flexgroup.trace.reader import load_history, read_run
     from flexgroup.worlds.simulator.fault_plans import Faults
     from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
@@ -104,14 +102,16 @@ def run(options: argparse.Namespace) -> int:
             outcome = record_scenario(
                 scenario, options.out, options.force, progress, options.part_rows
             )
-            history = read_back(options.out, outcome.run) if options.check != "none" else None
+            history = None
+            if options.check != "none":
+                history = load_history(options.out, read_run(options.out, outcome.run))
         else:
             outcome, history = _run_in_memory(scenario, progress)
     verdicts: list[Verdict] = []
     if history is not None and options.check != "none":
-        verdicts = check_run(scenario, history, everything=options.check == "all")
-    violated = any_violated(verdicts)
-    note = why_crashes_may_violate(scenario) if violated else ""
+        verdicts = _check(scenario, history, everything=options.check == "all")
+    violated = any(verdict.outcome.value == "violated" for verdict in verdicts)
+    note = _why_crashes_may_violate(scenario) if violated else ""
     _show(options, outcome, history, verdicts, note)
     return 1 if violated else 0
 
@@ -123,6 +123,35 @@ def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationRe
     collector = Collector()
     outcome = run_scenario(scenario, collector, progress)
     return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)
+
+
+def _check(scenario: Scenario, history: History, everything: bool = False) -> list[Verdict]:
+    """Return the verdicts on what the scenario's stack promises, or on every property."""
+    from flexgroup.properties.catalogue import check
+    from flexgroup.worlds.simulator.scenario import description
+
+    return check(history, None if everything else description(scenario).promised)
+
+
+def _why_crashes_may_violate(scenario: Scenario) -> str:
+    """Return why a violation says little after a crash, or nothing where it is a finding."""
+    from flexgroup.protocols.catalogue import parse_stack
+
+    if not scenario.faults.crashes:
+        return ""
+    for protocol in parse_stack(scenario.stack).protocols:
+        if not protocol.tolerates_crashes:
+            return (
+                f"{protocol.name} tolerates no crash (faults tolerated: "
+                f"{protocol.faults_in_words}), and a process has crashed: what it promises is "
+                "for runs without"
+            )
+        if protocol.detector and scenario.faults.detection is None:
+            return (
+                f"{protocol.name} tolerates {protocol.faults_in_words}, and nobody was told of "
+                "the crash: add --detection 10ms"
+            )
+    return ""
 
 
 def _show(
@@ -146,8 +175,6 @@ def _show(
             }
         )
         return
-    from flexgroup.cli.verdicts import print_verdicts
-
     print(f"run {outcome.run}")
     print(
         f"  {outcome.multicasts} multicasts, {outcome.answered} answered, "
@@ -160,7 +187,8 @@ def _show(
     )
     if measured:
         print(f"  {measured}")
-    print_verdicts(verdicts)
+    for verdict in verdicts:
+        print(verdict)
     if note:
         print(f"note: {note}")
     if options.out:
