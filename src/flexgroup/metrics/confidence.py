@@ -1,9 +1,10 @@
-"""Student's t distribution, as far as 95% confidence intervals of means need it."""
+"""Means with their 95% confidence intervals, and as much of the t distribution as these need."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from math import atan2, cos, pi, sin, sqrt, tan
+from math import atan2, cos, fsum, pi, sin, sqrt, tan
 
 LARGE = 30
 """Above so many degrees of freedom the series TAIL is exact to the sixth digit."""
@@ -17,6 +18,18 @@ TAIL = (
     (3 * _Z**7 + 19 * _Z**5 + 17 * _Z**3 - 15 * _Z) / 384,
 )
 """Coefficients of 1/d^0, 1/d^1, ... for d degrees of freedom (Abramowitz and Stegun 26.7.5)."""
+
+
+def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the mean, and half the width of its 95% confidence interval."""
+    count = len(values)
+    if count == 0:
+        return None, None
+    mean = fsum(values) / count
+    if count == 1:
+        return mean, None
+    deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
+    return mean, student_95(count - 1) * deviation / sqrt(count)
 
 
 @cache

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from math import fsum, sqrt
 from typing import Any
 
 import pyarrow as pa
 
 from flexgroup.metrics.catalogue import HALF_WIDTH, METRICS, PACKETS_OF_TYPE, evaluate
-from flexgroup.metrics.confidence import student_95
+from flexgroup.metrics.confidence import interval
 from flexgroup.metrics.sums import PROCESS
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run
@@ -73,18 +72,6 @@ def points(measures: pa.Table, metrics: Iterable[str] = METRICS) -> pa.Table:
         *(pa.field(name + end, pa.float64()) for name in metrics for end in ("", HALF_WIDTH)),
     ]
     return pa.Table.from_pylist(rows, pa.schema(columns))
-
-
-def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the mean, and half the width of its 95% confidence interval."""
-    count = len(values)
-    if count == 0:
-        return None, None
-    mean = fsum(values) / count
-    if count == 1:
-        return mean, None
-    deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
-    return mean, student_95(count - 1) * deviation / sqrt(count)
 
 
 def with_packet_types(measures: pa.Table, packets: pa.Table) -> pa.Table:
