@@ -91,7 +91,7 @@ COMPILED = (
     "trace/rows.py",
     "wire/decoding.py",
     "wire/frames.py",
-    "wire/outlet.py",
+    "wire/socket_writer.py",
     "workloads/subsets.py",
     "worlds/explorer/in_flight.py",
     "worlds/explorer/property_checks.py",

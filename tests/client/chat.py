@@ -50,8 +50,8 @@ async def in_chat(
         yield server, link, await link.join("chat", STACK, codec=codec)
 
 
-def deliveries(*bodies: bytes, handle: int = 1) -> r.Deliveries:
-    return r.Deliveries(handle, [r.Message("z", body) for body in bodies])
+def deliveries(*bodies: bytes, handle: int = 1) -> r.Delivered:
+    return r.Delivered(handle, [r.Message("z", body) for body in bodies])
 
 
 def sent_to(server: StandIn) -> list[bytes]:

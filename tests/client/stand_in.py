@@ -32,7 +32,7 @@ class Seat:
         self.own = own
         self.is_member = is_member
         self.credit = client.server.window
-        self.waiting: deque[r.Deliveries | r.ViewChange | r.Destroyed] = deque()
+        self.waiting: deque[r.Delivered | r.ViewChange | r.Destroyed] = deque()
 
 
 class GroupHere:
@@ -271,14 +271,14 @@ class StandIn:
     def deliver(self, group: GroupHere, sender: str, body: bytes) -> None:
         for seat in group.seats:
             if seat.is_member and (seat.own or seat.process != sender):
-                seat.waiting.append(r.Deliveries(group.handle, [r.Message(sender, body)]))
+                seat.waiting.append(r.Delivered(group.handle, [r.Message(sender, body)]))
                 self._advance(seat)
 
     def _advance(self, seat: Seat) -> None:
         out: list[r.AnyFromServer] = []
-        while seat.waiting and (seat.credit or not isinstance(seat.waiting[0], r.Deliveries)):
+        while seat.waiting and (seat.credit or not isinstance(seat.waiting[0], r.Delivered)):
             item = seat.waiting.popleft()
-            seat.credit -= isinstance(item, r.Deliveries)
+            seat.credit -= isinstance(item, r.Delivered)
             out.append(item)
         if out and not seat.client.is_gone.is_set():
             seat.client.say(*out)

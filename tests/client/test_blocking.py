@@ -214,7 +214,7 @@ def test_receiving_all_passes_over_views_and_the_groups_view_follows(
         elsewhere.loop.call_soon_threadsafe(
             server.client.say,
             r.ViewChange(1, 2, ["a", "b"]),
-            r.Deliveries(1, [r.Message("b", b"together")]),
+            r.Delivered(1, [r.Message("b", b"together")]),
             r.ViewChange(1, 3, ["a"]),
         )
         assert [message.body for message in group.receive_all()] == [b"together"]
@@ -229,7 +229,7 @@ def test_receiving_all_goes_on_after_a_message_that_cannot_be_read(
         group = link.join("chat", "FIFO", codec=values.of(int))
         bodies = [values.encode(1), values.encode(2), b"\xc1", values.encode(3)]
         elsewhere.loop.call_soon_threadsafe(
-            server.client.say, r.Deliveries(1, [r.Message("z", body) for body in bodies])
+            server.client.say, r.Delivered(1, [r.Message("z", body) for body in bodies])
         )
         assert [message.body for message in group.receive_all()] == [1, 2]
         with pytest.raises(PeerError, match="from 'z'"):

@@ -35,9 +35,9 @@ HEADER = Struct(">II")
 Mischief = Callable[[Client], bytes]
 
 
-def delivery(handle: int, body: bytes) -> r.Deliveries:
+def delivery(handle: int, body: bytes) -> r.Delivered:
     """One message, from b."""
-    return r.Deliveries(handle, [r.Message("b", body)])
+    return r.Delivered(handle, [r.Message("b", body)])
 
 
 def frame(number: int, content: bytes) -> bytes:
@@ -60,7 +60,7 @@ MISCHIEF: dict[str, tuple[Mischief, str]] = {
         "utf-8",
     ),
     "a delivery for no group": (
-        lambda c: c.framed(r.Deliveries(9, [r.Message("b", b"")])),
+        lambda c: c.framed(r.Delivered(9, [r.Message("b", b"")])),
         "handle 9",
     ),
     "a view of no group": (lambda c: c.framed(r.ViewChange(9, 1, [])), "handle 9"),
@@ -73,7 +73,7 @@ MISCHIEF: dict[str, tuple[Mischief, str]] = {
     "a second welcome": (lambda c: c.framed(c.server.welcome()), "a second welcome"),
     "more than the credit": (
         lambda c: c.framed(
-            *[r.Deliveries(1, [r.Message("b", b"")]) for _ in range(c.server.window + 1)]
+            *[r.Delivered(1, [r.Message("b", b"")]) for _ in range(c.server.window + 1)]
         ),
         "more deliveries than",
     ),
@@ -213,7 +213,7 @@ async def test_a_connection_that_breaks_in_the_middle_of_a_frame() -> None:
 async def test_what_was_delivered_before_the_end_can_be_received() -> None:
     async with a_member() as (server, _, group):
         server.client.say(
-            r.Deliveries(1, [r.Message("b", b"one")]), r.Deliveries(1, [r.Message("b", b"two")])
+            r.Delivered(1, [r.Message("b", b"one")]), r.Delivered(1, [r.Message("b", b"two")])
         )
         server.client.say(r.Closing("the server is shutting down"))
         assert (await group.receive()).body == b"one"

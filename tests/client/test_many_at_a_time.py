@@ -31,7 +31,7 @@ def numbers(first: int, end: int) -> list[bytes]:
 
 def deliver_together(server: StandIn, bodies: list[bytes]) -> None:
     """To the last client, which is in the first group."""
-    server.client.say(r.Deliveries(1, [r.Message("z", body) for body in bodies]))
+    server.client.say(r.Delivered(1, [r.Message("z", body) for body in bodies]))
 
 
 def bodies_of(messages: list[Message[Any]]) -> list[Any]:
@@ -259,9 +259,9 @@ async def test_views_are_passed_over_and_the_groups_view_follows() -> None:
     async with stand_in() as server, connect(server.address, name="a") as link:
         group = await link.join("chat", STACK)
         server.client.say(
-            r.Deliveries(1, [r.Message("a", b"alone")]),
+            r.Delivered(1, [r.Message("a", b"alone")]),
             r.ViewChange(1, 2, ["a", "b"]),
-            r.Deliveries(1, [r.Message("b", b"together")]),
+            r.Delivered(1, [r.Message("b", b"together")]),
             r.ViewChange(1, 3, ["a"]),
         )
         await settled(group)
@@ -278,7 +278,7 @@ async def test_views_after_the_last_message_stay_for_events() -> None:
         assert await anext(events) == View(1, ("a",), "chat")
         server.client.say(
             r.ViewChange(1, 2, ["a", "b"]),
-            r.Deliveries(1, [r.Message("b", b"together")]),
+            r.Delivered(1, [r.Message("b", b"together")]),
             r.ViewChange(1, 3, ["a"]),
             r.ViewChange(1, 4, ["a", "c"]),
         )

@@ -61,7 +61,7 @@ class Background:
         self.loop.close()
 
 
-class Outbox:
+class SendQueue:
     """Hands what threads send over to the loop, in order and many messages at a time."""
 
     def __init__(self, background: Background) -> None:

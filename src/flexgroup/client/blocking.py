@@ -25,7 +25,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 
 from flexgroup.client import connecting
 from flexgroup.client import group as asynchronous
-from flexgroup.client.background import Background, Outbox
+from flexgroup.client.background import Background, SendQueue
 from flexgroup.client.connecting import PATIENCE, Tls
 from flexgroup.client.errors import (
     ConnectionLost,
@@ -125,7 +125,7 @@ class Group(Generic[T]):
 
     def _put(self, data: list[bytes]) -> None:
         self.asynchronous.inbox()
-        self.link.outbox.put(lambda: self.asynchronous.send_encoded(data), len(data))
+        self.link.send_queue.put(lambda: self.asynchronous.send_encoded(data), len(data))
 
     def receive(self, timeout: float | None = None) -> Message[T]:
         deadline = None if timeout is None else monotonic() + timeout
@@ -250,7 +250,7 @@ class Link:
 
     def __init__(self, background: Background, link: asynchronous.Link) -> None:
         self.background = background
-        self.outbox = Outbox(background)
+        self.send_queue = SendQueue(background)
         self.name = link.name
         self.server = link.server
         self.address = link.address
@@ -309,14 +309,14 @@ class Link:
         targets = [group.asynchronous for group in groups]
         self.asynchronous.handles_of(targets)
         targets[0].encoded(body)
-        self.outbox.put(lambda: self.asynchronous.multicast(targets, body))
+        self.send_queue.put(lambda: self.asynchronous.multicast(targets, body))
 
     def inspect(self) -> dict[str, Any]:
         return self.background.wait_for(self.asynchronous.inspect())
 
     def flush(self) -> None:
         """Wait until all that was sent is on its way to the server."""
-        self.outbox.flush()
+        self.send_queue.flush()
 
     def close(self) -> None:
         with self._closing:
@@ -324,7 +324,7 @@ class Link:
                 return
             try:
                 with suppress(ConnectionLost):  # then there is nobody to send to
-                    self.outbox.flush()
+                    self.send_queue.flush()
             finally:
                 self.background.wait_for(self.asynchronous.close())
                 self.background.stop()

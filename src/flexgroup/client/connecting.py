@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from flexgroup.client.connection import Connection, protocol_of
+from flexgroup.client.connection import ClientConnection, protocol_of
 from flexgroup.client.errors import CannotConnect
 from flexgroup.client.group import Link, name_of
 from flexgroup.core.errors import UsageError
@@ -50,7 +50,7 @@ class Connecting:
         await self._link.close()
 
     async def _connect(self) -> Link:
-        connection = Connection(str(self._address), self._name, self._timeout)
+        connection = ClientConnection(str(self._address), self._name, self._timeout)
         try:
             async with asyncio.timeout(self._timeout):
                 await self._open(connection)
@@ -86,7 +86,7 @@ class Connecting:
             " or name another address"
         )
 
-    async def _open(self, connection: Connection) -> None:
+    async def _open(self, connection: ClientConnection) -> None:
         loop = asyncio.get_running_loop()
         address = self._address
         if address.path is not None:

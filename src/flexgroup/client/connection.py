@@ -27,14 +27,13 @@ from flexgroup.client.outgoing import Outgoing, send_prefix
 from flexgroup.core.errors import FlexGroupError, PeerError
 from flexgroup.wire.frames import MOST_BYTES, FrameReader
 from flexgroup.wire.keepalive import keep_alive
-from flexgroup.wire.outlet import Outlet
 from flexgroup.wire.requests import (
     VERSION,
     AnyFromClient,
     AnyFromServer,
     Closing,
     Credit,
-    Deliveries,
+    Delivered,
     Description,
     Destroyed,
     Done,
@@ -48,6 +47,7 @@ from flexgroup.wire.requests import (
     ViewChange,
     Welcome,
 )
+from flexgroup.wire.socket_writer import SocketWriter
 
 ROOM_FOR_A_HEADER = 1 << 12
 MOST_BYTES_OF_A_WELCOME = 1 << 12
@@ -83,7 +83,7 @@ class Pending:
 
 
 @final
-class Connection:
+class ClientConnection:
     """Reads what the server says, and knows groups by their handles only."""
 
     # Not derived from asyncio's Protocol: with a base that is not compiled, calls are slow.
@@ -213,7 +213,7 @@ class Connection:
     def _read(self, content: bytes) -> None:
         inboxes = self._inboxes
         for message in _decode(content):
-            if type(message) is Deliveries:
+            if type(message) is Delivered:
                 inbox = inboxes.get(message.handle)
                 if inbox is None:
                     raise PeerError(f"deliveries for the handle {message.handle}, of no group")
@@ -238,7 +238,7 @@ class Connection:
                 self._fail(ServerClosing(message.reason))
             case Refused(request=None):
                 self._read_refusal(message)
-            case Deliveries():
+            case Delivered():
                 raise AssertionError(message)
             case Done() | Joined() | Description() | Inspection() | Refused():
                 self._read_answer(message.request, message)
@@ -314,7 +314,7 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.outgoing.open(Outlet(self._transport))
+        self.outgoing.open(SocketWriter(self._transport))
         keep_alive(self._transport, GONE_SECONDS)
         self.outgoing.put(Hello(VERSION, self._name))
 
@@ -383,5 +383,5 @@ class Connection:
             self.welcomed.exception()
 
 
-def protocol_of(connection: Connection) -> asyncio.Protocol:
+def protocol_of(connection: ClientConnection) -> asyncio.Protocol:
     return cast(asyncio.Protocol, connection)

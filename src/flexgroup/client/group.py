@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
-from flexgroup.client.connection import Connection
+from flexgroup.client.connection import ClientConnection
 from flexgroup.client.errors import (
     BadStack,
     ConnectionLost,
@@ -411,7 +411,7 @@ class _Events(Generic[T]):
 class Link:
     """A connection to a server, shared by all groups of this process."""
 
-    def __init__(self, connection: Connection, name: str, welcome: requests.Welcome) -> None:
+    def __init__(self, connection: ClientConnection, name: str, welcome: requests.Welcome) -> None:
         self.connection = connection
         self.name = name
         """The name of this process, in every group that it does not join under another one."""

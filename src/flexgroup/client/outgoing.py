@@ -19,8 +19,8 @@ from flexgroup.client.errors import TooLarge
 from flexgroup.client.inbox import Inbox
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.wire.frames import FrameWriter, array_of
-from flexgroup.wire.outlet import Outlet
 from flexgroup.wire.requests import AnyFromClient, Send, Welcome
+from flexgroup.wire.socket_writer import SocketWriter
 
 BURST = 1 << 16
 """The most bytes that are sent at once, unless a single message has more."""
@@ -42,10 +42,10 @@ class Outgoing:
         "_is_flush_due",
         "_is_full",
         "_loop",
-        "_outlet",
         "_senders",
         "_sends_left",
         "_sure_sends",
+        "_writer",
         "busy",
         "ended",
         "is_new_turn",
@@ -61,7 +61,7 @@ class Outgoing:
         self.is_new_turn = True
         """Whether no message has left at once in this iteration of the loop."""
         self._loop = loop
-        self._outlet: Outlet | None = None
+        self._writer: SocketWriter | None = None
         self._frames = FrameWriter()
         self._held: list[bytes] = []
         self._bytes = 0
@@ -74,8 +74,8 @@ class Outgoing:
 
     # What the server and the transport say.
 
-    def open(self, outlet: Outlet) -> None:
-        self._outlet = outlet
+    def open(self, writer: SocketWriter) -> None:
+        self._writer = writer
 
     def welcome(self, welcome: Welcome, largest: int) -> None:
         self._frames.begin_at(welcome.session)
@@ -95,7 +95,7 @@ class Outgoing:
         self._wake_senders()
 
     def close(self) -> None:
-        self._outlet = None
+        self._writer = None
 
     def end(self, error: FlexGroupError) -> None:
         self.ended = error
@@ -269,11 +269,11 @@ class Outgoing:
 
     def flush(self) -> None:
         held = self._held
-        if not held or self._outlet is None or self.ended is not None:
+        if not held or self._writer is None or self.ended is not None:
             return
         self._held = []
         self._bytes = 0
-        self._outlet.write(self._frames.frame(array_of(held)))
+        self._writer.write(self._frames.frame(array_of(held)))
 
 
 def send_prefix(handle: int) -> bytes:

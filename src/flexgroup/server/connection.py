@@ -11,7 +11,7 @@ from typing import Final, Protocol, cast, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.wire.frames import FrameReader, FrameWriter
-from flexgroup.wire.outlet import Outlet
+from flexgroup.wire.socket_writer import SocketWriter
 
 FIRST_FRAME_BYTES = 64 << 10
 """The most that somebody unknown may say."""
@@ -72,7 +72,7 @@ class Connection:
         self.frames_out = 0
         self._events = events
         self._transport: asyncio.Transport | None = None
-        self._outlet: Outlet | None = None
+        self._socket_writer: SocketWriter | None = None
         self._http: bytearray | None = None
         self._begun = False
         self._closing = False
@@ -83,9 +83,9 @@ class Connection:
         return self._transport
 
     @property
-    def outlet(self) -> Outlet:
-        assert self._outlet is not None
-        return self._outlet
+    def socket_writer(self) -> SocketWriter:
+        assert self._socket_writer is not None
+        return self._socket_writer
 
     @property
     def is_open(self) -> bool:
@@ -100,7 +100,7 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._outlet = Outlet(self._transport)
+        self._socket_writer = SocketWriter(self._transport)
         self._events.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -137,7 +137,7 @@ class Connection:
             data = self.writer.frame(content)
             self.bytes_out += len(data)
             self.frames_out += 1
-            self.outlet.write(data)
+            self.socket_writer.write(data)
 
     def send_all(self, contents: list[tuple[bytes, bytes | bytearray]]) -> None:
         """Each as a frame, made of two parts, and all at once."""
@@ -150,7 +150,7 @@ class Connection:
             data = b"".join(parts)
             self.bytes_out += len(data)
             self.frames_out += len(contents)
-            self.outlet.write(data)
+            self.socket_writer.write(data)
 
     def close(self) -> None:
         self._closing = True
@@ -176,7 +176,7 @@ class Connection:
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.outlet.close()
+        self.socket_writer.close()
         self._events.closed(self)
         if self.handler is not None:
             self.handler.lost(error)
@@ -194,7 +194,7 @@ class Connection:
                 f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nAllow: GET, HEAD\r\n"
                 f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
             )
-            self.outlet.write(head.encode() + (b"" if method == "HEAD" else content))
+            self.socket_writer.write(head.encode() + (b"" if method == "HEAD" else content))
             self.close()
 
 

@@ -202,7 +202,7 @@ class Message(Struct, Generic[T], frozen=True, array_like=True, forbid_unknown_f
     """The name of the group; on the way it is left out, because the handle tells it."""
 
 
-class Deliveries(FromServer, tag=7):
+class Delivered(FromServer, tag=7):
     """Messages in the order of the group; each of them takes one place of the window."""
 
     handle: Number
@@ -261,7 +261,7 @@ AnyFromServer = (
     | Description
     | Inspection
     | Refused
-    | Deliveries
+    | Delivered
     | ViewChange
     | Destroyed
     | Closing

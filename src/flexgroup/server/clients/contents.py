@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from flexgroup.wire.decoding import decoded
-from flexgroup.wire.requests import Deliveries
+from flexgroup.wire.requests import Delivered
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[tuple[str, bytes]])
@@ -26,4 +26,4 @@ def opened(contents: bytes) -> list[tuple[str, bytes]]:
 
 def head_of(group: int) -> bytes:
     """What goes before the contents of an envelope to make them deliveries of this group."""
-    return _encode(Deliveries(group, []))[:-1]
+    return _encode(Delivered(group, []))[:-1]

@@ -16,7 +16,7 @@ NO_FILE: Final = -1
 
 
 @final
-class Outlet:
+class SocketWriter:
     """Writes to one connection."""
 
     __slots__ = ("_file", "_is_waiting", "_transport")
