@@ -61,9 +61,8 @@ ARCHITECTURE = {
         "pyarrow pyspark",
     ),
     "cli": (
-        "diagram"
-        " core protocols workloads trace properties metrics worlds wire server client load"
-        " membership testing pipeline experiments report flexgroup _pure",
+        "core protocols workloads trace properties metrics diagram worlds wire server client"
+        " load membership testing pipeline experiments report flexgroup _pure",
         "rich numpy pyarrow pyspark",
     ),
     #
