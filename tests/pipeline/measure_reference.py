@@ -14,7 +14,7 @@ from flexgroup.trace.history import History
 from flexgroup.trace.reader import load_history, read_events
 from flexgroup.trace.run import Run
 from flexgroup.workloads.catalogue import parse_workload
-from flexgroup.workloads.partitioned import Partitioned
+from flexgroup.workloads.fixed_sets import Partitioned
 from flexgroup.worlds.simulator.networks import parse_network
 
 SECOND = 1_000_000_000

@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flexgroup.core.errors import UsageError
-from flexgroup.workloads.broadcast import Broadcast
-from flexgroup.workloads.mixed import Mixed
-from flexgroup.workloads.partitioned import Partitioned
-from flexgroup.workloads.random_any import RandomAny
-from flexgroup.workloads.random_fixed import RandomFixed
+from flexgroup.workloads.fixed_sets import Broadcast, Partitioned
+from flexgroup.workloads.random_sets import Mixed, RandomAny, RandomFixed
 from flexgroup.workloads.tpcc import Tpcc
 from flexgroup.workloads.workload import Workload
 

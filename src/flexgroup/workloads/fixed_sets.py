@@ -1,9 +1,4 @@
-"""`partitioned:GxC`: C fixed groups of G processes each; a message goes to one whole group.
-
-Source: section 7.2.2 of the DCC dissertation, with 16 processes as 2x8 (eight groups of
-two), 4x4 and 8x2. Our choices where it is silent: the groups are disjoint and made of
-consecutive processes, and a client picks a group anew for every message, each alike.
-"""
+"""Workloads whose messages go to sets of processes that are fixed: all, or one of some groups."""
 
 from __future__ import annotations
 
@@ -16,7 +11,25 @@ if TYPE_CHECKING:
     from random import Random
 
 
+class Broadcast(Workload):
+    """`broadcast`: every message goes to every process, as in atomic broadcast."""
+
+    def __init__(self, processes: int) -> None:
+        super().__init__("broadcast", processes)
+        self._everyone = tuple(range(processes))
+
+    def next(self, client: int, rng: Random) -> tuple[int, ...]:
+        return self._everyone
+
+
 class Partitioned(Workload):
+    """`partitioned:GxC`: C fixed groups of G processes each; a message goes to one whole group.
+
+    Source: section 7.2.2 of the DCC dissertation, with 16 processes as 2x8 (eight groups of
+    two), 4x4 and 8x2. Our choices where it is silent: the groups are disjoint and made of
+    consecutive processes, and a client picks a group anew for every message, each alike.
+    """
+
     def __init__(self, processes: int, group_size: int, groups: int) -> None:
         name = f"partitioned:{group_size}x{groups}"
         if group_size * groups != processes:
