@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexgroup.pipeline.reading.trace_set import TraceSet, open_trace_set
-from flexgroup.pipeline.verify import Limits, verify
+from flexgroup.pipeline.verify import SizeLimits, verify
 from flexgroup.properties.catalogue import PROPERTIES, check
 from flexgroup.trace.history import History
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 RUNS = 60
 
 WAYS = {
-    "from files": Limits(),
-    "whole": Limits(events_from_files=0),
-    "in pieces": Limits(events_from_files=0, whole_deliveries=0, cell_deliveries=2),
+    "from files": SizeLimits(),
+    "whole": SizeLimits(events_from_files=0),
+    "in pieces": SizeLimits(events_from_files=0, whole_deliveries=0, cell_deliveries=2),
 }
 
 

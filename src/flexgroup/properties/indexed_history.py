@@ -37,15 +37,15 @@ class Copies:
 
 
 @dataclass(frozen=True)
-class Queues:
+class DeliveryQueues:
     """First deliveries of a message at a process: their rows, where, and of which message."""
 
     row: Ints
     process: Ints
     message: Ints
 
-    def chosen(self, which: Flags) -> Queues:
-        return Queues(self.row[which], self.process[which], self.message[which])
+    def chosen(self, which: Flags) -> DeliveryQueues:
+        return DeliveryQueues(self.row[which], self.process[which], self.message[which])
 
 
 class IndexedHistory:
@@ -145,16 +145,16 @@ class IndexedHistory:
         return self.keys(self.delivered[rows], self.history.deliveries.process[rows])
 
     @cached_property
-    def queues(self) -> Queues:
+    def queues(self) -> DeliveryQueues:
         row = np.flatnonzero(~self.repeated)
-        return Queues(row, self.history.deliveries.process[row], self.delivered[row])
+        return DeliveryQueues(row, self.history.deliveries.process[row], self.delivered[row])
 
     @cached_property
     def merge(self) -> Merge:
         return head_merge(self.queues.process, self.queues.message, self.message_count)
 
     @cached_property
-    def cyclic(self) -> Queues:
+    def cyclic(self) -> DeliveryQueues:
         """The deliveries of messages in cyclic components: two messages that any two processes
         deliver in opposite orders are in one component."""
         in_component = np.zeros(self.message_count, dtype=np.bool_)
@@ -167,7 +167,7 @@ class IndexedHistory:
         """Pairs of processes that delivered any two messages in opposite orders."""
         return self.opposed_among(self.cyclic, np.zeros(self.message_count, dtype=np.int64))
 
-    def opposed_among(self, queues: Queues, label: Ints) -> Disagreements:
+    def opposed_among(self, queues: DeliveryQueues, label: Ints) -> Disagreements:
         """Return the same for chosen deliveries and messages of the same label, as delivery
         rows."""
         found = disagreements(queues.process, queues.message, label)

@@ -9,11 +9,11 @@ which are most of a trace, with column expressions alone.
 
 from flexgroup.pipeline.verify.evidence import evidence
 from flexgroup.pipeline.verify.verdict_table import VERDICTS
-from flexgroup.pipeline.verify.verify import Limits, verify
+from flexgroup.pipeline.verify.verify import SizeLimits, verify
 
 __all__ = [
     "VERDICTS",
-    "Limits",
+    "SizeLimits",
     "evidence",
     "verify",
 ]

@@ -51,7 +51,7 @@ QUANTILES = 4096
 
 
 @dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """When one task reads a run, when a run is cut into pieces, and how large a piece is."""
 
     events_from_files: int = MOST_EVENTS
@@ -59,13 +59,13 @@ class Limits:
     cell_deliveries: int = CELL_DELIVERIES
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = SizeLimits()
 
 
 def verify(
     traces: TraceSet,
     properties: Sequence[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: SizeLimits = DEFAULT_LIMITS,
     *,
     refuse_mixed: bool = False,
 ) -> DataFrame:
@@ -95,7 +95,7 @@ def verify(
     return reduce(lambda one, other: one.unionAll(other), verdicts)
 
 
-def _runs_to_read(traces: TraceSet, limits: Limits) -> Mapping[str, int]:
+def _runs_to_read(traces: TraceSet, limits: SizeLimits) -> Mapping[str, int]:
     return traces.files.runs_to_read(limits.events_from_files) if traces.files else {}
 
 
@@ -146,7 +146,7 @@ def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     return judge_groups(task_rows(task_frame).unionAll(with_topic(events)))
 
 
-def _large(traces: TraceSet, plans: Sequence[CheckPlan], limits: Limits) -> list[Layout]:
+def _large(traces: TraceSet, plans: Sequence[CheckPlan], limits: SizeLimits) -> list[Layout]:
     """Return the runs that do not fit into one task, and where to cut them, from a sample."""
     deliveries = traces.recorded(DELIVER)
     # Spark counts rows from the footers of files: this reads no data.

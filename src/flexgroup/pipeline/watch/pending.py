@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.pipeline.verify.event_rows import history_of_rows, integers
-from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory, Queues
+from flexgroup.properties.indexed_history import NONE, DeliveryQueues, Flags, IndexedHistory
 from flexgroup.properties.kernels.head_merge import latest_ancestor
 from flexgroup.trace.history import Ints, Lost
 
@@ -44,9 +44,9 @@ class PendingHistory(IndexedHistory):
         self.released: Flags = np.isin(self.identities, released)
 
     @cached_property
-    def queues(self) -> Queues:
+    def queues(self) -> DeliveryQueues:
         rows = np.flatnonzero(~(self.repeated | self.released[self.delivered]))
-        return Queues(rows, self.history.deliveries.process[rows], self.delivered[rows])
+        return DeliveryQueues(rows, self.history.deliveries.process[rows], self.delivered[rows])
 
     @cached_property
     def is_open(self) -> Flags:
