@@ -79,7 +79,7 @@ class World:
         self.simulation.cast_at(time, m)
 
     def run(self, until: int = END_OF_TIME) -> list[Heard]:
-        """To the end, or until a time; everything that was delivered, in order of time."""
+        """Run to the end, or until a time; return all deliveries in order of time."""
         self.simulation.run(until, 10_000_000)
         self.recorder.flush()
         return sorted(self.ear.heard)

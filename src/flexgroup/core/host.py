@@ -170,7 +170,7 @@ class Host:
         effects = stack.take_effects()
         if effects:
             self._act(effects, transmission.message, transmission.depth)
-        else:
+        elif journal is not None:
             self._remember_depth(transmission.message, transmission.depth)
 
     def timer(self, time: int, level: int, name: str) -> None:
@@ -296,7 +296,11 @@ class Host:
         while effects:
             for effect in effects:
                 if isinstance(effect, Send):
-                    if sending is None or effect.packet is not sending.packet:
+                    if sending is not None and effect.packet is sending.packet:
+                        pass  # the same packet goes to others as well
+                    elif journal is None:
+                        sending = Transmission(effect.packet)
+                    else:
                         sending = self.transmission(effect.packet)
                         message = sending.message
                         if message == about:
@@ -312,11 +316,12 @@ class Host:
                 elif isinstance(effect, Deliver):
                     sending = None
                     m = effect.message
-                    moved = m.id
-                    moved_depth = self._forget_depth(moved)
-                    if moved == about:
-                        moved_depth = depth
-                        answered = True
+                    if journal is not None:
+                        moved = m.id
+                        moved_depth = self._forget_depth(moved)
+                        if moved == about:
+                            moved_depth = depth
+                            answered = True
                     if self.time <= self.crash_at:
                         if journal is not None:
                             journal.deliver(self.process, self.step, self.time, m, moved_depth)
@@ -325,7 +330,7 @@ class Host:
                 else:
                     self._do_other(effect)
             effects = self.stack.take_effects()
-        if not answered:
+        if journal is not None and not answered:
             self._remember_depth(about, depth)
 
     def _do_other(self, effect: Effect) -> None:

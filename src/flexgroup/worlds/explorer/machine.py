@@ -42,12 +42,12 @@ def short(digest: bytes) -> int:
 
 
 def cast_entry(message: MessageId, place: int) -> int:
-    """In a history: this message was multicast, which is at this place in the scope."""
+    """The entry of a history for the multicast of the message at this place in the scope."""
     return (message << 6 | place) << 1 | 1
 
 
 def delivery_entry(message: MessageId) -> int:
-    """In a history: this message was delivered."""
+    """The entry of a history for the delivery of this message."""
     return message << 7
 
 
@@ -210,7 +210,7 @@ class Machine(World):
         self.sort_process: list[int] = []
         self.sort_source: list[int] = []
         self.leads: list[int] = []
-        """For each sort of event, as bits, the sorts that it was seen to give rise to."""
+        """The sorts of events, as bits, that each sort was seen to give rise to."""
         self.growth = 0
         self.timers_seen = False
         self.timers_run_out = timers_run_out

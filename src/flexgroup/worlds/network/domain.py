@@ -75,6 +75,7 @@ class Domain(World):
     def receive(self, now: int, sender: int, data: bytes, at: int) -> None:
         """Handle the packets that another server sent together, from this place on."""
         self._now = now
+        host = self.host
         end = len(data)
         reader = Reader(data, at, end)
         while at < end:
@@ -84,13 +85,18 @@ class Domain(World):
             at = reader.position
             if at + length > end:
                 raise PeerError(f"a packet of {length} bytes, {end - at} there")
-            transmission = self.host.transmission(self._codec.decode_part(data, at, at + length))
-            transmission.depth = depth
+            packet = self._codec.decode_part(data, at, at + length)
             at += length
             reader.position = at
             self.packets_received += 1
-            self.host.receive(self._clock(), sender, transmission, sent)
-            self._receive_from_itself()
+            if self._recorded:
+                transmission = host.transmission(packet)
+                transmission.depth = depth
+                host.receive(time_ns(), sender, transmission, sent)
+            else:
+                host.receive(0, sender, Transmission(packet))
+            if self._to_itself:
+                self._receive_from_itself()
 
     def end_timers(self, now: int) -> bool:
         """Tell the stack of the timers that have run out by now; whether there were any."""
@@ -133,7 +139,7 @@ class Domain(World):
     def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
         data = b""
         for target in to:
-            step = host.sent(target, transmission)
+            step = host.sent(target, transmission) if self._recorded else 0
             if target == self.process:
                 self._to_itself.append((transmission, step))
                 continue
@@ -175,9 +181,10 @@ class Domain(World):
 
     def _receive_from_itself(self) -> None:
         mine = self._to_itself
+        host = self.host
         while mine:
             transmission, step = mine.popleft()
-            self.host.receive(self._clock(), self.process, transmission, step)
+            host.receive(self._clock(), self.process, transmission, step)
 
     def _find_earliest(self) -> None:
         self._earliest = min(self.host.timers.values(), default=NEVER)

@@ -70,7 +70,7 @@ class Clients(Application):
         self.deliveries = 0
         self.answered_count = 0
         self.answered_in_time = 0
-        """Not counting what was answered only after the clients had stopped."""
+        """How many messages were answered before the clients stopped."""
         self.latency_sum = 0
         self._sent = [0] * (size + clients)
         self._waiting: dict[int, Waiting] = {}

@@ -199,7 +199,7 @@ class Simulation(World):
             host.receive(finish, source, transmission, sent, start - time)
 
     def _free_at(self, host: Host, time: int) -> int:
-        """From when the process can attend to what happens now."""
+        """When the process can attend to what happens now."""
         return time if time > host.time or not self._contention else host.time
 
     def _can_act(self, host: Host, time: int) -> bool:

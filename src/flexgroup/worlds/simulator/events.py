@@ -157,13 +157,13 @@ class NativeQueue(EventQueue):
         self._places = vec[i64]()
         self._causes: list[object] = []
         self._ends = vec[i64]()
-        """For the event at each place: sent, source and target, in one integer."""
+        """The step of sending, source and target of the event at each place, in one integer."""
         self._nexts = vec[i64]()
         """The place of the event that follows in the same chain, or NO_PLACE."""
         self._free = vec[i64]()
         """Places in the tables that hold no event."""
         self._recent_times = vec[i64]([NO_TIME] * RECENT_TIMES)
-        """At time modulo RECENT_TIMES: a time that has a chain which can go on."""
+        """The times that have a chain which can go on, each at its remainder by RECENT_TIMES."""
         self._recent_ends = vec[i64]([NO_PLACE] * RECENT_TIMES)
         """The last event in the chain of that time."""
 

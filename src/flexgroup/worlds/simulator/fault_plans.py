@@ -29,7 +29,7 @@ class Faults:
 
     @property
     def text(self) -> str:
-        """As recorded with the run: JSON; equal faults give equal text."""
+        """The JSON that is recorded with the run; equal faults give equal text."""
         return json.dumps(self.__dict__, sort_keys=True, separators=(",", ":"))
 
     @property

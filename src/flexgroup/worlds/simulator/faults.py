@@ -9,7 +9,7 @@ from flexgroup.core.host import NEVER
 
 @final
 class Partition:
-    """From `start` to `end`, packets between different sides do not get through.
+    """Packets between different sides do not get through from `start` to `end`.
 
     They are held and arrive after the partition has healed or, if `drop` is set, lost.
     A process or client that no side names reaches all sides, and all reach it.
@@ -44,7 +44,7 @@ class FaultPlan:
         self.suspicions: list[tuple[int, int, int, int]] = []
         """False ones: (start, end, who suspects, whom)."""
         self.detection = -1
-        """After this long, a crash or recovery is noticed by all; -1: never."""
+        """How long it takes all others to notice a crash or a recovery; -1 if they never do."""
 
     def next_crash(self, process: int, time: int) -> int:
         """When this process crashes next, from this time on."""

@@ -52,7 +52,7 @@ MEASURED_ROUND_TRIP_MS: tuple[tuple[float, ...], ...] = (
 
 
 def round_trip_ms(a: int, b: int) -> float:
-    """From region `a` to `b` and back: the mean of what either end measured."""
+    """The time from region `a` to `b` and back: the mean of what either end measured."""
     return (MEASURED_ROUND_TRIP_MS[a][b] + MEASURED_ROUND_TRIP_MS[b][a]) / 2
 
 
@@ -63,7 +63,7 @@ _ONE_WAY_NS = tuple(
 
 
 def one_way_ns(a: int, b: int) -> int:
-    """From region `a` to `b`, in the whole nanoseconds of the simulator's clock."""
+    """The time from region `a` to `b`, in whole nanoseconds of the simulator's clock."""
     return _ONE_WAY_NS[a][b]
 
 
