@@ -30,7 +30,7 @@ NO_LABEL: Final = 0
 
 
 @final
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Transmission:
     """A packet on its way, and what a journal says of it: the same for all who receive it."""
 
