@@ -10,12 +10,11 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[Any]
+Commands: TypeAlias = "argparse._SubParsersAction[Any]"
 
 Run = Callable[[argparse.Namespace], int]
 

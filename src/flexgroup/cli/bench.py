@@ -11,12 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import add_tls, declare, from_one, print_json, seconds
+from flexgroup.cli.arguments import Commands, add_tls, declare, from_one, print_json, seconds
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.load.measurement import Load
 
 NAME = "bench"

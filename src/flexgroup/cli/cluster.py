@@ -14,13 +14,12 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import add_tls, declare, make_folder
+from flexgroup.cli.arguments import Commands, add_tls, declare, make_folder
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from flexgroup.cli.arguments import Commands
     from flexgroup.client.group import Link
     from flexgroup.load.local_cluster import LocalCluster, LocalServer
 

@@ -8,14 +8,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import Commands, declare, print_json
 from flexgroup.cli.progress import progress_bar
 from flexgroup.cli.spark_commands import add_master
 from flexgroup.core.errors import UsageError
 from flexgroup.properties.verdict import Outcome
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.experiments.experiment import Experiment
     from flexgroup.experiments.run import Result
     from flexgroup.experiments.sweep import Progress

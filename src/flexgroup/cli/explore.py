@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli import arguments
-from flexgroup.cli.arguments import declare, from_one, print_json, seconds
+from flexgroup.cli.arguments import Commands, declare, from_one, print_json, seconds
 from flexgroup.cli.counterexamples import write_counterexample
-from flexgroup.cli.explore_all import explore_all_systems
-from flexgroup.cli.explored import Explored
 from flexgroup.cli.progress import status_line
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.protocols.catalogue import StackPlan
     from flexgroup.worlds.explorer.explorer import SearchLimits
     from flexgroup.worlds.explorer.minimise import Minimised
@@ -105,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("which protocol? Give one, for example: --protocol skeen")
     plan = parse_stack(options.stack)
     if options.all_destinations:
+        from flexgroup.cli.explore_all import explore_all_systems
+
         with _interrupts() as interrupted:
             return explore_all_systems(options, plan, _search_options(options), interrupted)
     return _explore(options, plan, _scope(options))
@@ -187,6 +186,8 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
 def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
     """Explore one scope, minimise what was found, and say so."""
+    from flexgroup.cli.explored import Explored
+
     wanted = _wanted_orders(options, scope)
     result, used = _search(options, plan, scope)
     counterexamples = [

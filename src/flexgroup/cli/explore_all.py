@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import print_json
 from flexgroup.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from flexgroup.protocols.catalogue import StackPlan
-    from flexgroup.worlds.explorer.all_systems import SystemTotals
-    from flexgroup.worlds.explorer.search_setup import SearchOptions
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
+from flexgroup.worlds.explorer.all_systems import SystemTotals, explore_all
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 
 def explore_all_systems(
@@ -23,9 +20,6 @@ def explore_all_systems(
     interrupted: Callable[[], bool],
 ) -> int:
     """Explore all systems of the sizes that were asked for, and print a row for each size."""
-    from flexgroup.protocols.catalogue import parse_stack
-    from flexgroup.worlds.explorer.all_systems import explore_all
-
     sizes = [_size(text) for text in arguments.all_destinations]
     plans = [plan] + ([parse_stack(arguments.beside)] if arguments.beside else [])
     fifo = arguments.channels == "fifo"

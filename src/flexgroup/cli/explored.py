@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from flexgroup.cli.counterexamples import script_of
-
-if TYPE_CHECKING:
-    from flexgroup.protocols.catalogue import StackPlan
-    from flexgroup.worlds.explorer.minimise import Minimised
-    from flexgroup.worlds.explorer.result import ExplorationResult, Violation
+from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.worlds.explorer.minimise import Minimised
+from flexgroup.worlds.explorer.result import ExplorationResult, Violation, pairs_to_see
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,6 @@ class Explored:
 
     def _both_orders(self) -> str:
         """Say whether messages that meet really raced, against success by default."""
-        from flexgroup.worlds.explorer.result import pairs_to_see
-
         pairs = pairs_to_see(self.result.scope)
         seen = sum(1 for pair in pairs if pair in self.result.seen_orders)
         return f"of {len(pairs)} orders of two messages that meet, {seen} were seen"

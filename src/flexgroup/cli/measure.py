@@ -6,12 +6,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import Commands, declare, print_json
 from flexgroup.cli.spark_commands import add_master, add_tables, add_traces, trace_job
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.metrics.catalogue import Metric
 
     Point = Mapping[str, Any]

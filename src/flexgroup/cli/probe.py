@@ -6,12 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import add_tls, declare, print_json
+from flexgroup.cli.arguments import Commands, add_tls, declare, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from flexgroup.cli.arguments import Commands
 
 WIDE = 160
 """How many characters a line may have elsewhere than on a terminal."""

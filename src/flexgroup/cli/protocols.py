@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import add_protocols, declare, import_protocols, print_json
-
-if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
+from flexgroup.cli.arguments import Commands, add_protocols, declare, import_protocols, print_json
 
 
 def add_to(commands: Commands) -> None:

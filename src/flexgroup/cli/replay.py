@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import add_protocols, declare, import_protocols, print_json
+from flexgroup.cli.arguments import Commands, add_protocols, declare, import_protocols, print_json
 from flexgroup.core.errors import FlexGroupError, UsageError
-
-if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
 
 
 def add_to(commands: Commands) -> None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, make_folder, print_json
+from flexgroup.cli.arguments import Commands, declare, make_folder, print_json
 from flexgroup.cli.progress import waiting
 from flexgroup.cli.spark_commands import add_master
-
-if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
 
 
 def add_to(commands: Commands) -> None:

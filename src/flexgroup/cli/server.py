@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flexgroup.cli.arguments import (
+    Commands,
     add_protocols,
     add_tls,
     declare,
@@ -20,7 +21,6 @@ from flexgroup.core.errors import UsageError
 from flexgroup.wire.address import DEFAULT_PORT, parse_server_address
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.server.settings import Settings
 
 EXAMPLE = """\

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import (
+    Commands,
     add_protocols,
     add_stack,
     declare,
@@ -18,7 +19,6 @@ from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.properties.verdict import Verdict
     from flexgroup.trace.history import History
     from flexgroup.worlds.simulator.scenario import Progress, Scenario, SimulationResult

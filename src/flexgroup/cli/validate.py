@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import Commands, declare, print_json
 from flexgroup.cli.progress import progress_bar
-
-if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
 
 
 def add_to(commands: Commands) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import declare, print_json
+from flexgroup.cli.arguments import Commands, declare, print_json
 from flexgroup.cli.spark_commands import (
     add_master,
     add_properties,
@@ -20,8 +20,6 @@ from flexgroup.core.errors import UsageError
 from flexgroup.properties.verdict import Outcome
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
-
     Verdict = Mapping[str, Any]
 
 HOLDS, VIOLATED, UNKNOWN = OUTCOMES = tuple(outcome.value for outcome in Outcome)

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import declare
+from flexgroup.cli.arguments import Commands, declare
 from flexgroup.cli.spark_commands import add_master, add_properties, add_traces
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.session import SMALL_JOB
 
 if TYPE_CHECKING:
-    from flexgroup.cli.arguments import Commands
     from flexgroup.pipeline.watch.stream import TraceSetWatch
     from flexgroup.pipeline.watch.watched_run import BatchReport
 

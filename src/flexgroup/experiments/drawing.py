@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.experiments.figure import Figure, Kind
+from flexgroup.experiments.findings import Findings
 from flexgroup.metrics.catalogue import CONDITIONS, find_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from flexgroup.experiments.findings import Findings
 
 MARKERS = "osD^vPX*"
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from flexgroup.experiments.findings import Findings, Point
 from flexgroup.metrics.catalogue import CONDITIONS
-
-if TYPE_CHECKING:
-    from flexgroup.experiments.findings import Findings, Point
 
 NAMES = {
     "skeen": "Skeen",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 from flexgroup.core.errors import UsageError
 from flexgroup.workloads.workload import Workload
-
-if TYPE_CHECKING:
-    from random import Random
 
 
 class Broadcast(Workload):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 from flexgroup.core.errors import UsageError
 from flexgroup.workloads.subsets import uniform_subset
 from flexgroup.workloads.workload import Workload
-
-if TYPE_CHECKING:
-    from random import Random
 
 
 class RandomFixed(Workload):

@@ -21,12 +21,9 @@ the error shows only when the transaction is carried out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 from flexgroup.workloads.workload import Workload
-
-if TYPE_CHECKING:
-    from random import Random
 
 NEW_ORDER_SHARE = 0.45
 PAYMENT_SHARE = 0.43

@@ -13,10 +13,7 @@ A seed therefore names the same run on every machine.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from random import Random
+from random import Random
 
 
 class Workload(ABC):

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from flexgroup.metrics.counting import PICOSECONDS
 from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace.cost_models import parse_cost_model
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 COLUMNS = pa.schema(
     {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,13 +14,11 @@ from flexgroup.metrics.sums import PACKETS, SUMS
 from flexgroup.metrics.tables import POINT, measures, points
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.result_tables import in_order
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import parse_cost_model
 from flexgroup.trace.history import History
-
-if TYPE_CHECKING:
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 COUNTED = SUMS.append(pa.field(BY_TYPE, pa.list_(pa.struct(list(PACKETS)[1:]))))
 """The sums of each run, and its rows of PACKETS."""

@@ -15,12 +15,11 @@ from pyspark.sql import functions as f
 from flexgroup.metrics.counting import SLOW_DETAIL
 from flexgroup.metrics.sums import ALONE, ANY, CONVOYED, FIRST, LAST, MESSAGE_SUMS
 from flexgroup.pipeline.measure.facts import within
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 MESSAGE = ("number", "origin", "seq")
 

@@ -12,12 +12,11 @@ from pyspark.sql import functions as f
 
 from flexgroup.metrics.sums import CLIENT, PACKET_SUMS, PROCESS
 from flexgroup.pipeline.measure.facts import within
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 AT = ("number", "process")
 SUMMED = tuple(name for name in PACKET_SUMS if name != "queue_max")

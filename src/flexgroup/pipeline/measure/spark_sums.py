@@ -14,13 +14,11 @@ from flexgroup.metrics.sums import DURATION_SUMS, KINDS, MESSAGE_SUMS, SUMS, dur
 from flexgroup.pipeline.measure.facts import run_facts
 from flexgroup.pipeline.measure.spark_messages import delivery_latencies, message_latencies
 from flexgroup.pipeline.measure.spark_packets import packet_sums
-from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.trace import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 NUMBERED = pa.schema([("number", pa.int32()), *DURATION_SUMS])
 

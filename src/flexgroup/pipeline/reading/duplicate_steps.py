@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.properties.kernels.grouping import by_pairs
 from flexgroup.trace.history import Ints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
 def duplicate_steps(traces: TraceSet) -> DataFrame:

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.trace import reader
 from flexgroup.trace.history import History
 from flexgroup.trace.run import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 _BUNDLES = pa.schema([pa.field("work", pa.string(), nullable=False)])
 

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace import schema
 from flexgroup.trace.history import History, Ints, Lost
 from flexgroup.trace.reader import history_of, ints
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 ORDERS = (schema.MULTICAST, schema.DELIVER)
 FAULTS = (schema.CRASH, schema.RECOVER)

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
-from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.pipeline.result_tables import in_order
 from flexgroup.trace import schema
 from flexgroup.trace.reader import ints, messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 SHOWN = 50
 """Violated properties of a trace set that get their events: first one of each property for each

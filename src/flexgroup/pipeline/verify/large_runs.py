@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
     FAULTS,
@@ -41,8 +41,6 @@ from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 PART_DELIVERIES = 500_000
 """About so many deliveries go to a task of the first stage."""

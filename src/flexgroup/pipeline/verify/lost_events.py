@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.trace.run import lost_processes
 from flexgroup.trace.schema import MULTICAST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
 def with_lost_events(traces: TraceSet, plans: Sequence[CheckPlan]) -> list[CheckPlan]:

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, PACKETS, event_rows
 from flexgroup.pipeline.verify.lost_events import first_lost
@@ -19,8 +19,6 @@ from flexgroup.trace.schema import MULTICAST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
 FAULTY_COLUMNS = "faulty_in int, faulty int"

@@ -16,6 +16,7 @@ from flexgroup.pipeline.reading.duplicate_steps import (
 )
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.verify.check_plans import CheckPlan, check_plans
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
@@ -38,8 +39,6 @@ from flexgroup.trace.schema import CHOICE, DELIVER, SUSPECT, TIMER, VIEW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from flexgroup.pipeline.reading.trace_set import TraceSet
 
 NOT_IN_HISTORIES = (SUSPECT, TIMER, CHOICE)
 
