@@ -176,7 +176,7 @@ def modules() -> list[Path]:
 
 
 def digest() -> str:
-    """Of all that the compiled form depends on: sources, this file, Python and mypyc."""
+    """The digest of all that the compiled form depends on: sources, this file, Python, mypyc."""
     made_from = hashlib.sha256(f"{sys.version} {version('mypy')}".encode())
     for path in [Path("setup.py"), *sorted(PACKAGE.rglob("*.py"))]:
         if not OUT_OF_REACH.intersection(path.parts[2:3]):
@@ -189,7 +189,7 @@ def extensions_in_source() -> set[Path]:
 
 
 def date(extensions: set[Path]) -> None:
-    """To when the build began: a source that was edited during the build is newer."""
+    """Date them to when the build began: a source that was edited during the build is newer."""
     for path in extensions:
         os.utime(path, (STARTED, STARTED))
 

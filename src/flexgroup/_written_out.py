@@ -224,7 +224,7 @@ def _is_made_anew(default: ast.expr) -> bool:
 
 
 def _cut_default(lines: list[str], node: ast.AnnAssign) -> None:
-    """mypyc would give every new instance the default, and the constructor gives it again."""
+    """Cut the default, which mypyc would give every instance before the constructor does."""
     if node.value is not None:
         first, last = node.annotation.end_lineno or 0, node.end_lineno or 0
         lines[first - 1] = lines[first - 1].encode()[: node.annotation.end_col_offset].decode()

@@ -99,9 +99,12 @@ def test_packets_are_taken_from_where_they_begin() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        ("09 00 00 00 00 00 03 00 01 02 01", "a packet of 9 bytes, 8 there"),
-        ("ff ff ff ff ff ff ff ff ff 7f 00 00 00", f"a packet of {(1 << 70) - 1} bytes, 1 there"),
-        ("08 00 00 00 00 00 03 00 01 02 01 78", "1 bytes announced, 0 there"),
+        ("09 00 00 00 00 00 03 00 01 02 01", "a packet of 9 bytes is announced, but 8 are there"),
+        (
+            "ff ff ff ff ff ff ff ff ff 7f 00 00 00",
+            f"{(1 << 70) - 1} bytes is announced, but 1 are there",
+        ),
+        ("08 00 00 00 00 00 03 00 01 02 01 78", "1 bytes are announced, but 0 are there"),
         ("0a 00 00 00 00 00 03 00 01 02 01 78 00", "1 bytes left over"),
     ],
 )

@@ -39,6 +39,6 @@ def test_any_bytes_are_an_envelope_or_the_fault_of_the_peer(data: bytes) -> None
 @pytest.mark.parametrize("data", ["", "80", "ff ff ff ff ff ff ff ff ff ff 00"])
 def test_a_number_must_end(data: str) -> None:
     with pytest.raises(
-        PeerError, match=r"in the middle of a number|a number of more than 10 bytes"
+        PeerError, match=r"in the middle of a number|a number has more than 10 bytes"
     ):
         unseal(bytes.fromhex(data))

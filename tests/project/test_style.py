@@ -24,6 +24,13 @@ NOT_CODE = {
 # A name that fits anything attracts everything.
 NO_NAMES = frozenset("util utils utilities helper helpers manager managers common misc".split())
 
+# A docstring is a sentence of its own: one that opens with such a word is the tail of a sentence
+# that begins with the name beside it.
+DANGLING = frozenset(
+    "About Above Among As At Below Between Beyond By For From In Into Like Of On Per Since Than To"
+    " Under Until Whom With Without".split()
+)
+
 # Lines of code, without docstrings, comments and blank lines: what explains a file does not make
 # it harder to read.
 LONGEST = 450
@@ -76,6 +83,18 @@ def test_every_module_says_what_it_is() -> None:
         if text.strip() and not ast.get_docstring(ast.parse(text))
     ]
     assert not silent
+
+
+def test_no_docstring_opens_with_a_dangling_preposition() -> None:
+    dangling = [
+        f"{name}:{node.lineno}: {text.splitlines()[0]}"
+        for name, path in zip(NAMES, SOURCES, strict=True)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(text := node.value.value, str) and text.strip()
+        if text.split()[0].rstrip(",:") in DANGLING
+    ]
+    assert not dangling, "\n".join(dangling)
 
 
 def test_protocols_are_composed_of_parts_and_inherit_from_none() -> None:

@@ -56,7 +56,7 @@ def add_to(commands: Commands) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """How a server is."""
+    """The state of one server, as a row of the table that is shown."""
 
     server: str
     address: str

@@ -26,7 +26,7 @@ HOLDS, VIOLATED, UNKNOWN = OUTCOMES = tuple(outcome.value for outcome in Outcome
 TABLES = ("verdicts", "evidence")
 
 SHOWN = 10
-"""At most so many verdicts of one outcome are printed in full."""
+"""How many verdicts of one outcome are printed in full, at most."""
 
 
 def add_to(commands: Commands) -> None:

@@ -246,12 +246,12 @@ class ClientConnection:
     def _inbox(self, handle: int) -> Inbox:
         inbox = self._inboxes.get(handle)
         if inbox is None:
-            raise PeerError(f"news of the handle {handle}, of no group")
+            raise PeerError(f"it tells of the handle {handle}, which stands for no group")
         return inbox
 
     def _read_welcome(self, welcome: Welcome) -> None:
         if self.welcomed.done():
-            raise PeerError("a second welcome")
+            raise PeerError("it sent a second welcome")
         self._reader.allow(MOST_BYTES)
         self.window = welcome.window
         self.outgoing.welcome(welcome, min(welcome.largest, MOST_BYTES - ROOM_FOR_A_HEADER))
@@ -294,7 +294,7 @@ class ClientConnection:
     def _enter(self, joined: Joined, inbox: Inbox) -> None:
         handle = joined.handle
         if handle in self._inboxes:
-            raise PeerError(f"the handle {handle} for a second group")
+            raise PeerError(f"it gave the handle {handle} to a second group")
         self._inboxes[handle] = inbox
         inbox.handle = handle
         inbox.send_prefix = send_prefix(handle)

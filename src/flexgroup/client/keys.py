@@ -68,7 +68,7 @@ def _scan(data: bytes, deepest: int) -> None:
             raise PeerError("a dict with a key that is itself a list or a dict")
         outer.append((left, in_dict))
         if len(outer) > deepest:
-            raise PeerError(f"a value deeper than {deepest} containers")
+            raise PeerError(f"the value is nested deeper than {deepest} containers")
         count, head, in_dict = items
         left = 2 * count if in_dict else count
         at += head

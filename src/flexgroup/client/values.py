@@ -69,7 +69,7 @@ def decode(data: bytes, /) -> Any:
         check_keys(data, DEEPEST)
     value = _decoded(_decoder, data)
     if _is_too_deep(value):
-        raise PeerError(f"a value deeper than {DEEPEST} containers")
+        raise PeerError(f"the value is nested deeper than {DEEPEST} containers")
     return value
 
 
@@ -106,7 +106,7 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
     try:
         return decoder.decode(data)
     except RecursionError:
-        raise PeerError(f"a value deeper than {DEEPEST} containers") from None
+        raise PeerError(f"the value is nested deeper than {DEEPEST} containers") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         # TypeError: a dict with a key that cannot be one.
         raise PeerError(f"a message that is not the value it should be: {error}") from None

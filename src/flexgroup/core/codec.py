@@ -112,7 +112,7 @@ class _Level:
         before = -1
         for destination in destinations:
             if destination <= before:
-                raise PeerError("destinations that are not in ascending order")
+                raise PeerError("the destinations are not in ascending order")
             before = destination
         self._destinations = destinations
         self._encoded_destinations = reader.data[start : reader.position]
@@ -225,7 +225,7 @@ class Codec:
                 try:
                     values.append(reader.bytes().decode())
                 except UnicodeDecodeError:
-                    raise PeerError("a text that is not UTF-8") from None
+                    raise PeerError("a text is not UTF-8") from None
             else:
                 assert kind == MESSAGE, kind
                 values.append(self._read_message(reader, level))

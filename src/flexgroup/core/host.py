@@ -120,7 +120,7 @@ class Host:
         self.stack = stack
         self.world = world
         self.journal = journal
-        """Without one, packets are not measured, steps not counted, and depths not known."""
+        """If there is none, packets are not measured, steps not counted, and depths not known."""
         self._codec = codec
         self.up = True
         self.time = 0

@@ -79,7 +79,7 @@ class Reader:
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-        raise PeerError(f"a number of more than {MAX_BYTES} bytes")
+        raise PeerError(f"a number has more than {MAX_BYTES} bytes")
 
     def _byte(self) -> i64:
         at = self.position
@@ -89,11 +89,11 @@ class Reader:
         return self.data[at]
 
     def bytes(self) -> bytes:
-        """As many bytes as the number before them says."""
+        """The bytes that follow a number which says how many they are."""
         length = self.varint()
         start = self.position
         there: int = self.end - start  # not a machine word, which the length may exceed
         if length > there:
-            raise PeerError(f"{length} bytes announced, {there} there")
+            raise PeerError(f"{length} bytes are announced, but {there} are there")
         self.position = start + length
         return self.data[start : self.position]

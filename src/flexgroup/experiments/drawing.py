@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARKERS = "osD^vPX*"
 
 LOG_FROM = 40
-"""In growing systems, what grows by this factor is shown on a logarithmic axis."""
+"""A value that grows by this factor with the system is shown on a logarithmic axis."""
 
 
 def draw(figure: Figure, findings: Findings, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Beyond the paper on atomic broadcast over VCube: what it did not measure.
+"""What the paper on atomic broadcast over VCube did not measure.
 
 All processes broadcasting at once; up to a quarter of them crashing; delays that vary.
 """

@@ -28,7 +28,7 @@ from flexgroup.membership.messages import (
 
 
 class Attempt:
-    """One try of a leader."""
+    """One attempt of a leader to make a change."""
 
     __slots__ = (
         "accepted",

@@ -55,9 +55,9 @@ class GroupEntry(Struct, frozen=True, array_like=True):
 class Configuration(Struct, frozen=True, array_like=True):
     number: int
     servers: tuple[Server, ...]
-    """Ascending by number: the first is the oldest, and leads."""
+    """The servers in ascending order of numbers: the first is the oldest, and leads."""
     groups: tuple[GroupEntry, ...]
-    """Ascending by number."""
+    """The groups in ascending order of numbers."""
     next_server: int
     next_group: int
 

@@ -93,7 +93,7 @@ class Beat(FromMember, frozen=True, tag=6):
     """A sign of life, with the sender's opinion on the others (SuspectServer, ReplySuspect)."""
 
     sent: float
-    """When, by the sender's clock."""
+    """When it was sent, by the sender's clock."""
     echo: float
     """`sent` of the last beat that the sender had from the receiver."""
     silent: tuple[int, ...]

@@ -7,7 +7,7 @@ from functools import cache
 from math import atan2, cos, fsum, pi, sin, sqrt, tan
 
 LARGE = 30
-"""Above so many degrees of freedom the series TAIL is exact to the sixth digit."""
+"""The series TAIL is exact to the sixth digit above so many degrees of freedom."""
 
 _Z = 1.959963984540054  # the same quantile of the normal distribution
 

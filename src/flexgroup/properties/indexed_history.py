@@ -80,7 +80,7 @@ class IndexedHistory:
 
     @cached_property
     def multicast_row(self) -> Ints:
-        """Per message, its multicast row or NONE."""
+        """The multicast row of each message, or NONE."""
         multicast, rows = np.unique(self.history.multicasts.message, return_index=True)
         row = np.full(self.message_count, NONE, dtype=np.int64)
         row[np.searchsorted(self.identities, multicast)] = rows
@@ -88,13 +88,13 @@ class IndexedHistory:
 
     @cached_property
     def unrecorded(self) -> Flags:
-        """Per message, whether its multicast is missing and may be among events that are lost."""
+        """Whether the multicast of each message is missing and may be among lost events."""
         unrecorded: Flags = self.multicast_row == NONE
         return unrecorded & may_be_lost(self.history.lost, self.identities)
 
     @property
     def delivered(self) -> Ints:
-        """Per delivery row, the number of its message."""
+        """The number of the message of each delivery row."""
         return self._numbering[1]
 
     @cached_property
@@ -120,14 +120,14 @@ class IndexedHistory:
 
     @cached_property
     def expected(self) -> Flags:
-        """Per delivery row, whether it is the first delivery of a message at a destination."""
+        """Whether each delivery row is the first delivery of a message at a destination."""
         expected = np.zeros(len(self.delivered), dtype=np.bool_)
         expected[self.copies.row[self.copies.row != NONE]] = True
         return expected
 
     @cached_property
     def repeated(self) -> Flags:
-        """Per delivery row, whether the process had delivered the message before."""
+        """Whether the process of each delivery row had delivered the message before."""
         keys = self._delivery_keys
         repeated = np.zeros(len(keys), dtype=np.bool_)
         repeated[self._rows_by_key[1:]] = keys[1:] == keys[:-1]
@@ -191,7 +191,7 @@ class IndexedHistory:
 
     @cached_property
     def of_faulty(self) -> Flags:
-        """Per message, whether its origin is faulty by design: nobody knows what it multicast."""
+        """Whether each message is of a process faulty by design: nobody knows what it multicast."""
         return self.faulty_by_design(self.identities & ORIGIN_MASK)
 
     @cached_property

@@ -99,7 +99,7 @@ class Atomic(Layer):
         """The highest number that I received or was asked for: what I send is not below it."""
         nothing = [0] * context.size
         self.silence = Silence(nothing, nothing.copy(), nothing.copy())
-        """Who waits for a number of whom."""
+        """Which process waits for a number of which other."""
         self.early: dict[tuple[int, int], Data | Null] = {}
         """Packets that overtook another one of the same sender, by sender and `after`."""
         self.suspected: set[int] = set()
@@ -261,7 +261,7 @@ class Unstable(Record):
 
     messages: list[Message] = []
     numbers: list[Stamp] = []
-    """Their (m.c, origin)."""
+    """The pairs (m.c, origin) of these messages."""
     delivered: int = 0
     """How many of them are delivered: the first, since nothing can come before those."""
 
@@ -331,7 +331,7 @@ class Silence(Record):
             layer.set_timer(SILENCE, 0)
 
     def end(self, peers: tuple[int, ...], VR: list[int]) -> dict[tuple[int, int], list[int]]:
-        """Whom to tell a number, by what they were told last and what is wanted of them."""
+        """The peers to tell a number, by what they were told last and what is wanted of them."""
         self.is_ending = False
         parties: dict[tuple[int, int], list[int]] = {}
         for peer in peers:

@@ -117,7 +117,7 @@ class Reliable(Layer):
         self.nack_list: dict[int, int] = {}
         """The origins of which something is missing, and the highest number known to be."""
         self.retransmission_list: set[tuple[int, MessageId]] = set()
-        """Who asked for what."""
+        """The processes that asked for a message, each with the message."""
         # What is ours.
         nothing = [0] * self.size
         self.sent = Sent(nothing, nothing.copy(), nothing.copy())

@@ -36,7 +36,7 @@ PATIENT_TIMEOUT: Final = 2000
 """The same for real machines, on which processes may stand still for a while."""
 
 FAR: Final = 1 << 60
-"""Above all counts."""
+"""A number above all counts."""
 
 
 @final
@@ -71,7 +71,7 @@ class VCubeDetector(Layer):
         """How often each process changed its state, if ever; odd: it is taken for crashed."""
         self.suspected: set[int] = set()
         self.tested: tuple[int, ...] = ()
-        """Whom this process tests."""
+        """The processes that this one tests."""
         self.silent: set[int] = set()
         """Who has not answered in this round."""
         self.patience = PATIENT_TIMEOUT if PATIENT in context.options else TIMEOUT

@@ -33,7 +33,7 @@ from flexgroup.protocols.parts.hypercube import (
 from flexgroup.protocols.parts.known_messages import KnownMessages
 
 FAR: Final = 1 << 60
-"""Above all numbers of messages."""
+"""A number above those of all messages."""
 
 
 @final

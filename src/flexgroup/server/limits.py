@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Limits:
     largest_message: int = 1 << 20
-    """Bytes of one message."""
+    """How many bytes one message may have."""
     window: int = 1024
     """Deliveries of a group under way to a client that it has not taken yet."""
     queue: int = 10_000

@@ -20,7 +20,7 @@ class Settings:
     """If it is empty, the server is named after its machine and port."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    """With 0, the system chooses one that is free."""
+    """The port to listen on; if it is 0, the system chooses one that is free."""
     unix: Path | None = None
     join: tuple[str, ...] = ()
     """Addresses of servers, of which one at least runs; none: this is the first."""

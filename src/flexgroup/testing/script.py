@@ -275,7 +275,7 @@ class Script:
                 return answer
             source, target = next(iter(self.bench.channels))
             answer += self._deliver(f"{source}->{target}")
-        raise UsageError(f"not quiet after {STABILIZE_AT_MOST} packets")
+        raise UsageError(f"the system is not quiet after {STABILIZE_AT_MOST} packets")
 
     def _in_flight(self, rest: str) -> list[str]:
         return [

@@ -38,7 +38,7 @@ class TraceSet:
     spark: SparkSession
     path: str
     described: tuple[Run, ...]
-    """By name. There is a row for each run, so the driver can see them all."""
+    """The runs, sorted by name: one row each, so the driver can hold them all."""
     kinds: frozenset[str]
     """The kinds of events that were recorded."""
     location: str

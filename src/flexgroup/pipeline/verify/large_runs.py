@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 PART_DELIVERIES = 500_000
-"""About so many deliveries go to a task of the first stage."""
+"""How many deliveries go to a task of the first stage, roughly."""
 
 MOST_TASKS = 1000
 

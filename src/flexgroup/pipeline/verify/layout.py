@@ -29,7 +29,7 @@ class Layout:
     plan: CheckPlan
     """What to check, without minimality."""
     deliveries: int
-    """About how many deliveries the run has."""
+    """How many deliveries the run has, roughly."""
     crashed: tuple[int, ...]
     bounds: Ints
     """The times of first deliveries at which cells but the first begin, ascending."""

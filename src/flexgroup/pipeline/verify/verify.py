@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 NOT_IN_HISTORIES = (SUSPECT, TIMER, CHOICE)
 
 SAMPLE = 200_000
-"""About so many deliveries are looked at to see which runs are large, and where to cut them."""
+"""How many deliveries are looked at, roughly, to see which runs are large and where to cut them."""
 
 QUANTILES = 4096
-"""At most so many cells a run is cut into."""
+"""How many cells a run is cut into, at most."""
 
 
 @dataclass(frozen=True)

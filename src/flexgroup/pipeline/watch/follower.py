@@ -35,7 +35,7 @@ from flexgroup.trace import schema
 from flexgroup.trace.history import Deliveries, Ints, Lost, lost_since, no_ints
 
 HOLD = 200_000
-"""At most so many deliveries are kept because some process delivered them after a message that
+"""How many deliveries are kept, at most, because some process delivered them after a message that
 others have yet to deliver. A message to a process that crashed may wait for ever."""
 
 IN_DOUBT = (

@@ -71,7 +71,7 @@ class Trees(Record):
 
     of_root: list[Forwarded | None]
     count: int = 0
-    """In how many trees something is awaited."""
+    """The number of trees in which something is awaited."""
 
     def put(self, root: int, forwarded: Forwarded | None) -> None:
         if self.of_root[root] is None:

@@ -123,7 +123,7 @@ class RequestHandler:
             self._waiting.pop(session.number, None)
 
     def installed(self) -> None:
-        """The change is made."""
+        """Go on with the requests that waited for a change, now that it is made."""
         for session in list(self._waiting.values()):
             self._go_on(session)
 

@@ -146,7 +146,9 @@ class Session:
             if type(request) is Credit:
                 self._credited(request)
             elif type(request) is Hello:
-                raise PeerError("a second Hello on one connection")
+                raise PeerError(
+                    "a client says Hello once on a connection, and this one says it again"
+                )
             else:
                 self._context.requests.request(self, request)
         if sends:

@@ -24,7 +24,7 @@ REPORT_TICKS = 16
 """Servers tell with their packets how far they are, at most once in so many milliseconds."""
 
 REPORT_SECONDS = 0.02
-"""That word waits this long at the most for packets to travel with."""
+"""How long such a report waits, at most, for packets that it can travel with."""
 
 AHEAD_BYTES = 64 << 20
 """The most that is kept of what comes for a configuration that is not installed here yet."""

@@ -38,7 +38,7 @@ class Packets(Protocol):
 
 
 class LinkEvents(Protocol):
-    """What a link tells of."""
+    """The events that a link reports to its server."""
 
     packets: Packets
 
@@ -83,7 +83,7 @@ class PeerLink:
             self.connection.send_all(waiting)
             return
         if not content:
-            raise PeerError("an empty frame from a server")
+            raise PeerError("a server sent an empty frame")
         self.heard = True
         kind = content[0]
         if kind == CONTROL:

@@ -65,7 +65,7 @@ KILLED = "killed"
 
 @dataclass
 class OpenRun:
-    """A run that goes on."""
+    """A run that is still being recorded."""
 
     servers: tuple[str, ...]
     description: Run

@@ -58,7 +58,7 @@ class SearchLimits:
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """How far a search is."""
+    """How far a search has come."""
 
     states: int
     depth: int

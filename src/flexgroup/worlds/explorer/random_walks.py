@@ -1,4 +1,4 @@
-"""Beyond exhaustion: seeded walks through scopes that are too large to be searched whole.
+"""Seeded random walks through scopes that are too large to be searched whole.
 
 A *random walk* takes any possible transition with equal chance. *PCT*, probabilistic concurrency
 testing (Burckhardt and others 2010; for messages, Ozkan and others 2018), draws priorities

@@ -1,4 +1,4 @@
-"""A counterexample as a trace set, which judges other than the explorer can read."""
+"""A counterexample as a trace set, which checks other than the explorer's can read."""
 
 from __future__ import annotations
 

@@ -84,7 +84,9 @@ class Domain(World):
             sent = reader.varint()
             at = reader.position
             if at + length > end:
-                raise PeerError(f"a packet of {length} bytes, {end - at} there")
+                raise PeerError(
+                    f"a packet of {length} bytes is announced, but {end - at} are there"
+                )
             packet = self._codec.decode_part(data, at, at + length)
             at += length
             reader.position = at

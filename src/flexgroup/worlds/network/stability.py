@@ -70,9 +70,9 @@ class Stability:
         self._mine = {group for group in processes_of if process in processes_of[group]}
         """The groups whose messages are delivered here."""
         self._known: dict[int, dict[int, _Known]] = {}
-        """Of each line, by group and then by process."""
+        """What is known of each line, by group and then by process."""
         self._groups_left: dict[tuple[bool, MessageId], int] = {}
-        """Of messages to several groups: in how many they are not stable yet."""
+        """How many groups of a message to several are left in which it is not stable yet."""
 
     def low(self, line: Line) -> int:
         """How many of a line have been delivered here without a gap."""

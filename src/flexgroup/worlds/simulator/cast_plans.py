@@ -24,7 +24,7 @@ def parse_casts(text: str, processes: int) -> list[tuple[int, int]]:
 
 
 def _planned(word: str, processes: int) -> tuple[int, range]:
-    """When, and which processes."""
+    """The time at which processes multicast, and which processes these are."""
     who, at, time = word.partition("@")
     if not at:
         raise UsageError(f"--cast '{word}': write PROCESS@TIME or all@TIME, for example 0@5ms")

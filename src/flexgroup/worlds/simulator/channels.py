@@ -26,7 +26,7 @@ class FifoChannels:
         self._total = total
         """The number of processes and clients."""
         self._few_targets = vec[i64]()
-        """Whom packets were sent to, as long as these are few."""
+        """The targets that packets were sent to, as long as these are few."""
         self._last_arrivals = vec[i64]()
         """When the last packet arrives at each of these, or at each process and client."""
 
