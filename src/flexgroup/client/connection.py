@@ -216,7 +216,7 @@ class ClientConnection:
             if type(message) is Delivered:
                 inbox = inboxes.get(message.handle)
                 if inbox is None:
-                    raise PeerError(f"deliveries for the handle {message.handle}, of no group")
+                    raise PeerError(f"it delivers to the handle {message.handle}, of no group")
                 inbox.put(message.messages)
             else:
                 self._read_other(message)
@@ -246,7 +246,7 @@ class ClientConnection:
     def _inbox(self, handle: int) -> Inbox:
         inbox = self._inboxes.get(handle)
         if inbox is None:
-            raise PeerError(f"it tells of the handle {handle}, which stands for no group")
+            raise PeerError(f"it tells of the handle {handle}, of no group")
         return inbox
 
     def _read_welcome(self, welcome: Welcome) -> None:
@@ -271,10 +271,10 @@ class ClientConnection:
     def _read_answer(self, request: int | None, answer: FromServer) -> None:
         pending = self._pending.get(-1 if request is None else request)
         if pending is None:
-            raise PeerError(f"an answer to request {request}, which was not made")
+            raise PeerError(f"it answers request {request}, which was not made")
         if not isinstance(answer, Refused | pending.expected):
             raise PeerError(
-                f"{type(answer).__name__} in answer to request {request}, where"
+                f"it sent {type(answer).__name__} in answer to request {request}, where"
                 f" {pending.expected.__name__} was due"
             )
         del self._pending[cast(int, request)]

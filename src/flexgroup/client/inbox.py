@@ -149,7 +149,7 @@ class Inbox:
         count = len(messages)
         self._allowance -= count
         if self._allowance < 0:
-            raise PeerError("more deliveries than the client has given credit for")
+            raise PeerError("it sent more deliveries than the client has given credit for")
         group = self.group
         for message in messages:
             force_setattr(message, "group", group)
