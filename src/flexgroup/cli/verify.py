@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> Sequence[str] | None:
     from flexgroup.core.promises import PROPERTIES
-    from flexgroup.pipeline.verify.check_plans import known_properties
+    from flexgroup.properties.catalogue import known_properties
 
     if options.properties and options.check == "all":
         raise UsageError("--property and --check all contradict each other; give one of them")

@@ -51,9 +51,9 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.pipeline.spark.session import refuse_connect, start
-    from flexgroup.pipeline.verify.check_plans import known_properties
     from flexgroup.pipeline.watch.sources import traces_at
     from flexgroup.pipeline.watch.stream import TraceSetWatch
+    from flexgroup.properties.catalogue import known_properties
 
     properties = None if options.properties is None else known_properties(options.properties)
     traces_at(options.traces)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.properties.explanations import Letters, at, holds, violated
+from flexgroup.properties.explanations import Letters, holds, violated
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.shortest_paths import RowPair, shortest_cycle
 from flexgroup.properties.opposite_orders import earliest
@@ -28,17 +28,8 @@ def check(run: IndexedHistory) -> Verdict:
         return holds(run, NAME)
     links = _cycle(run)
     letter = Letters(run, [int(run.delivered[first]) for first, _ in links])
-    lines = [letter.let()]
-    witness = []
-    for first, then in links:
-        before, after = run.delivery(first), run.delivery(then)
-        a, b = letter[int(run.delivered[first])], letter[int(run.delivered[then])]
-        lines.append(
-            f"{a} < {b}, because process {before.process} delivered"
-            f" {a} {at(before)} and then {b} {at(after)}"
-        )
-        witness += [before, after]
-    return violated(NAME, len(components), witness, lines)
+    witness, lines = letter.chain(links)
+    return violated(NAME, len(components), witness, [letter.let(), *lines])
 
 
 def _cycle(run: IndexedHistory) -> list[RowPair]:

@@ -43,12 +43,18 @@ PROPERTIES: dict[str, Check] = {
 }
 
 
-def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]:
-    """Return the verdicts on the named properties, or on all, in the order of the names."""
-    chosen = list(PROPERTIES) if names is None else list(names)
+def known_properties(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, each once; raise a UsageError if there is no property of some name."""
+    chosen = tuple(dict.fromkeys(names))
     for name in chosen:
         if name not in PROPERTIES:
             known = ", ".join(PROPERTIES)
             raise UsageError(f"there is no property {name!r}; the properties are: {known}")
+    return chosen
+
+
+def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]:
+    """Return the verdicts on the named properties, or on all, in the order of the names."""
+    chosen = PROPERTIES if names is None else known_properties(names)
     run = IndexedHistory(history)
     return [PROPERTIES[name](run) for name in chosen]

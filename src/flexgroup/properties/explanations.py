@@ -27,6 +27,22 @@ class Letters:
         meanings = [f"{letter} = {describe(self._run, m)}" for m, letter in self._letters.items()]
         return "let " + ", ".join(meanings)
 
+    def chain(self, links: Iterable[tuple[int, int]]) -> tuple[list[Step], list[str]]:
+        """Tell why each message is before the next, from the rows of two deliveries by one process.
+
+        The events come back as well, in the same order.
+        """
+        run, steps, lines = self._run, list[Step](), list[str]()
+        for row, later_row in links:
+            before, after = run.delivery(row), run.delivery(later_row)
+            a, b = self[int(run.delivered[row])], self[int(run.delivered[later_row])]
+            lines.append(
+                f"{a} < {b}, because process {before.process} delivered"
+                f" {a} {at(before)} and then {b} {at(after)}"
+            )
+            steps += [before, after]
+        return steps, lines
+
 
 def _letters() -> Iterator[str]:
     for round_ in count():

@@ -58,15 +58,7 @@ def _violation(
 ) -> Verdict:
     path = _path(run, ancestor, early)
     letter = Letters(run, [ancestor, *(int(run.delivered[then]) for _, then in path)])
-    lines, witness = [letter.let()], []
-    for row, later_row in path:
-        before, after = run.delivery(row), run.delivery(later_row)
-        a, b = letter[int(run.delivered[row])], letter[int(run.delivered[later_row])]
-        lines.append(
-            f"{a} < {b}, because process {before.process} delivered"
-            f" {a} {at(before)} and then {b} {at(after)}"
-        )
-        witness += [before, after]
+    witness, lines = letter.chain(path)
     first, multicast = run.delivery(first_row), run.multicast(ancestor)
     delivered_at = int(run.history.deliveries.time[first_row])
     multicast_at = int(run.history.multicasts.time[run.multicast_row[ancestor]])
@@ -75,7 +67,7 @@ def _violation(
         f" before process {multicast.process} multicast {letter[ancestor]} {at(multicast)}"
         f" at time {multicast_at}"
     )
-    return violated(NAME, violations, [*witness, first, multicast], lines)
+    return violated(NAME, violations, [*witness, first, multicast], [letter.let(), *lines])
 
 
 def _path(run: IndexedHistory, ancestor: int, early: int) -> list[RowPair]:

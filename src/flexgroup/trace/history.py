@@ -26,22 +26,25 @@ def no_ints() -> Ints:
 
 
 @dataclass(frozen=True)
-class Multicasts:
-    """The multicast rows; destinations of row i are targets[offsets[i] : offsets[i + 1]]."""
+class Rows:
+    """Which process, at which step of its history, and when."""
 
     process: Ints = field(default_factory=no_ints)
     step: Ints = field(default_factory=no_ints)
     time: Ints = field(default_factory=no_ints)
+
+
+@dataclass(frozen=True)
+class Multicasts(Rows):
+    """The multicast rows; destinations of row i are targets[offsets[i] : offsets[i + 1]]."""
+
     message: Ints = field(default_factory=no_ints)
     offsets: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     targets: Ints = field(default_factory=no_ints)
 
 
 @dataclass(frozen=True)
-class Deliveries:
-    process: Ints = field(default_factory=no_ints)
-    step: Ints = field(default_factory=no_ints)
-    time: Ints = field(default_factory=no_ints)
+class Deliveries(Rows):
     message: Ints = field(default_factory=no_ints)
     depth: Ints = field(default_factory=no_ints)
 
@@ -65,21 +68,14 @@ class Packets:
 
 
 @dataclass(frozen=True)
-class Faults:
+class Faults(Rows):
     """Crash and recover rows: which process, at which step of its history."""
-
-    process: Ints = field(default_factory=no_ints)
-    step: Ints = field(default_factory=no_ints)
-    time: Ints = field(default_factory=no_ints)
 
 
 @dataclass(frozen=True)
-class Views:
+class Views(Rows):
     """The view rows: the view that row i installed is distinct[view[i]]."""
 
-    process: Ints = field(default_factory=no_ints)
-    step: Ints = field(default_factory=no_ints)
-    time: Ints = field(default_factory=no_ints)
     view: Ints = field(default_factory=no_ints)
     distinct: tuple[View, ...] = ()
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.metrics.counting import PICOSECONDS
 from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace.cost_models import parse_cost_model
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 COLUMNS = pa.schema(
     {
@@ -38,8 +36,6 @@ COLUMNS = pa.schema(
 def run_facts(traces: TraceSet) -> DataFrame:
     """Return `begin`, `end` and `length` of the measured period, `group_size`, and what packets
     cost, or null."""
-    from pyspark.sql import functions as f
-
     asked = [kinds_of_span(run) for run in traces.described]
     spans = {kinds: _spans(traces, kinds) for kinds in set(asked) if kinds}
     rows = []
@@ -65,15 +61,11 @@ def run_facts(traces: TraceSet) -> DataFrame:
 
 def within(time: Column) -> Column:
     """Tell whether a time lies in the measured period."""
-    from pyspark.sql import functions as f
-
     return (time >= f.col("begin")) & (time < f.col("end"))
 
 
 def _spans(traces: TraceSet, kinds: tuple[str, ...]) -> Mapping[int, Span]:
     """Return the span of the events of these kinds in each run that has any."""
-    from pyspark.sql import functions as f
-
     events = (traces.events(kind, "time") for kind in kinds)
     rows = (
         reduce(lambda one, other: one.unionAll(other), events)

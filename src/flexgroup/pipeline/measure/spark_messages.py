@@ -7,9 +7,8 @@ global and convoyed messages are.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from flexgroup.metrics.counting import SLOW_DETAIL
@@ -17,9 +16,6 @@ from flexgroup.metrics.sums import ALONE, ANY, CONVOYED, FIRST, LAST, MESSAGE_SU
 from flexgroup.pipeline.measure.facts import within
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace import schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 MESSAGE = ("number", "origin", "seq")
 

@@ -6,17 +6,14 @@ The same sums are counted with numpy in `flexgroup.metrics.counting`.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.metrics.sums import CLIENT, PACKET_SUMS, PROCESS
 from flexgroup.pipeline.measure.facts import within
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace import schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 AT = ("number", "process")
 SUMMED = tuple(name for name in PACKET_SUMS if name != "queue_max")

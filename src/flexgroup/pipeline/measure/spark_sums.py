@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.metrics.durations import CLASSES_PER_E_FOLD, Histogram
@@ -16,9 +15,6 @@ from flexgroup.pipeline.measure.spark_messages import delivery_latencies, messag
 from flexgroup.pipeline.measure.spark_packets import packet_sums
 from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.trace import schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 NUMBERED = pa.schema([("number", pa.int32()), *DURATION_SUMS])
 

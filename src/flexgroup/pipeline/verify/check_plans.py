@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from flexgroup.core.errors import UsageError
-from flexgroup.properties.catalogue import PROPERTIES
+from flexgroup.properties.catalogue import known_properties
 from flexgroup.trace.history import Deliveries, Faults, History, Lost, Multicasts
 from flexgroup.trace.run import Run
 
@@ -42,16 +41,6 @@ class CheckPlan:
             lost=self.lost,
             faulty=self.faulty,
         )
-
-
-def known_properties(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names, each once; raise a UsageError if there is no property of some name."""
-    for name in names:
-        if name not in PROPERTIES:
-            raise UsageError(
-                f"there is no property {name!r}; the properties are: {', '.join(PROPERTIES)}"
-            )
-    return tuple(dict.fromkeys(names))
 
 
 def check_plans(runs: Sequence[Run], properties: Sequence[str] | None) -> list[CheckPlan]:
