@@ -186,14 +186,14 @@ def test_a_packet_that_is_cut_off_is_the_fault_of_the_peer(
     [
         ("", "ends in the middle of a number"),
         ("03", "packet type 3 at level 0; there are 3 types"),
-        ("00 00", "1 bytes left over"),
+        ("00 00", "1 bytes are left over"),
         ("02 ff", "ends in the middle of a number"),
         ("02 " + "ff " * 10, "a number has more than 10 bytes"),
         ("01 00 00 00 00 00 ff ff ff 7f", f"at most {MAX_LIST} are accepted"),
         ("01 00 00 00 00 00 00 02 c3 28", "a text is not UTF-8"),
         ("01 00 00 00 00 00 00 00 00 00 02 09 08 00", "not in ascending order"),
         ("01 00 00 00 00 00 00 00 00 00 02 08 08 00", "not in ascending order"),
-        ("01 00 00 00 00 00 00 00 00 00 00 05 68", "5 bytes are announced, but 1 are there"),
+        ("01 00 00 00 00 00 00 00 00 00 00 05 68", "5 bytes are announced, with 1 left"),
         (
             "01 00 00 00 00 00 00 00 00 00 00 " + "ff " * 9 + "7f",
             f"{(1 << 70) - 1} bytes are announced",
@@ -232,7 +232,7 @@ def test_a_packet_ends_where_it_is_said_to_end() -> None:
     for cut in range(start, end):
         with pytest.raises(PeerError):
             codec.decode_part(data, start, cut)
-    with pytest.raises(PeerError, match="1 bytes left over"):
+    with pytest.raises(PeerError, match="1 bytes are left over"):
         codec.decode_part(data, start, end + 1)
 
 

@@ -99,13 +99,13 @@ def test_packets_are_taken_from_where_they_begin() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        ("09 00 00 00 00 00 03 00 01 02 01", "a packet of 9 bytes is announced, but 8 are there"),
+        ("09 00 00 00 00 00 03 00 01 02 01", "a packet of 9 bytes is announced, with 8 left"),
         (
             "ff ff ff ff ff ff ff ff ff 7f 00 00 00",
-            f"{(1 << 70) - 1} bytes is announced, but 1 are there",
+            f"{(1 << 70) - 1} bytes is announced, with 1 left",
         ),
-        ("08 00 00 00 00 00 03 00 01 02 01 78", "1 bytes are announced, but 0 are there"),
-        ("0a 00 00 00 00 00 03 00 01 02 01 78 00", "1 bytes left over"),
+        ("08 00 00 00 00 00 03 00 01 02 01 78", "1 bytes are announced, with 0 left"),
+        ("0a 00 00 00 00 00 03 00 01 02 01 78 00", "1 bytes are left over"),
     ],
 )
 def test_packets_that_do_not_end_where_they_should_are_refused(data: str, complaint: str) -> None:

@@ -44,7 +44,7 @@ class Codec(Protocol[T]):
 def encode(value: Any, /) -> bytes:
     """Return the bytes of a message that holds the value."""
     if _is_too_deep(value):
-        raise UsageError(f"a value deeper than {DEEPEST} containers; send it in parts")
+        raise UsageError(f"the value is nested deeper than {DEEPEST} containers; send it in parts")
     try:
         try:
             data = _encoder.encode(value)

@@ -157,7 +157,7 @@ class Codec:
         reader = Reader(data, start, end)
         packet = self._read(reader, 0)
         if reader.position != reader.end:
-            raise PeerError(f"{reader.end - reader.position} bytes left over after the packet")
+            raise PeerError(f"{reader.end - reader.position} bytes are left over after the packet")
         return packet
 
     def measure(self, packet: Packet) -> Measure:

@@ -94,6 +94,6 @@ class Reader:
         start = self.position
         there: int = self.end - start  # not a machine word, which the length may exceed
         if length > there:
-            raise PeerError(f"{length} bytes are announced, but {there} are there")
+            raise PeerError(f"{length} bytes are announced, with {there} left")
         self.position = start + length
         return self.data[start : self.position]

@@ -98,7 +98,9 @@ def parse(text: str) -> list[Block]:
             commands, expected, answering = [], [], False
         elif line.strip() == "----":
             if not commands:
-                raise UsageError(f"script line {number}: an answer without a command before it")
+                raise UsageError(
+                    f"script line {number}: there is an answer without a command before it"
+                )
             answering = True
         elif line.strip() and not line.lstrip().startswith("#"):
             if not commands:

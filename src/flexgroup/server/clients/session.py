@@ -146,9 +146,7 @@ class Session:
             if type(request) is Credit:
                 self._credited(request)
             elif type(request) is Hello:
-                raise PeerError(
-                    "a client says Hello once on a connection, and this one says it again"
-                )
+                raise PeerError("the client said Hello a second time")
             else:
                 self._context.requests.request(self, request)
         if sends:

@@ -265,7 +265,7 @@ class PeerLinks:
         """A server has dialled this one, and says who it is."""
         hello = decode_hello(content)
         if hello.version != VERSION:
-            raise PeerError(f"a server that speaks version {hello.version}, not {VERSION}")
+            raise PeerError(f"the server speaks version {hello.version}, not {VERSION}")
         identity = self._identity
         if hello.cluster is not None and hello.cluster != identity.cluster:
             raise PeerError(f"server '{hello.name}' belongs to another cluster")

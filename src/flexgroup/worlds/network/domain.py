@@ -84,9 +84,7 @@ class Domain(World):
             sent = reader.varint()
             at = reader.position
             if at + length > end:
-                raise PeerError(
-                    f"a packet of {length} bytes is announced, but {end - at} are there"
-                )
+                raise PeerError(f"a packet of {length} bytes is announced, with {end - at} left")
             packet = self._codec.decode_part(data, at, at + length)
             at += length
             reader.position = at

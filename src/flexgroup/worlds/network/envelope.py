@@ -40,7 +40,7 @@ def unseal(payload: bytes) -> Envelope:
     reader = Reader(payload, 0, len(payload))
     number = reader.varint()
     if number > len(payload):
-        raise PeerError(f"an envelope for {number} groups in {len(payload)} bytes")
+        raise PeerError(f"an envelope of {len(payload)} bytes cannot name {number} groups")
     groups: list[tuple[int, int]] = []
     for _line in range(number):
         group = reader.varint()
