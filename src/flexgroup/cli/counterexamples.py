@@ -65,7 +65,7 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
 
 def write_counterexample(directory: Path, plan: StackPlan, scope: Scope, found: Violation) -> None:
     """Write script, diagram and trace into a directory, under a name made from what they show."""
-    from flexgroup.worlds.explorer.recording import write_trace
+    from flexgroup.worlds.explorer.staged import write_trace
 
     name = "-".join([*re.split(r"\W+", plan.name), *found.name.split()])
     try:

@@ -1,14 +1,25 @@
-"""The experiments by name."""
+"""The experiments by name; the demonstration, four protocols in under a minute, is one of them."""
 
 from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments import dcc, vcube, vcube_beyond, vcube_detection
-from flexgroup.experiments.broken import BROKEN
-from flexgroup.experiments.demo import DEMO
-from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.forms import FORMS
+from flexgroup.experiments.dcc_published import BROKEN, FORMS
+from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid
 from flexgroup.experiments.sensitivity import SENSITIVITY
+
+EIGHT = ("random:8",)
+
+DEMO = Experiment(
+    "demo",
+    "Four protocols under a growing number of clients",
+    "after figure 7.1c of the DCC dissertation (Louzada 2024)",
+    {
+        SMALL: [Grid(dcc.COMPARED, EIGHT, (1, 4, 16, 64), (1,), 0.05)],
+        PAPER: [Grid(dcc.COMPARED, EIGHT, dcc.PAPER_CLIENTS, dcc.PAPER_SEEDS, dcc.PAPER_DURATION)],
+    },
+    tuple(figure for figure in dcc.RANDOM_EXPERIMENT.figures if figure.id == "7.1c"),
+)
 
 EXPERIMENTS = {
     experiment.name: experiment

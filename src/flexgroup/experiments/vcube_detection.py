@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import Figure, Kind, Series
-from flexgroup.experiments.findings import Findings
+from flexgroup.experiments.findings import Findings, Point
 from flexgroup.experiments.vcube import AT_ONCE, source_after_its_copies
 from flexgroup.experiments.vcube_beyond import EVERYBODY, NOBODY_MEASURED, OURS, any_violated
 from flexgroup.experiments.vcube_claims import (
@@ -134,29 +134,32 @@ def suspicious(seeds: tuple[int, ...]) -> list[Grid]:
 
 def broken(findings: Findings, stacks: tuple[str, ...]) -> Judgement:
     """Tell whether each stack violates a promise, or leaves messages that are never delivered."""
-    told, holds = [], True
-    for stack in stacks:
-        violated = any_violated(findings, stack)
-        point = findings.at(stack, "broadcast", 0, 8)
-        holds &= violated > 0 or point.unanswered > 0
-        told.append(
-            f"{stack}: {violated} violations, {point.unanswered:.1f} messages a run undelivered"
-        )
-    return holds, "; ".join(told)
+    found, told = troubles(findings, stacks)
+    return all(violated > 0 or point.unanswered > 0 for violated, point in found), told
 
 
 def whole(findings: Findings, stacks: tuple[str, ...], lost: str = "") -> Judgement:
     """Tell whether no promise is violated, and what is to be delivered is."""
-    told, holds = [], True
-    for stack in stacks:
-        violated = any_violated(findings, stack, lost)
-        point = findings.at(stack, "broadcast", 0, 8, lost)
-        # What a process that crashes broadcast may be lost with it.
-        holds &= violated == 0 and point.unanswered <= point.crashed
-        told.append(
-            f"{stack}: {violated} violations, {point.unanswered:.1f} messages a run undelivered"
-        )
-    return holds, "; ".join(told)
+    found, told = troubles(findings, stacks, lost)
+    # What a process that crashes broadcast may be lost with it.
+    return all(
+        violated == 0 and point.unanswered <= point.crashed for violated, point in found
+    ), told
+
+
+def troubles(
+    findings: Findings, stacks: tuple[str, ...], lost: str = ""
+) -> tuple[list[tuple[int, Point]], str]:
+    """Return the violations of each stack, with its measures, and the same in words."""
+    found = [
+        (any_violated(findings, stack, lost), findings.at(stack, "broadcast", 0, 8, lost))
+        for stack in stacks
+    ]
+    told = [
+        f"{stack}: {violated} violations, {point.unanswered:.1f} messages a run undelivered"
+        for stack, (violated, point) in zip(stacks, found, strict=True)
+    ]
+    return found, "; ".join(told)
 
 
 FALSE_SUSPICIONS = Experiment(

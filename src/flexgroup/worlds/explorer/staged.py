@@ -1,4 +1,4 @@
-"""A run performed once more, on a bench, for traces and diagrams.
+"""A run performed once more, on a bench: for diagrams, and as a trace that others can judge.
 
 Nothing of the search is used: that the staged run ends as the search said is a check of the search.
 """
@@ -6,9 +6,11 @@ Nothing of the search is used: that the staged run ends as the search said is a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from flexgroup.core.journal import Journal
 from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.bench import Bench, ImpossibleError
 from flexgroup.worlds.explorer.result import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
@@ -35,6 +37,39 @@ def stage(
 def is_over(bench: Bench) -> bool:
     """Tell whether nothing is in flight, but for packets to processes that crashed."""
     return all(target in bench.crashed for _, target in bench.channels)
+
+
+def write_trace(
+    plan: StackPlan,
+    scope: Scope,
+    run: tuple[ScheduleStep, ...],
+    directory: Path,
+    name: str,
+    force: bool = False,
+) -> None:
+    """Write a run into a trace set, under this name."""
+    # Imported here because Arrow takes longer to load than most scopes to explore.
+    from flexgroup.trace import schema
+    from flexgroup.trace.run import Run, channel_names
+    from flexgroup.trace.writer import TraceWriter, as_json
+
+    with TraceWriter(directory, name, force) as writer:
+        recorder = Recorder(writer)
+        bench = stage(plan, scope, run, recorder)
+        recorder.flush()
+        writer.close(
+            Run(
+                run=name,
+                world="explorer",
+                stack=plan.name,
+                options=as_json({"casts": [cast.destinations for cast in scope.casts]}),
+                processes=scope.processes,
+                clients=scope.clients,
+                outcome=schema.COMPLETE if is_over(bench) else schema.CUT,
+                channels=channel_names(scope.channels),
+                promises=plan.promises(scope.channels),
+            )
+        )
 
 
 def _perform(bench: Bench, scope: Scope, step: ScheduleStep) -> None:
