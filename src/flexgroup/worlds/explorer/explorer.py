@@ -195,7 +195,7 @@ class Exploration:
         if not totals.findings:
             return ()
         search = new_search(self.plan, self.scope, self.options)
-        return tuple(
+        violations = tuple(
             Violation(
                 name,
                 schedule_of(search, self.scope, path_to(search, fingerprint, workers.parent)),
@@ -203,6 +203,8 @@ class Exploration:
             )
             for name, fingerprint, _ in totals.findings
         )
+        search.machine.forget()
+        return violations
 
 
 class _LoopsError(Exception):

@@ -226,6 +226,15 @@ class Machine(World):
         self._outputs: list[int] = []
         """The packets that it has sent in this step."""
 
+    def forget(self) -> None:
+        """Let go of all states, when the search is over.
+
+        Hosts refer to the machine as their world, so they would otherwise stay in memory until
+        the garbage collector looks for cycles, which takes it the longer the more there are.
+        """
+        self.locals.clear()
+        self._acting = None
+
     def step(self, local: int, event: int) -> LocalStep:
         key = (local << 30) | event
         known = self._steps.get(key)

@@ -145,6 +145,8 @@ class Workers:
                 process.terminate()
                 process.join()
         self._processes, self._pipes = [], []
+        if self._alone is not None:
+            self._alone.search.machine.forget()
 
     def _ask(self, what: str, *arguments: object) -> list[Any]:
         if self._alone is not None:
