@@ -32,7 +32,7 @@ def append_varint(out: BytesWriter, value: int) -> None:
 
 
 def varints(values: list[int]) -> bytes:
-    """These numbers, one after the other."""
+    """Encode these numbers, one after the other."""
     out = BytesWriter()
     for value in values:
         append_varint(out, value)

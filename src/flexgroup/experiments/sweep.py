@@ -104,7 +104,7 @@ def is_finished(directory: Path, scenario: Scenario) -> bool:
 
 
 def long_ones_first(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """So that none is left for the end, when the other cores have nothing else to do."""
+    """Sort them so that no long one is left for the end, when other cores have nothing to do."""
     return sorted(scenarios, key=expected_work, reverse=True)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from flexgroup.membership.configuration import Configuration
 
 Identity = tuple[int, int]
-"""Origin and sequence number."""
+"""The identity of an envelope: its origin and its sequence number."""
 
 
 class Unstable(Struct, frozen=True, array_like=True):

@@ -82,7 +82,7 @@ class Membership:
     # Beginning
 
     def found(self, now: float) -> None:
-        """Be the first server."""
+        """Begin a cluster, as its first server."""
         me = Server(1, self.name, self.address)
         self._outbox.number = me.number
         first = Configuration(1, (me,), (), next_server=2, next_group=1)

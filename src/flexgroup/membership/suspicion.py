@@ -16,7 +16,7 @@ NEVER: Final = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """All of them in seconds."""
+    """The times that the failure detector goes by, all in seconds."""
 
     beat: float = 0.2
     """The longest that a server says nothing, and the time between repetitions."""

@@ -120,9 +120,9 @@ class Casts:
     highest: Ints
     """The smallest and the largest number of a destination."""
     destinations: Ints
-    """Messages at processes, sorted."""
+    """The pairs of a message and a destination, each as one number, sorted."""
     without: Flags
-    """Whether no destination is named."""
+    """Whether each message names no destination."""
 
     @classmethod
     def of(cls, rows: Multicasts) -> Casts:

@@ -29,7 +29,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Copies:
-    """Sorted by message and then by process; `row` is that of the first delivery, or NONE."""
+    """Messages at their destinations, sorted; `row` is the first delivery or NONE."""
 
     message: Ints
     process: Ints

@@ -65,7 +65,7 @@ class Connection:
         self.refusal = ""
         """Why the connection was closed here, if it was refused."""
         self.writable = True
-        """False while the other end takes nothing."""
+        """Whether the other end takes what is sent."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.frames_in = 0
@@ -172,7 +172,7 @@ class Connection:
             self.handler.resumed()
 
     def eof_received(self) -> bool:
-        """Nothing is sent to whom says no more: the connection is closed."""
+        """Let the connection be closed: nothing is sent to an end that says no more."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:

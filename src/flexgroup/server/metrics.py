@@ -140,7 +140,7 @@ class Metrics(Collector):
         return totals
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry would otherwise collect before the server is put together."""
+        """Describe nothing, or the registry would collect before the server is put together."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

@@ -37,7 +37,7 @@ class Backpressure:
         return set(groups) if self._holds_all_up else set(self._full)
 
     def hold_all_up(self, wanted: bool) -> None:
-        """While this server cannot keep up with what it delivers."""
+        """Hold up all groups while this server cannot keep up with what it delivers."""
         was_wanted, self._holds_all_up = self._holds_all_up, wanted
         if was_wanted and not wanted:
             self._released()

@@ -89,7 +89,7 @@ class Seat:
         """The contents of envelopes with how many messages they are, or, with 0, anything else
         that is said in its turn."""
         self.queued = 0
-        """Messages in the queue."""
+        """How many messages are in the queue."""
         self.queued_bytes = 0
         self.full = False
         self.ended = False
@@ -112,7 +112,7 @@ class Session:
         self.asking = False
         """A request of this client that other servers must agree to is under way."""
         self.waiting: deque[AnyFromClient] = deque()
-        """Requests that come after it."""
+        """The requests that have come since, and wait for its end."""
         self.sent = 0
         self.full_since: float | None = None
         self._ungranted = 0

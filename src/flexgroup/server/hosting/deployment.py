@@ -66,9 +66,9 @@ class HostedDomain:
         told_by = dict.fromkeys(self.groups, self._everyone)
         self.stability = Stability(self.process, told_by if self._broadcasts else self.processes_of)
         self.cast_count = 0
-        """Envelopes of this server."""
+        """How many envelopes this server has multicast."""
         self.messages_cast = 0
-        """Messages of clients in them."""
+        """How many messages of clients were in these envelopes."""
         self.messages_delivered = 0
         self.reported = 0
         """When others were last told how far this server is, in milliseconds."""

@@ -22,7 +22,7 @@ class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     version: int
     cluster: Name | None
-    """None: a newcomer that does not know it yet."""
+    """The cluster that the server belongs to; a newcomer does not know it yet."""
     name: Name
     address: Name
     number: Number | None

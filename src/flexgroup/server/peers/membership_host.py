@@ -80,7 +80,7 @@ class MembershipHost:
     # What the server wants.
 
     def found(self) -> None:
-        """Be the first server."""
+        """Begin a cluster, as its first server."""
         self._begin()
         self.machine.found(self._loop.time())
         self._do_effects()

@@ -97,7 +97,7 @@ class Event:
         self.fingerprint = short(blake2b(out, digest_size=16).digest())
         self.label = ""
         self.sort = 0
-        """The number of its label."""
+        """The number that stands for the label."""
 
 
 @final

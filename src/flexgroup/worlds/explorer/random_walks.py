@@ -34,7 +34,7 @@ Choose = Callable[[list[Transition]], Transition]
 
 
 class EvenChance:
-    """Every transition with equal chance."""
+    """A walk that takes every transition with equal chance."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -54,7 +54,7 @@ class Domain(World):
             [Channel(faults, stack.process, peer) for peer in range(size)] if faults.any else []
         )
         self._earliest = NEVER
-        """No timer runs out before."""
+        """The time before which no timer runs out."""
         self._earliest_is_exact = True
         """Some timer runs out just then: it was not cancelled or put off."""
         self._now = 0

@@ -42,7 +42,7 @@ class FaultPlan:
         self.recoveries: list[tuple[int, int]] = []
         self.partitions: list[Partition] = []
         self.suspicions: list[tuple[int, int, int, int]] = []
-        """False ones: (start, end, who suspects, whom)."""
+        """The false suspicions, as (start, end, who suspects, whom)."""
         self.detection = -1
         """How long it takes all others to notice a crash or a recovery; -1 if they never do."""
 
