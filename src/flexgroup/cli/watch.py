@@ -50,12 +50,14 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.pipeline.spark.session import refuse_connect, start
-    from flexgroup.pipeline.watch.sources import traces_at
-    from flexgroup.pipeline.watch.stream import TraceSetWatch
+    from flexgroup.pipeline.spark.session import refuse_connect, refuse_without_pyspark, start
     from flexgroup.properties.catalogue import known_properties
 
     properties = None if options.properties is None else known_properties(options.properties)
+    refuse_without_pyspark()
+    from flexgroup.pipeline.watch.sources import traces_at
+    from flexgroup.pipeline.watch.stream import TraceSetWatch
+
     traces_at(options.traces)
     refuse_connect(options.master, "watching")
     out = options.out or options.traces.rstrip("/") + "/_watch"

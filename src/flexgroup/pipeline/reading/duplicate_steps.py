@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.properties.kernels.grouping import by_pairs
 from flexgroup.trace.history import Ints
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def duplicate_steps(traces: TraceSet) -> DataFrame:
@@ -25,8 +23,6 @@ def duplicate_steps(traces: TraceSet) -> DataFrame:
     blocks with more rows than bits are looked at again: without duplicates, what is shuffled is a
     fraction of the events.
     """
-    from pyspark.sql import functions as f
-
     parts = [traces.events(kind, "process", "step") for kind in sorted(traces.kinds)]
     if not parts:
         return traces.spark.createDataFrame([], "number int, process int, step bigint, rows bigint")

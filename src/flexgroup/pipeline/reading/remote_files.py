@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import FINISHED, TraceSet, spark_schema
@@ -21,9 +22,6 @@ from flexgroup.pipeline.spark.errors import condition_of, explained, readable
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run, run_of
 from flexgroup.trace.validate.footers import unknown_kind
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _KIND = re.compile(r"/event=([^/]+)/[^/]+$")
 _OF_ANOTHER_TYPE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE_ILLEGAL")
@@ -63,8 +61,6 @@ def empty_rows(traces: TraceSet) -> DataFrame:
 
 
 def _empty(rows: DataFrame, required: Sequence[str]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     missing = [f.col(name).isNull() for name in required]
     first = f.coalesce(
         *(f.when(is_null, name) for is_null, name in zip(missing, required, strict=True))
@@ -141,8 +137,6 @@ def _other_type(spark: SparkSession, paths: list[str], wanted: pa.Schema) -> str
 
 
 def _runs(spark: SparkSession, folder: str) -> list[Run]:
-    from pyspark.sql import functions as f
-
     files = spark.read.schema(spark_schema(schema.RUN_COLUMNS)).options(**FINISHED).parquet(folder)
     _refuse_empty_rows(_empty(files, schema.REQUIRED_OF_RUNS))
     file = f.col("_metadata.file_path")

@@ -12,17 +12,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.trace import reader
 from flexgroup.trace.history import History
 from flexgroup.trace.run import Run
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _BUNDLES = pa.schema([pa.field("work", pa.string(), nullable=False)])
 

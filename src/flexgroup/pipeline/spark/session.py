@@ -84,15 +84,20 @@ class Started:
     seconds: float
 
 
-def start(
-    master: str | None = None, name: str = "flexgroup", settings: Mapping[str, str] | None = None
-) -> Started:
-    """Start Spark on two cores of this machine, or on the given master."""
+def refuse_without_pyspark() -> None:
+    """Say what to do where pyspark is missing, before anything imports it."""
     if importlib.util.find_spec("pyspark") is None:
         raise UsageError(
             "this needs Spark, and the package pyspark is not installed; "
             "install it, from the folder with FlexGroup's sources: pip install '.[spark]'"
         )
+
+
+def start(
+    master: str | None = None, name: str = "flexgroup", settings: Mapping[str, str] | None = None
+) -> Started:
+    """Start Spark on two cores of this machine, or on the given master."""
+    refuse_without_pyspark()
     if master is not None and not master.startswith(MASTERS):
         raise UsageError(f"there is no Spark '{master}'; {SUCH_MASTERS}")
     began = time.perf_counter()

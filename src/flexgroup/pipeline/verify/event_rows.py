@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.trace import schema
 from flexgroup.trace.history import History, Ints, Lost
 from flexgroup.trace.reader import history_of, ints
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 ORDERS = (schema.MULTICAST, schema.DELIVER)
 FAULTS = (schema.CRASH, schema.RECOVER)
@@ -52,8 +50,6 @@ HAVE = {
 
 
 def packed_message() -> Column:
-    from pyspark.sql import functions as f
-
     packed = f.shiftleft("seq", ORIGIN_BITS).bitwiseOR(f.col("origin").cast("bigint"))
     return f.coalesce(packed, f.lit(NO_MESSAGE).cast("bigint"))
 
@@ -67,8 +63,6 @@ def event_rows(
 
 
 def _rows_of_kind(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     present = [name for name in HAVE.get(kind, ()) if name in wanted]
     frame = traces.events(kind, "process", "step", "time", "origin", "seq", *present)
     made = {"event": f.lit(CODES[kind]).cast("byte"), "message": packed_message()}

@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
@@ -18,9 +20,6 @@ from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.pipeline.result_tables import in_order
 from flexgroup.trace import schema
 from flexgroup.trace.reader import ints, messages
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 SHOWN = 50
 """Violated properties of a trace set that get their events: first one of each property for each
@@ -172,8 +171,6 @@ def _evidence(events: pa.Table, run: str, name: str, kind: str) -> pa.Table:
 
 
 def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     columns = "run string, property string, origin int, seq bigint"
     wanted = f.broadcast(traces.spark.createDataFrame(concerned, columns))
     parts = [

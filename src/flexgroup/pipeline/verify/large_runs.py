@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
 from flexgroup.pipeline.verify.event_rows import (
@@ -38,9 +40,6 @@ from flexgroup.properties import virtual_synchrony
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 PART_DELIVERIES = 500_000
 """How many deliveries go to a task of the first stage, roughly."""
@@ -122,8 +121,6 @@ class _Judged:
 
 def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
     """Return the verdicts that are left, from the events of the messages that matter."""
-    from pyspark.sql import functions as f
-
     spark = traces.spark
     tasks = spark.createDataFrame(judged.tasks, "number int, topic string, task string")
     topics = f.broadcast(tasks.select("number", "topic"))
@@ -166,8 +163,6 @@ def _only_as_a_whole(
 
 def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
     """Return the notes on all runs, those whose margins were too narrow cut into larger slices."""
-    from pyspark.sql import functions as f
-
     parts = []
     waiting = list(layouts)
     while waiting:
@@ -179,8 +174,6 @@ def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
 
 
 def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     deliveries = sum(layout.deliveries for layout in layouts.values())
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
     places = min(MOST_TASKS, sum(layout.places for layout in layouts.values()))
@@ -212,9 +205,6 @@ def _too_narrow(notes: DataFrame) -> DataFrame:
     been delivered before what lies behind the cut; and the cut as the slice before it found it
     must end before what that slice did not see.
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     names = ("slice", "process", "low", "low_inside", "high_inside", "high", "reached")
     edges = notes.where(f.col("about") == EDGE).select(
         "number", *(f.col("rank")[place].alias(name) for place, name in enumerate(names))
@@ -238,8 +228,6 @@ def _too_narrow(notes: DataFrame) -> DataFrame:
 
 
 def _findings(notes: DataFrame) -> dict[int, RunFindings]:
-    from pyspark.sql import functions as f
-
     found: dict[int, RunFindings] = defaultdict(RunFindings)
     # Of cyclic components only the number is wanted here: they may be as large as the run.
     messages = f.when(f.col("about") != COMPONENT, f.col("messages"))
@@ -260,9 +248,6 @@ def _findings(notes: DataFrame) -> dict[int, RunFindings]:
 def _runs_with_late_multicasts(notes: DataFrame, layouts: Sequence[Layout]) -> set[int]:
     """Return runs in which a slice holds a message that was multicast after the next one began:
     order in real time then reaches across slices."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     if not any("real-time order" in layout.plan.properties for layout in layouts):
         return set()
     clocks = notes.where(f.col("about") == CLOCK).select(
@@ -279,8 +264,6 @@ def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[La
 
     Where none does, as when all senders are clients, causal order is FIFO order.
     """
-    from pyspark.sql import functions as f
-
     numbers = [layout.plan.number for layout in layouts if "causal order" in layout.plan.properties]
     if not numbers:
         return set()
@@ -296,8 +279,6 @@ def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[La
 
 
 def crashed(traces: TraceSet, numbers: list[int]) -> dict[int, tuple[int, ...]]:
-    from pyspark.sql import functions as f
-
     rows = traces.events("crash", "process").where(f.col("number").isin(numbers)).distinct()
     processes: dict[int, list[int]] = defaultdict(list)
     for row in rows.collect():

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.trace.run import lost_processes
 from flexgroup.trace.schema import MULTICAST
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 def with_lost_events(traces: TraceSet, plans: Sequence[CheckPlan]) -> list[CheckPlan]:
     """Return the plans, with what is known of lost events. Few runs have any: then no job is
     run."""
-    from pyspark.sql import functions as f
-
     lost = {
         plan.number: lost_processes(traces.described[plan.number].lost)
         for plan in plans

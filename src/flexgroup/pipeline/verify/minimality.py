@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
@@ -17,18 +19,12 @@ from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecid
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import MULTICAST
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
 FAULTY_COLUMNS = "faulty_in int, faulty int"
 """The number of a run, and a process of it that is faulty by design."""
 
 
 def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return the verdicts on minimality of the runs that are to be checked for it."""
-    from pyspark.sql import functions as f
-
     wanted = {plan.number: plan for plan in plans if NAME in plan.properties}
     numbers = traces.spark.createDataFrame([(number,) for number in wanted], "number int")
     packets = (
@@ -76,8 +72,6 @@ def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
 def _between_correct(packets: DataFrame, faulty: DataFrame) -> DataFrame:
     """The packets that neither come from or go to a process that is faulty by design, nor are about
     a message of it."""
-    from pyspark.sql import functions as f
-
     origin = f.col("message").bitwiseAND(ORIGIN_MASK).cast("int")
     for end in (f.col("process"), f.col("peer"), origin):
         is_faulty = (packets.number == faulty.faulty_in) & (end == faulty.faulty)
@@ -89,8 +83,6 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
     """Return pairs of a message and a process that is neither its origin nor a destination of it,
     with the first packet about the one that the other sent or received; and whether the
     destinations of the message may be lost."""
-    from pyspark.sql import functions as f
-
     multicasts = event_rows(traces, (MULTICAST,))
     # Of a message that was multicast twice, the first multicast counts.
     addressed = multicasts.groupBy("number", "message").agg(
@@ -116,8 +108,6 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
 def _violated(
     traces: TraceSet, packets: DataFrame, violated: list[tuple[int, str, str, int]]
 ) -> DataFrame:
-    from pyspark.sql import functions as f
-
     found = traces.spark.createDataFrame(
         violated, "number int, topic string, task string, message bigint"
     )

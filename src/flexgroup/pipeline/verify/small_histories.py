@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.verify.check_plans import CheckPlan
@@ -24,9 +25,6 @@ from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Lost
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TOPIC = -1
 """Stands in place of an event's code in the row that says what to do."""
@@ -126,8 +124,6 @@ def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
 
 def task_rows(tasks: DataFrame) -> DataFrame:
     """Return rows with TOPIC_COLUMNS from number, topic and task."""
-    from pyspark.sql import functions as f
-
     made = {"event": f.lit(TOPIC), "number": f.col("number")}
     return tasks.select(
         *(
@@ -141,8 +137,6 @@ def task_rows(tasks: DataFrame) -> DataFrame:
 
 def with_topic(rows: DataFrame) -> DataFrame:
     """Return rows of events that have a topic, with TOPIC_COLUMNS."""
-    from pyspark.sql import functions as f
-
     return rows.select(
         *(
             f.col(name) if name in rows.columns else f.lit(None).cast(kind).alias(name)

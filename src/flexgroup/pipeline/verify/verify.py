@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.duplicate_steps import (
     refuse_duplicate_steps,
@@ -36,9 +37,6 @@ from flexgroup.properties.minimality import NAME as MINIMALITY
 from flexgroup.trace.history import History, Ints
 from flexgroup.trace.reader import ints
 from flexgroup.trace.schema import CHOICE, DELIVER, SUSPECT, TIMER, VIEW
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 NOT_IN_HISTORIES = (SUSPECT, TIMER, CHOICE)
 
@@ -128,8 +126,6 @@ def _steps(history: History, others: Sequence[pa.Table]) -> list[tuple[Ints, Int
 
 
 def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     tasks = [
         (
             plan.number,

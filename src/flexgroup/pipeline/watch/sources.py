@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import FINISHED, spark_schema
@@ -14,9 +15,6 @@ from flexgroup.pipeline.verify.event_rows import CODES, packed_message
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema
 from flexgroup.trace.writer import STARTED
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 STARTS, ENDS = -1, -2
 """These stand in place of an event's code in the rows that describe a run: when it starts, and when
@@ -84,8 +82,6 @@ def _files(spark: SparkSession, pattern: str, columns: pa.Schema) -> DataFrame:
 
 
 def _event_columns() -> list[Column]:
-    from pyspark.sql import functions as f
-
     kind = f.regexp_extract("_metadata.file_path", r"/event=(\w+)/[^/]*$", 1)
     code = f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED))
     # RUN-part-NUMBER.parquet, or of one of several writers RUN@WRITER-NUMBER.parquet.
@@ -108,8 +104,6 @@ def _event_columns() -> list[Column]:
 
 
 def _run_columns() -> list[Column]:
-    from pyspark.sql import functions as f
-
     starts = f.contains(f.col("_metadata.file_path"), f.lit(f"/{STARTED}/"))
     described = f.struct(*schema.RUN_COLUMNS.names)
     return _columns(
@@ -122,8 +116,6 @@ def _run_columns() -> list[Column]:
 
 
 def _columns(made: dict[str, Column]) -> list[Column]:
-    from pyspark.sql import functions as f
-
     return [
         made.get(field.name, f.lit(None)).cast(field.dataType).alias(field.name)
         for field in spark_schema(COLUMNS)

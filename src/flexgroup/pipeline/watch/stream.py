@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.spark.errors import condition_of, readable
@@ -29,10 +30,6 @@ from flexgroup.pipeline.watch.sources import (
     traces_at,
 )
 from flexgroup.pipeline.watch.watched_run import BatchReport, Description, Lifecycle, WatchedRun
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 STATE = pa.schema(
     [
