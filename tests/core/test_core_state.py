@@ -192,3 +192,23 @@ def test_messages_and_packets_are_written_out() -> None:
 def test_what_cannot_be_state_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="cannot be part of a layer's state: use integers"):
         canonical([value])
+
+
+class Empty(Record):
+    v: int | None = None
+
+
+class OtherEmpty(Record):
+    v: int | None = None
+
+
+def test_a_record_without_content_is_not_taken_for_nothing_or_for_another() -> None:
+    """Otherwise a search would take two states for one, and miss what follows from the other."""
+
+    def written(value: object) -> bytes:
+        out = bytearray()
+        write_canonically(out, value)
+        return bytes(out)
+
+    values = (None, Empty(), OtherEmpty(), (None, Empty()), (Empty(), None), (None, None))
+    assert len({written(value) for value in values}) == len(values)

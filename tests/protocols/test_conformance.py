@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from flexgroup.core.layer import Context, Layer
+from flexgroup.core.layer import Context, Layer, Notice
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.state import fingerprint
 from flexgroup.protocols.best_effort import Data
@@ -20,7 +20,7 @@ from flexgroup.testing.conformance import (
     RULES,
     SIZE,
     Rule,
-    arrivals_at,
+    arrivals,
     check_conformance,
     name_of_rule,
     under_way,
@@ -50,7 +50,7 @@ def test_conformance(stack: str, rule: Rule) -> None:
 def test_the_schedules_of_the_rules_change_the_state(stack: str) -> None:
     bench, random = under_way(parse_stack(stack), 1)
     before = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
-    arrivals_at(bench, 0, random)
+    arrivals(bench, random)
     after = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
     assert (before != after) is (stack not in WITHOUT_STATE)
 
@@ -106,6 +106,35 @@ class Arbitrary(BestEffort):
             self.set_timer(f"sender {known}", 1)
 
 
+class AtTheSequencer(BestEffort):
+    """Process 0, and nobody else, asks for things in the order in which a dict was filled."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.senders: dict[int, int] = {}
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        super().on_packet(sender, packet)
+        self.senders[sender] = 1
+        for known in self.senders if self.process == 0 else ():
+            self.set_timer(f"sender {known}", 1)
+
+
+class Fickle(BestEffort):
+    """Draws numbers when it multicasts, and when it is told of a suspicion."""
+
+    drawn = 0
+
+    def on_cast(self, m: Message) -> None:
+        super().on_cast(m)
+        Fickle.drawn += 1
+        self.set_timer("drawn", Fickle.drawn)
+
+    def on_notice(self, notice: Notice) -> None:
+        Fickle.drawn += 1
+        self.set_timer("drawn", Fickle.drawn)
+
+
 class Undeclared(BestEffort):
     """Sends a packet that PACKETS does not name."""
 
@@ -154,6 +183,8 @@ BROKEN: dict[type[Layer], Rule] = {
     Aliasing: conformance.a_fork_shares_nothing_with_the_original,
     Remembering: conformance.a_fork_goes_on_as_the_original_does,
     Arbitrary: conformance.equal_states_give_equal_effects_however_they_were_filled,
+    AtTheSequencer: conformance.equal_states_give_equal_effects_however_they_were_filled,
+    Fickle: conformance.a_fork_goes_on_as_the_original_does,
     Undeclared: conformance.packets_survive_the_codec,
     Gullible: conformance.a_message_for_others_is_refused,
     Hasty: conformance.packets_of_another_protocol_are_refused,

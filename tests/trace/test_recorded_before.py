@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.cli.main import main
+from flexgroup.core.errors import UsageError
 from flexgroup.core.promises import PROPERTIES
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.run import run_of
@@ -136,3 +137,19 @@ def test_of_what_nobody_knows_everything_is_checked(stack: str, network: str | N
     run = run_of(row)
     assert (run.channels, run.promises, run.cost_model) == (None, None, None)
     assert run.promised == PROPERTIES
+
+
+def test_faults_of_version_1_that_are_no_object_plan_nothing() -> None:
+    row = {**read_row(SIMULATED), "faults": "[]"}
+    assert run_of(row).promises is not None
+
+
+def test_nobody_cannot_be_faulty() -> None:
+    row = {**read_row(SIMULATED), "faulty": [None]}
+    with pytest.raises(UsageError, match="there is no process None, which column 'faulty' names"):
+        run_of(row)
+
+
+def read_row(traces: Path) -> dict[str, Any]:
+    (row, *_) = pq.read_table(sorted((traces / "runs").glob("*.parquet"))[0]).to_pylist()
+    return dict(row)

@@ -106,6 +106,9 @@ def write_canonically(out: bytearray, value: object) -> None:
         for name, _ in value.FIELDS:
             write_canonically(out, getattr(value, name))
     elif isinstance(value, Record):
+        # The name of the class tells a record without content from None, and from other records.
+        out += b"R"
+        write_canonically(out, type(value).__name__)
         for name in state_names(value):
             write_canonically(out, getattr(value, name))
     else:

@@ -59,9 +59,9 @@ SEEDS = range(8)
 DAMAGED_PACKETS = 200
 HOSTILE_RUNS = 200
 
-Arrival = tuple[str, int, Packet | str, int]
-"""Something that a process was told: a packet with its sender, a timer with its level and name,
-or a choice with its level and name and what was chosen."""
+Arrival = tuple[str, int, Packet | Message | str, int]
+"""Something that a process was told: a message to cast, a packet with its sender, a timer with its
+level and name, a choice with its level and name and what was chosen, or a process to suspect."""
 
 
 def check_conformance(plan: StackPlan) -> None:
@@ -133,33 +133,49 @@ def under_way(plan: StackPlan, seed: int) -> tuple[Bench, Random]:
     return bench, random
 
 
-def arrivals_at(bench: Bench, process: int, random: Random) -> list[Arrival]:
-    """Run the bench to its end; what this process was told, to be told to another stack as well."""
-    told: list[Arrival] = []
+def arrivals(bench: Bench, random: Random) -> list[list[Arrival]]:
+    """Run the bench to its end, and return what each process was told, to be told to others too.
+
+    Every process casts a message first and, when nothing is in flight any more, is told to suspect
+    another one.
+    """
+    told: list[list[Arrival]] = [[] for _ in range(SIZE)]
 
     def choices() -> None:
         for at, level, name, chosen in choose(bench, random):
-            if at == process:
-                told.append(("choice", level, name, chosen))
+            if at < SIZE:
+                told[at].append(("choice", level, name, chosen))
 
+    for process in range(SIZE):
+        m = bench.cast(process, tuple(range(SIZE)), b"last")
+        told[process].append(("cast", 0, m, 0))
+        choices()
     while bench.channels:
         source, target, packet = move(bench, random)
-        if target == process:
-            told.append(("packet", source, packet, 0))
+        if target < SIZE:
+            told[target].append(("packet", source, packet, 0))
         choices()
         ended = end_some_timer(bench, random)
-        if ended is not None and ended[0] == process:
-            told.append(("timer", ended[1], ended[2], 0))
+        if ended is not None and ended[0] < SIZE:
+            told[ended[0]].append(("timer", ended[1], ended[2], 0))
+        choices()
+    for process in range(SIZE):
+        bench.suspect(process, (process + 1) % SIZE)
+        told[process].append(("suspect", (process + 1) % SIZE, "", 0))
         choices()
     return told
 
 
-def drive(stack: Stack, arrivals: list[Arrival]) -> list[object]:
-    """Tell a stack all of this; what it asks for."""
+def drive(stack: Stack, told: list[Arrival]) -> list[object]:
+    """Tell a stack all of this, and return what it asks for."""
     asked: list[object] = []
-    for kind, origin, what, chosen in arrivals:
+    for kind, origin, what, chosen in told:
         if isinstance(what, Packet):
             stack.receive(origin, what)
+        elif isinstance(what, Message):
+            stack.cast(what)
+        elif kind == "suspect":
+            stack.notice(Suspect(origin))
         elif kind == "timer":
             stack.timer(origin, what)
         else:
@@ -201,7 +217,7 @@ def a_fork_shares_nothing_with_the_original(plan: StackPlan) -> None:
         before = [fingerprint(twin) for twin in twins]
         there = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
         assert before == there, f"seed {seed}: a fork has another fingerprint than the original"
-        arrivals_at(bench, 0, random)
+        arrivals(bench, random)
         assert [fingerprint(twin) for twin in twins] == before, (
             f"seed {seed}: what happened to the original changed its fork"
         )
@@ -210,12 +226,18 @@ def a_fork_shares_nothing_with_the_original(plan: StackPlan) -> None:
 def a_fork_goes_on_as_the_original_does(plan: StackPlan) -> None:
     for seed in SEEDS:
         bench, random = under_way(plan, seed)
-        one, other = fork(bench.hosts[2].stack), fork(bench.hosts[2].stack)
-        arrivals = arrivals_at(bench, 2, random)
-        assert drive(one, arrivals) == drive(other, arrivals), f"seed {seed}: forks part ways"
-        assert fingerprint(one) == fingerprint(other) == fingerprint(bench.hosts[2].stack), (
-            f"seed {seed}: a fork ends in another state than the original"
-        )
+        originals = [bench.hosts[process].stack for process in range(SIZE)]
+        twins = [(fork(stack), fork(stack)) for stack in originals]
+        told = arrivals(bench, random)
+        for process, (one, other) in enumerate(twins):
+            where = f"seed {seed}, process {process}"
+            assert drive(one, told[process]) == drive(other, told[process]), (
+                f"{where}: forks that are told the same part ways"
+            )
+            ended = fingerprint(originals[process])
+            assert fingerprint(one) == fingerprint(other) == ended, (
+                f"{where}: a fork ends in another state than the original"
+            )
 
 
 def state_holds_only_what_can_be_copied(plan: StackPlan) -> None:
@@ -279,17 +301,21 @@ def is_copy(value: object, copied: object) -> bool:
 def equal_states_give_equal_effects_however_they_were_filled(plan: StackPlan) -> None:
     for seed in SEEDS:
         bench, random = under_way(plan, seed)
-        one, other = fork(bench.hosts[2].stack), fork(bench.hosts[2].stack)
-        for layer in other.layers:
-            shuffle_containers(layer, random)
-        assert fingerprint(one) == fingerprint(other), (
-            f"seed {seed}: the fingerprint depends on the order in which a container was filled"
-        )
-        arrivals = arrivals_at(bench, 2, random)
-        assert drive(one, arrivals) == drive(other, arrivals), (
-            f"seed {seed}: an effect depends on the order in which a dict or set was filled"
-        )
-        assert fingerprint(one) == fingerprint(other), f"seed {seed}: equal states part ways"
+        stacks = [bench.hosts[process].stack for process in range(SIZE)]
+        twins = [(fork(stack), fork(stack)) for stack in stacks]
+        for _, other in twins:
+            for layer in other.layers:
+                shuffle_containers(layer, random)
+        told = arrivals(bench, random)
+        for process, (one, other) in enumerate(twins):
+            where = f"seed {seed}, process {process}"
+            assert fingerprint(one) == fingerprint(other), (
+                f"{where}: the fingerprint depends on the order in which a container was filled"
+            )
+            assert drive(one, told[process]) == drive(other, told[process]), (
+                f"{where}: an effect depends on the order in which a dict or set was filled"
+            )
+            assert fingerprint(one) == fingerprint(other), f"{where}: equal states part ways"
 
 
 def shuffle_containers(part: Layer | Record, random: Random) -> None:

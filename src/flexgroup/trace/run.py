@@ -95,7 +95,7 @@ def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
             if word not in words:
                 yield f"'{word}' in column '{column}' is none of: {', '.join(words)}"
     for process in told.get("faulty", ()):
-        if not 0 <= process < told["processes"]:
+        if process is None or not 0 <= process < told["processes"]:
             yield f"there is no process {process}, which column 'faulty' names"
 
 

@@ -140,5 +140,7 @@ def _network(text: str, faults: str | None) -> _Network:
         raise KeyError(name)
     options = dict(option.split("=") for option in rest.split(",") if option)
     loses = any(float(options.get(name, 0)) for name in ("loss", "duplication"))
-    drops = any("!drop" in cut for cut in json.loads(faults or "{}").get("partitions", ()))
+    planned = json.loads(faults or "{}")
+    cuts = planned.get("partitions", ()) if isinstance(planned, dict) else ()
+    drops = any("!drop" in cut for cut in cuts)
     return _Network(name, options, loses or drops or text.endswith(_LOSSY_EXPLORATION))

@@ -17,7 +17,8 @@ from flexgroup.core.errors import UsageError
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-FORMAT = "flexgroup exploration 1"
+FORMAT = "flexgroup exploration 2"
+"""The number grows whenever states get other fingerprints, or are packed in another way."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,6 @@ def read_snapshot(path: Path) -> SearchSnapshot:
         )
     except (ValueError, KeyError, TypeError):
         raise UsageError(
-            f"'{path}' is no search that was saved, or it is damaged; "
-            "give a file that --save has written, or begin anew"
+            f"'{path}' is no search that was saved, or it is damaged, or another version has saved "
+            "it; give a file that --save has written, or begin anew"
         ) from None
