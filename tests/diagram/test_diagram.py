@@ -323,6 +323,54 @@ def test_other_messages_than_those_of_the_witness_are_left_out() -> None:
     assert len(lanes(parsed(diagram(both).across))) == 5
 
 
+def flush(by: int, to: int, at: int, step: int) -> TraceEvent:
+    return TraceEvent("send", by, step, at, peer=to, packet="Flush")
+
+
+def flushed(by: int, sender: int, sent: int, at: int, step: int) -> TraceEvent:
+    return TraceEvent("receive", by, step, at, peer=sender, packet="Flush", sent=sent)
+
+
+def test_a_suspicion_before_the_only_multicast_is_drawn_with_what_it_caused() -> None:
+    """Nothing about a message happens at the process that suspects another."""
+    events = [
+        other("suspect", 0, 0, 0, '{"suspected":true}', peer=1),
+        flush(0, 1, 0, step=1),
+        flushed(1, 0, 1, 1, step=0),
+        multicast("1.0", 1, at=2, step=1, by=1),
+    ]
+    picture = parsed(diagram(events, {"1.0": "a"}, {(1, 1)}, 2).across)
+    assert lanes(picture) == ["process 0", "process 1"]
+    assert len(titles(picture, "suspect")) == 1
+    assert titles(picture, "packet") == [
+        "Flush about no message from process 0 (step 1) to process 1 (step 0)"
+    ]
+
+
+def test_a_packet_that_answers_what_a_fault_caused_is_drawn_and_an_earlier_one_is_not() -> None:
+    events = [
+        flush(1, 0, 0, step=0),
+        flushed(0, 1, 0, 1, step=0),
+        other("suspect", 0, 2, 1, '{"suspected":true}', peer=2),
+        flush(0, 1, 2, step=2),
+        flushed(1, 0, 2, 3, step=1),
+        flush(1, 0, 3, step=2),
+        flushed(0, 1, 2, 4, step=3),
+        multicast("1.0", 1, at=5, step=3, by=1),
+    ]
+    assert titles(parsed(diagram(events, processes=3).across), "packet") == [
+        "Flush about no message from process 0 (step 2) to process 1 (step 1)",
+        "Flush about no message from process 1 (step 2) to process 0 (step 3)",
+    ]
+
+
+def test_packets_between_processes_that_have_no_part_are_left_out_and_the_picture_says_so() -> None:
+    aside = [flush(3, 4, 5, step=0), flushed(4, 3, 0, 6, step=0)]
+    found = diagram([*ONE_MESSAGE, *aside], {"5.0": "a"}, processes=CLIENT)
+    assert lanes(parsed(found.across)) == ["client 5", "process 0", "process 2"]
+    assert "1 packet from or to processes without a line is left out." in found.notes
+
+
 def test_timers_meanwhile_are_drawn_and_others_are_not() -> None:
     long_ago = [other("timer", 0, -5, 0, '{"name":"early"}')]
     picture = drawn([*long_ago, deliver("5.0", 0, 3, step=1), deliver("5.0", 2, 9, step=0)])

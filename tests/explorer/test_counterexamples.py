@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -92,6 +93,33 @@ def test_its_diagram_shows_every_delivery_packet_and_choice(
     chosen = sum(happening.kind == "choice" for happening in found.run)
     assert sum("choice" in classes for classes in groups) == chosen
     assert any("witness" in classes for classes in groups)
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "suspicions", "arrived"),
+    [
+        ("--processes 2 --message 0:0,1 --message 1:0,1", "01", 1, ["process 0 to process 1"]),
+        (
+            "--processes 3 --message 0:0,1,2 --crashes 1 --no-minimise",
+            "012",
+            3,
+            ["process 2 to process 0"],
+        ),
+    ],
+    ids=["smallest", "with a crash"],
+)
+def test_its_diagram_shows_what_suspicions_lead_to_before_the_first_multicast(
+    options: str, lines: str, suspicions: int, arrived: list[str], tmp_path: Path
+) -> None:
+    command = f"explore --protocol vcube-atomic {options} --suspicions 1 --out {tmp_path}"
+    assert main(command.split()) == 1
+    svg = ElementTree.parse(tmp_path / "vcube-atomic-validity.svg")
+    lanes = [text.text for text in svg.iterfind(".//{*}text[@class='lane']")]
+    assert lanes == [f"process {process}" for process in lines]
+    titles = [title.text or "" for title in svg.iterfind(".//{*}g/{*}title")]
+    assert sum(" suspected " in title for title in titles) == suspicions
+    received = [title for title in titles if " from " in title and "not received" not in title]
+    assert [re.sub(r".* from | \(step \d+\)", "", title) for title in received] == arrived
 
 
 def test_the_diagram_in_the_docs_is_what_the_command_writes(tmp_path: Path) -> None:

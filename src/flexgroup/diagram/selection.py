@@ -1,9 +1,10 @@
 """What of a run a space-time diagram shows, before it is laid out.
 
 Shown are the messages that the diagram is about with all their packets, every crash, recovery,
-suspicion and view, and the timers and choices meanwhile. What does not fit is left out from the
-farthest inwards, and nothing is left out silently: steps of a process have no gaps, so a gap
-between two drawn events is a number of events that are not.
+suspicion and view, the packets that follow from faults, and the timers, choices and packets about
+no message meanwhile. A process at which any of this happens has a line. What does not fit is left
+out from the farthest inwards, and nothing is left out silently: steps of a process have no gaps, so
+a gap between two drawn events is a number of events that are not.
 """
 
 from __future__ import annotations
@@ -88,15 +89,19 @@ class Selection:
         self.complete = complete
         self.notes: list[str] = []
         about = _messages_shown(events, letters, witness)
+        following = _following_faults(events)
         events = [event for event in events if event.message is None or event.message in about]
         self.letters = _all_letters(events, letters)
         self.multicasts = {event.message: event for event in events if event.kind == MULTICAST}
-        lanes = self._lanes(events)
+        packets = _packets_shown(events, following)
+        others = _others_shown(events)
+        lanes = self._lanes(events, packets, others)
+        self.packets = self._packets(packets, lanes)
         events = [event for event in events if event.process in lanes]
-        self.packets = self._packets(events)
         drawn = [event for event in events if event.kind in (MULTICAST, DELIVER, *FAULTS)]
         drawn += [end for packet in self.packets for end in packet.ends]
-        drawn += self._others(events)
+        drawn += self._others([event for event in others if event.process in lanes], events)
+        drawn += [event for event in events if event.place in witness]
         self.moments = moments_of(drawn)
         self.missing = _not_delivered(events, lanes) if complete else []
         busy = {event.process for event in drawn} | {process for process, _ in self.missing}
@@ -116,52 +121,66 @@ class Selection:
             return moment.mark if moment.mark.place in self.witness else None
         return next((event for event in moment.events if event.place in self.witness), None)
 
-    def _lanes(self, events: Collection[TraceEvent]) -> list[int]:
-        """Choose the processes to draw, clients first: what they multicast flows down."""
+    def _lanes(
+        self,
+        events: Collection[TraceEvent],
+        packets: Collection[SentPacket],
+        others: Collection[TraceEvent],
+    ) -> list[int]:
+        """Choose the processes to draw, clients first: what they multicast flows down.
+
+        A packet about no message brings the process at its other end along, but two processes
+        that do nothing else than exchange such packets have no part in what is shown.
+        """
         origins = {event.process for event in events if event.kind == MULTICAST}
         faulty = {event.process for event in events if event.kind in FAULTS}
-        involved = {event.process for event in events if event.message is not None} | faulty
+        concerned = {event.process for event in events if event.message is not None} | faulty
         for event in events:
-            involved.update(event.destinations)
+            concerned.update(event.destinations)
+        chosen = {process for process, _ in self.witness}
+        concerned |= chosen & {event.process for event in events}
+        involved = concerned | {event.process for event in others}
+        ends = [{end.process for end in packet.ends} for packet in packets]
+        involved = involved.union(*(both for both in ends if both & involved))
         if not involved:
             involved = {event.process for event in events}
-        chosen = {process for process, _ in self.witness}
         kept = sorted(
-            involved | (chosen & {event.process for event in events}),
-            key=lambda p: (p not in chosen, p not in origins, p not in faulty, p),
+            involved,
+            key=lambda p: (
+                p not in chosen,
+                p not in origins,
+                p not in faulty,
+                p not in concerned,
+                p,
+            ),
         )[:MOST_LANES]
         if len(kept) < len(involved):
             self.notes.append(f"{len(kept)} of {len(involved)} processes are drawn.")
         return sorted(kept, key=lambda p: (not self.is_client(p), p))
 
-    def _packets(self, events: Collection[TraceEvent]) -> list[SentPacket]:
-        """Choose the packets about the messages, and those about none while there were messages."""
-        first, last = _span(events)
-        packets = [
-            packet
-            for packet in packets_of(events)
-            if any(e.message is not None or first <= e.time <= last for e in packet.ends)
-        ]
-        kept = nearest_packets(packets, self.witness, MOST_PACKETS)
-        if len(kept) < len(packets):
+    def _packets(self, packets: Collection[SentPacket], lanes: Collection[int]) -> list[SentPacket]:
+        """Choose packets between processes with lines, and say how many others there are."""
+        between = [packet for packet in packets if all(end.process in lanes for end in packet.ends)]
+        if len(between) < len(packets):
+            left_out = len(packets) - len(between)
             self.notes.append(
-                f"{len(kept)} of {len(packets)} packets are drawn, "
+                f"{left_out} {'packet' if left_out == 1 else 'packets'} from or to processes "
+                f"without a line {'is' if left_out == 1 else 'are'} left out."
+            )
+        kept = nearest_packets(between, self.witness, MOST_PACKETS)
+        if len(kept) < len(between):
+            self.notes.append(
+                f"{len(kept)} of {len(between)} packets are drawn, "
                 "those next to the violation first."
             )
         return kept
 
-    def _others(self, events: Collection[TraceEvent]) -> list[TraceEvent]:
-        """Choose all suspicions and views, and the choices and timers while there were messages."""
-        first, last = _span(events)
-        found = [
-            event
-            for event in events
-            if event.kind in OTHERS
-            and (event.kind in (SUSPECT, VIEW) or first <= event.time <= last)
-        ]
+    def _others(self, found: list[TraceEvent], events: Collection[TraceEvent]) -> list[TraceEvent]:
+        """Choose suspicions and views before choices and timers, and those near the witness."""
         if len(found) <= MOST_OTHERS:
             return found
-        times = [event.time for event in events if event.place in self.witness] or [last]
+        times = [event.time for event in events if event.place in self.witness]
+        times = times or [_span(events)[1]]
 
         def rank(event: TraceEvent) -> tuple[bool, int, int, Place]:
             far = min(abs(event.time - time) for time in times)
@@ -195,6 +214,56 @@ def packets_of(events: Iterable[TraceEvent]) -> list[SentPacket]:
                 received.add(sent.place)
     packets += [SentPacket(send, None) for place, send in sends.items() if place not in received]
     return sorted(packets, key=lambda packet: (packet.ends[0].time, *packet.ends[0].place))
+
+
+def _packets_shown(
+    events: Collection[TraceEvent], following: Collection[Place]
+) -> list[SentPacket]:
+    """Return the packets about the messages, those about none while there were messages, and those
+    that follow from a fault, whenever that was."""
+    first, last = _span(events)
+    return [
+        packet
+        for packet in packets_of(events)
+        if any(
+            end.message is not None or first <= end.time <= last or end.place in following
+            for end in packet.ends
+        )
+    ]
+
+
+def _following_faults(events: Iterable[TraceEvent]) -> set[Place]:
+    """Return the places of the sends with which processes reacted to a crash, a recovery or a
+    suspicion, or to a packet that was itself sent so."""
+    reactions: list[list[TraceEvent]] = []
+    reactions_to: dict[tuple[int | None, int | None], list[list[TraceEvent]]] = {}
+    before: Place | None = None
+    for event in sorted(events, key=_by_place):
+        goes_on = event.kind in (SEND, DELIVER, VIEW)
+        if not goes_on or before != (event.process, event.step - 1):
+            reactions.append([])
+        reactions[-1].append(event)
+        if event.kind == RECEIVE:
+            reactions_to.setdefault((event.peer, event.sent), []).append(reactions[-1])
+        before = event.place
+    waiting = [reaction for reaction in reactions if reaction[0].kind in (*FAULTS, SUSPECT)]
+    found: set[Place] = set()
+    while waiting:
+        for event in waiting.pop():
+            if event.kind == SEND and event.place not in found:
+                found.add(event.place)
+                waiting += reactions_to.get(event.place, [])
+    return found
+
+
+def _others_shown(events: Collection[TraceEvent]) -> list[TraceEvent]:
+    """Return all suspicions and views, and the choices and timers while there were messages."""
+    first, last = _span(events)
+    return [
+        event
+        for event in events
+        if event.kind in OTHERS and (event.kind in (SUSPECT, VIEW) or first <= event.time <= last)
+    ]
 
 
 def nearest_packets(
