@@ -121,8 +121,8 @@ class Package:
             imports.add("from flexgroup.core.fields import Fields")
         elif declared.base == RECORD:
             written.append(fields.copier(owner, resolved))
-            if "copied(" in written[-1]:
-                imports.add("from flexgroup.core.layer import copied")
+            if "deeply_copied(" in written[-1]:
+                imports.add("from flexgroup.core.layer import deeply_copied")
         for name, home in declared.homes.items():
             if name not in module.homes:
                 imports.add(f"from {home.rpartition('.')[0]} import {name}")

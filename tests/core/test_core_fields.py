@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from typing import ClassVar
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Optional, Tuple, Union  # noqa: UP035
 
 import pytest
 
@@ -59,6 +61,27 @@ class Log(Record):
         self.order.append(Entry(identity))
         self.head.n += 1
         self.head.seen.add(identity)
+
+
+class Pair(NamedTuple):
+    """A tuple with a record in it."""
+
+    place: int
+    entry: Entry
+
+
+class Nested(Record):
+    """Annotations of every spelling, whose values may be None, tuples or nested containers."""
+
+    maybe: Optional[int] = None  # noqa: UP045
+    either: Union[int, str] = 1  # noqa: UP007
+    several: Tuple[int, ...] = (1, 2)  # noqa: UP006
+    ordered: Sequence[int] = (3,)
+    optional: list[int] | None = None
+    inner: dict[int, list[int]] = {}
+    entries: tuple[Entry, ...] = ()
+    pairs: list[Pair] = []
+    counted: defaultdict[int, list[int]] = defaultdict(list)
 
 
 class Logged(Layer):
@@ -127,6 +150,54 @@ def test_a_copy_shares_nothing_that_can_change() -> None:
     assert twin.entries[5].seen == set()
     assert [None if found is None else found.n for found in twin.order] == [5, None]
     assert (twin.head.n, twin.head.seen) == (1, {5})
+
+
+def test_a_copy_goes_by_the_value_where_the_annotation_does_not_say_enough() -> None:
+    plain = Nested()
+    assert plain.copy() == plain
+    assert plain.copy().several is plain.several
+    nested = Nested(4, "x", (), [5], [6], {7: [8]}, (Entry(9),), [Pair(0, Entry(1))])
+    nested.counted[1].append(2)
+    twin = nested.copy()
+    assert twin == nested
+    assert type(twin.pairs[0]) is Pair
+    twin.ordered.append(0)  # type: ignore[attr-defined]
+    assert twin.optional is not None
+    twin.optional.append(0)
+    twin.inner[7].append(0)
+    twin.entries[0].seen.add(0)
+    twin.pairs[0].entry.n = 0
+    twin.counted[1].append(0)
+    twin.counted[2].append(0)
+    again = Nested(4, "x", (), [5], [6], {7: [8]}, (Entry(9),), [Pair(0, Entry(1))])
+    again.counted[1].append(2)
+    assert nested == again
+
+
+def test_an_attribute_that_is_not_declared_is_refused() -> None:
+    entry, layer = Entry(1), Logged(Context(0, 3))
+    entry.zzz = 1  # type: ignore[attr-defined]
+    layer.log.head = entry
+    expected = pytest.raises(TypeError, match=r"Entry\.zzz is not declared")
+    with expected:
+        entry.copy()
+    with expected:
+        assert entry == Entry(1)
+    with expected:
+        assert Entry(1) == entry
+    with expected:
+        state_names(entry)
+    with expected:
+        fork(Stack([layer]))
+    with expected:
+        fingerprint(Stack([layer]))
+
+
+@pytest.mark.parametrize("name", ["self", "class"])
+@pytest.mark.parametrize("base", [Packet, Record])
+def test_a_field_that_no_parameter_can_be_named_after_is_refused(base: type, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"Wrong\.{name} cannot be a field"):
+        type("Wrong", (base,), {"__annotations__": {name: "int"}})
 
 
 def test_records_are_compared_and_shown_by_their_fields() -> None:
@@ -214,3 +285,8 @@ def test_a_field_is_declared_once_and_none_is_no_default_that_is_made_anew() -> 
 
         class Both(Record):
             seen: list[int] | None = []
+
+    with pytest.raises(TypeError, match=r"Both\.seen may be None"):
+
+        class Both(Record):  # type: ignore[no-redef]
+            seen: Optional[list[int]] = []  # noqa: UP045

@@ -107,7 +107,8 @@ def test_records_are_copied_field_by_field_and_defaults_made_anew(package: Path)
         " self.m = m; self.seen = set() if seen is None else seen; self.other = other"
     )
     assert lines[other + 7] == (
-        "    def copy(self) -> Entry: return Entry(self.m, self.seen.copy(), copied(self.other))"
+        "    def copy(self) -> Entry:"
+        " return Entry(self.m, self.seen.copy(), deeply_copied(self.other))"
     )
 
 

@@ -15,6 +15,7 @@ import inspect
 import typing
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from keyword import iskeyword
 from typing import Any, Final, NamedTuple
 
 # The kinds of fields that a packet may have, and how they are annotated.
@@ -38,6 +39,8 @@ KINDS: Final = {
 
 # What a copy of a record shares with the original, because it never changes.
 _SHARED = frozenset("None bool bytes int str Message MessageId Packet Stamp".split())
+_IMMUTABLE_IF_ITEMS_ARE = frozenset("FrozenSet Optional Tuple Union frozenset tuple".split())
+_CONTAINERS = frozenset("Dict List Set dict list set".split())
 _EMPTY: dict[type, str] = {dict: "{}", list: "[]", set: "set()"}
 
 
@@ -65,10 +68,10 @@ def constructor(fields: Sequence[Field]) -> str:
     return f"def __init__({', '.join(parameters)}) -> None: {'; '.join(body) or 'pass'}"
 
 
-def copier(owner: str, fields: Sequence[Field]) -> str:
-    """The source of a record's `copy`, in one line."""
+def copier(owner: str, fields: Sequence[Field], check: str = "") -> str:
+    """The source of a record's `copy`, in one line, which may begin with a check."""
     copies = [_copy_of(f"self.{field.name}", field.annotation) for field in fields]
-    return f"def copy(self) -> {owner}: return {owner}({', '.join(copies)})"
+    return f"def copy(self) -> {owner}: {check}return {owner}({', '.join(copies)})"
 
 
 def kind_of(owner: str, name: str, annotation: str) -> int:
@@ -85,6 +88,11 @@ def check(owner: str, fields: Sequence[Field]) -> None:
     """Refuse what no constructor can be derived from."""
     names = [field.name for field in fields]
     for place, field in enumerate(fields):
+        if field.name == "self" or iskeyword(field.name):
+            raise TypeError(
+                f"{owner}.{field.name} cannot be a field, since no parameter of the constructor"
+                " can have this name; choose another one"
+            )
         if field.name in names[:place]:
             raise TypeError(f"{owner}.{field.name} is declared twice, in a base class already")
         if field.default is None and place and fields[place - 1].default is not None:
@@ -92,7 +100,7 @@ def check(owner: str, fields: Sequence[Field]) -> None:
                 f"{owner}.{field.name} has no default, but {names[place - 1]} before it has one;"
                 " put the fields without a default first"
             )
-        if field.is_fresh and "None" in field.annotation.split(" | "):
+        if field.is_fresh and _may_be_none(ast.parse(field.annotation, mode="eval").body):
             raise TypeError(
                 f"{owner}.{field.name} may be None, and its default is made anew for each instance;"
                 " let None be the default, or no value at all"
@@ -112,7 +120,7 @@ def derive(cls: Any, kinds: bool = False, copies: Callable[[Any], Any] | None = 
     if "__mypyc_attrs__" in cls.__dict__:
         return
     owner = cls.__name__
-    scope: dict[str, Any] = {owner: cls, "copied": copies, "deepcopy": deepcopy}
+    scope: dict[str, Any] = {owner: cls, "deeply_copied": copies, "deepcopy": deepcopy}
     fields = list(getattr(cls, "_declared", ()))
     scope.update(getattr(cls, "_defaults", ()))
     for name, annotation in inspect.get_annotations(cls).items():
@@ -129,7 +137,10 @@ def derive(cls: Any, kinds: bool = False, copies: Callable[[Any], Any] | None = 
     cls._defaults = {name: scope[name] for name in scope if name.startswith("default_of_")}
     source = f"from __future__ import annotations\n{constructor(fields)}\n"
     if copies is not None:
-        source += copier(owner, fields)
+        scope["declared_only"] = declared_only
+        check_names = f"len(self.__dict__) == {len(fields)} or declared_only(self); "
+        is_open = cls.__dictoffset__ != 0  # it has no slots, and takes any attribute
+        source += copier(owner, fields, check_names if is_open else "")
     exec(source, scope)
     cls.__init__ = scope["__init__"]
     if copies is not None:
@@ -143,6 +154,16 @@ def names_of(cls: Any) -> tuple[str, ...]:
     if hasattr(cls, "_declared"):
         return tuple([field.name for field in cls._declared])
     return tuple(getattr(cls, "__mypyc_attrs__", ()))
+
+
+def declared_only(record: Any) -> None:
+    """Refuse a record with an attribute that is no field: its copy would silently lack it."""
+    cls = type(record)
+    for name in sorted(record.__dict__.keys() - names_of(cls)):
+        raise TypeError(
+            f"{cls.__name__}.{name} is not declared: an attribute of a record is a field, and a"
+            " copy, a comparison or a fingerprint would leave this one out; annotate it"
+        )
 
 
 def _text_of(annotation: object) -> str:
@@ -188,18 +209,29 @@ def _copy_of(value: str, annotation: str) -> str:
     type_ = ast.parse(annotation, mode="eval").body
     if _is_shared(type_):
         return value
-    if isinstance(type_, ast.Subscript) and all(map(_is_shared, _arguments(type_))):
-        return f"{value}.copy()"  # a list, dict or set
-    return f"copied({value})"
+    if isinstance(type_, ast.Subscript):
+        is_container = _name_of(type_.value) in _CONTAINERS
+        if is_container and all(map(_is_shared, _arguments(type_))):
+            return f"{value}.copy()"
+    return f"deeply_copied({value})"
 
 
 def _is_shared(type_: ast.expr) -> bool:
     if isinstance(type_, ast.BinOp):
         return _is_shared(type_.left) and _is_shared(type_.right)
     if isinstance(type_, ast.Subscript):
-        is_immutable = _name_of(type_.value) in ("frozenset", "tuple")
+        is_immutable = _name_of(type_.value) in _IMMUTABLE_IF_ITEMS_ARE
         return is_immutable and all(map(_is_shared, _arguments(type_)))
     return _name_of(type_) in _SHARED
+
+
+def _may_be_none(type_: ast.expr) -> bool:
+    if isinstance(type_, ast.BinOp):
+        return _may_be_none(type_.left) or _may_be_none(type_.right)
+    if isinstance(type_, ast.Subscript):
+        name = _name_of(type_.value)
+        return name == "Optional" or (name == "Union" and any(map(_may_be_none, _arguments(type_))))
+    return _name_of(type_) == "None"
 
 
 def _arguments(type_: ast.Subscript) -> list[ast.expr]:

@@ -13,12 +13,13 @@ fingerprints it.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any, ClassVar, Self, dataclass_transform, final
 
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.errors import PeerError
-from flexgroup.core.fields import derive, names_of
+from flexgroup.core.fields import declared_only, derive, names_of
 from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 
@@ -39,7 +40,7 @@ class Record:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        derive(cls, copies=copied)
+        derive(cls, copies=deeply_copied)
 
     def copy(self) -> Self:
         """A record of equal values, which shares only what never changes; derived."""
@@ -48,6 +49,9 @@ class Record:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return False
+        if type(self).__dictoffset__ != 0:
+            declared_only(self)
+            declared_only(other)
         return all(getattr(self, name) == getattr(other, name) for name in names_of(type(self)))
 
     def __repr__(self) -> str:
@@ -55,8 +59,39 @@ class Record:
         return f"{type(self).__name__}({fields})"
 
 
+def deeply_copied(value: Any) -> Any:
+    """A copy of what a field of a record holds, however nested; it shares what never changes."""
+    if value is None:
+        return None
+    if isinstance(value, Record):
+        return value.copy()
+    if isinstance(value, dict):
+        if type(value) is not dict:
+            twin = value.copy()  # a defaultdict stays one
+            for key, item in value.items():
+                twin[key] = deeply_copied(item)
+            return twin
+        return {
+            key: item.copy() if isinstance(item, Record) else deeply_copied(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [item.copy() if isinstance(item, Record) else deeply_copied(item) for item in value]
+    if isinstance(value, tuple):
+        items = [deeply_copied(item) for item in value]
+        if all(map(is_, items, value)):
+            return value
+        return getattr(type(value), "_make", tuple)(items)
+    if isinstance(value, set):
+        return value.copy()
+    return value
+
+
 def copied(value: Any) -> Any:
-    """A copy of a part of the state, which shares only what never changes."""
+    """A copy of an attribute of a layer, which shares only what never changes.
+
+    Lists, dicts and sets in there hold immutable values or records, which nest whatever they like.
+    """
     if isinstance(value, dict):
         return {
             key: item.copy() if isinstance(item, Record) else item for key, item in value.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TypeVar
 
-from flexgroup.core.fields import names_of
+from flexgroup.core.fields import declared_only, names_of
 from flexgroup.core.layer import Layer, Record, copied
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
@@ -29,6 +29,9 @@ def state_names(part: Layer | Record) -> tuple[str, ...]:
     if known is None:
         if isinstance(part, Record):
             found = set(names_of(cls))
+            if cls.__dictoffset__ != 0:
+                declared_only(part)
+                return tuple(sorted(found))
         else:
             found = set()
             for base in cls.__mro__:
@@ -36,7 +39,7 @@ def state_names(part: Layer | Record) -> tuple[str, ...]:
                 found.update(name for name in own if not name.startswith("__"))
             found -= _NOT_STATE
         attributes = getattr(part, "__dict__", None)
-        if attributes is not None and isinstance(part, Layer):
+        if attributes is not None:
             # Without slots, it may have another attribute the next time.
             return tuple(sorted(found.union(attributes)))
         known = _names_of_class[cls] = tuple(sorted(found))
