@@ -35,8 +35,8 @@ def test_wrong_suspicions_break_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_in_20000_schedules() -> None:
-    assert outcomes(MAJORITY, range(1000, 21000)) == {"": 20000}
+def test_in_5000_schedules() -> None:
+    assert outcomes(MAJORITY, range(1000, 6000)) == {"": 5000}
 
 
 def test_the_same_schedules_break_the_corrected_algorithm_of_the_paper() -> None:
