@@ -1,4 +1,4 @@
-"""What the subcommands have in common: their declaration, options that several have, JSON."""
+"""What the subcommands have in common: how they are declared, options that several have, JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"
+Options: TypeAlias = "argparse._ActionsContainer"
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -28,45 +30,87 @@ class Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def declare(
-    commands: Commands,
-    name: str,
-    run: Run,
-    summary: str,
-    example: str,
-    *,
-    json_help: str = "print one JSON document",
-) -> argparse.ArgumentParser:
-    """Declare a subcommand with `--json`, and with an example in its help."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=Help,
-    )
-    parser.add_argument("--json", action="store_true", help=json_help)
-    parser.set_defaults(run=run)
-    return parser
+class Option:
+    """An option, or an argument without a name, in the words of `argparse`."""
+
+    def __init__(self, *names: str, **settings: Any) -> None:
+        self.names = names
+        self.settings = settings
+
+    def add_to(self, options: Options) -> None:
+        options.add_argument(*self.names, **self.settings)
 
 
-def add_stack(parser: argparse.ArgumentParser, required: bool) -> None:
-    parser.add_argument(
+class Group:
+    """Options with a heading of their own in the help; without one, only one may be given."""
+
+    def __init__(self, title: str, *options: Option) -> None:
+        self.title = title
+        self.options = options
+
+    def add_to(self, options: Options) -> None:
+        group: Options = (
+            options.add_argument_group(self.title)
+            if self.title
+            else options.add_mutually_exclusive_group()
+        )
+        for option in self.options:
+            option.add_to(group)
+
+
+def flag(name: str, help: str) -> Option:
+    """Return an option that is given or not."""
+    return Option(name, action="store_true", help=help)
+
+
+def repeated(name: str, metavar: str, help: str, **settings: Any) -> Option:
+    """Return an option that may be given several times."""
+    return Option(name, action="append", metavar=metavar, help=help, **{"default": [], **settings})
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand with `--json`, and with an example in its help."""
+
+    name: str
+    summary: str
+    example: str
+    options: tuple[Option | Group, ...] = ()
+    description: str = ""
+    """What the help says first; the summary, if nothing else is said."""
+    json_help: str = "print one JSON document"
+
+    def add_to(self, commands: Commands, run: Run) -> None:
+        parser = commands.add_parser(
+            self.name,
+            help=self.summary,
+            description=self.description or f"{self.summary[0].upper()}{self.summary[1:]}.",
+            epilog=f"example:\n  {self.example}",
+            formatter_class=Help,
+        )
+        for option in (flag("--json", self.json_help), *self.options):
+            option.add_to(parser)
+        parser.set_defaults(run=run)
+
+
+def stack_option(required: bool) -> Option:
+    return Option(
         "--protocol", "--stack", required=required, dest="stack", metavar="P",
         help="a protocol or a stack of them, lowest first: skeen, dcc/rv, 'fifo dcc'",
     )  # fmt: skip
 
 
-def add_protocols(parser: argparse.ArgumentParser, note: str = "") -> None:
+def protocols_option(note: str = "") -> Option:
     """Let stacks name protocols from elsewhere; `import_protocols` brings them in."""
-    parser.add_argument(
-        "--protocols", action="append", default=[], metavar="MODULE",
-        help=f"import this module, which registers protocols of your own{note}",
-    )  # fmt: skip
+    return repeated(
+        "--protocols",
+        "MODULE",
+        f"import this module, which registers protocols of your own{note}",
+    )
 
 
-def add_tls(parser: argparse.ArgumentParser, note: str = "") -> None:
-    parser.add_argument(
+def tls_option(note: str = "") -> Option:
+    return Option(
         "--tls", type=Path, metavar="DIR",
         help=f"mutual TLS, with the certificates in this folder{note}",
     )  # fmt: skip

@@ -11,7 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import Commands, add_tls, declare, from_one, print_json, seconds
+from flexgroup.cli.arguments import (
+    Command,
+    Option,
+    from_one,
+    print_json,
+    repeated,
+    seconds,
+    tls_option,
+)
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
@@ -21,34 +29,39 @@ if TYPE_CHECKING:
 NAME = "bench"
 """The process that creates the group has this name and, with TLS, a certificate for it."""
 
-EXAMPLE = (
-    'flexgroup bench --stack "RELIABLE ATOMIC" --servers 3 --clients 64 --payload 64 --duration 5'
-)
-
 MOST_CLIENTS = 1 << 16
 """A message has room for so many different numbers of loops, were all of them at one member."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands, "bench", run, "throughput and latency of a stack on the real network", EXAMPLE
-    )
-    parser.description = (
-        "Start servers on this machine, or connect to running ones, and a member process for each;"
-        " every client is a loop that sends a message to all members and the next one when that"
-        " has come back, in its place in the order."
-    )
-    add = parser.add_argument
-    add("--stack", default="RELIABLE ATOMIC", metavar="S",
-        help="the stack of the group that is used (RELIABLE ATOMIC)")  # fmt: skip
-    add("--servers", type=int, default=3, metavar="N", help="how many to start (3)")
-    add("--connect", action="append", metavar="HOST:PORT",
-        help="a running server to use instead; may be repeated")  # fmt: skip
-    add_tls(parser, "; for servers that are started here, they are made there")
-    add("--clients", type=from_one, default=64, metavar="N",
-        help="closed loops, over all members (64)")  # fmt: skip
-    add("--payload", type=int, default=64, metavar="BYTES", help="the size of a message (64)")
-    add("--duration", type=seconds, default=5.0, metavar="S", help="measured seconds (5)")
+COMMAND = Command(
+    "bench",
+    "throughput and latency of a stack on the real network",
+    'flexgroup bench --stack "RELIABLE ATOMIC" --servers 3 --clients 64 --payload 64 --duration 5',
+    (
+        Option(
+            "--stack", default="RELIABLE ATOMIC", metavar="S",
+            help="the stack of the group that is used (RELIABLE ATOMIC)",
+        ),
+        Option("--servers", type=int, default=3, metavar="N", help="how many to start (3)"),
+        repeated(
+            "--connect", "HOST:PORT", "a running server to use instead; may be repeated",
+        ),
+        tls_option("; for servers that are started here, they are made there"),
+        Option(
+            "--clients", type=from_one, default=64, metavar="N",
+            help="closed loops, over all members (64)",
+        ),
+        Option(
+            "--payload", type=int, default=64, metavar="BYTES", help="the size of a message (64)"
+        ),
+        Option(
+            "--duration", type=seconds, default=5.0, metavar="S", help="measured seconds (5)"
+        ),
+    ),
+    "Start servers on this machine, or connect to running ones, and a member process for each;"
+    " every client is a loop that sends a message to all members and the next one when that"
+    " has come back, in its place in the order.",
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,28 +5,23 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from flexgroup.cli.arguments import Commands, declare, print_json
+from flexgroup.cli.arguments import Command, Option, print_json, repeated
 from flexgroup.core.errors import UsageError
 
-
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "certificates",
-        run,
-        "certificates for servers and clients, for development",
-        "flexgroup certificates certificates --client alice --client bob --host 10.0.0.5",
-    )
-    parser.description = (
-        "Make a certificate authority in a folder, unless there is one, a certificate for servers"
-        " and certificates for named clients. Then: flexgroup server --tls DIR."
-    )
-    add = parser.add_argument
-    add("directory", type=Path, metavar="DIR", help="the folder; it may be new")
-    add("--client", action="append", default=[], metavar="NAME",
-        help="a client's certificate; with TLS, a client may use no other name")  # fmt: skip
-    add("--host", action="append", default=[], metavar="HOST",
-        help="where servers run, besides this machine: a name or an address")  # fmt: skip
+COMMAND = Command(
+    "certificates",
+    "certificates for servers and clients, for development",
+    "flexgroup certificates certificates --client alice --client bob --host 10.0.0.5",
+    (
+        Option("directory", type=Path, metavar="DIR", help="the folder; it may be new"),
+        repeated(
+            "--client", "NAME", "a client's certificate; with TLS, a client may use no other name"
+        ),
+        repeated("--host", "HOST", "where servers run, besides this machine: a name or an address"),
+    ),
+    "Make a certificate authority in a folder, unless there is one, a certificate for servers"
+    " and certificates for named clients. Then: flexgroup server --tls DIR.",
+)
 
 
 def run(options: argparse.Namespace) -> int:

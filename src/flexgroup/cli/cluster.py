@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Commands, add_tls, declare, make_folder
+from flexgroup.cli.arguments import Command, Option, make_folder, tls_option
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
@@ -31,27 +31,32 @@ ROOMY = 100
 """Characters in a line that leave space between columns."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "cluster",
-        run,
-        "a cluster of servers on this machine, to try things with",
-        "flexgroup cluster --size 3",
-        json_help="print one JSON object a line",
-    )
-    parser.description = (
-        "Start servers on free ports of this machine, and show how they are until stopped (Ctrl-C"
-        " or SIGTERM). Others connect to the addresses that are shown. With --json, one JSON"
-        " object a line: first the addresses, then how each server is, once a second."
-    )
-    add = parser.add_argument
-    add("--size", type=int, default=3, metavar="N", help="how many servers (3)")
-    add("--stack", metavar="S", help=f"create a group '{GROUP}' with this stack, open to senders")
-    add("--dir", type=Path, metavar="DIR", help="where the servers' logs go")
-    add("--port", type=int, metavar="P", help="the first server's, and upwards (any that are free)")
-    add_tls(parser, "; see flexgroup certificates")
-    add("--trace", type=Path, metavar="DIR", help="record a trace there")
+COMMAND = Command(
+    "cluster",
+    "a cluster of servers on this machine, to try things with",
+    "flexgroup cluster --size 3",
+    (
+        Option("--size", type=int, default=3, metavar="N", help="how many servers (3)"),
+        Option(
+            "--stack",
+            metavar="S",
+            help=f"create a group '{GROUP}' with this stack, open to senders",
+        ),
+        Option("--dir", type=Path, metavar="DIR", help="where the servers' logs go"),
+        Option(
+            "--port",
+            type=int,
+            metavar="P",
+            help="the first server's, and upwards (any that are free)",
+        ),
+        tls_option("; see flexgroup certificates"),
+        Option("--trace", type=Path, metavar="DIR", help="record a trace there"),
+    ),
+    "Start servers on free ports of this machine, and show how they are until stopped (Ctrl-C"
+    " or SIGTERM). Others connect to the addresses that are shown. With --json, one JSON"
+    " object a line: first the addresses, then how each server is, once a second.",
+    "print one JSON object a line",
+)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import Commands, declare, print_json
+from flexgroup.cli.arguments import Command, Option, flag, print_json
 from flexgroup.cli.progress import progress_bar
-from flexgroup.cli.spark_commands import add_master
+from flexgroup.cli.spark_commands import master_option
 from flexgroup.core.errors import UsageError
 from flexgroup.properties.verdict import Outcome
 
@@ -22,23 +22,25 @@ if TYPE_CHECKING:
 SCALES = ("small", "paper")
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "experiment",
-        run,
-        "run a published experiment on Spark and show it beside the paper",
-        "flexgroup experiment demo --scale small --out runs/demo",
-    )
-    add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="which experiment; --list tells them")
-    add("--list", action="store_true", help="list the experiments and what each shows")
-    add("--scale", choices=SCALES, default="small",
-        help="small takes minutes; paper: 1 to 64 clients, three repetitions (small)")  # fmt: skip
-    add("--out", type=Path, metavar="DIR",
-        help="where everything goes; what is finished there is not run again")  # fmt: skip
-    add_master(parser, "; DIR must be a path that all its machines share")
-    add("--force", action="store_true", help="remove what is in DIR and begin anew")
+COMMAND = Command(
+    "experiment",
+    "run a published experiment on Spark and show it beside the paper",
+    "flexgroup experiment demo --scale small --out runs/demo",
+    (
+        Option("name", nargs="?", metavar="NAME", help="which experiment; --list tells them"),
+        flag("--list", "list the experiments and what each shows"),
+        Option(
+            "--scale", choices=SCALES, default="small",
+            help="small takes minutes; paper: 1 to 64 clients, three repetitions (small)",
+        ),
+        Option(
+            "--out", type=Path, metavar="DIR",
+            help="where everything goes; what is finished there is not run again",
+        ),
+        master_option("; DIR must be a path that all its machines share"),
+        flag("--force", "remove what is in DIR and begin anew"),
+    ),
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,8 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli import arguments
-from flexgroup.cli.arguments import Commands, declare, from_one, print_json, seconds
+from flexgroup.cli.arguments import (
+    Command,
+    Group,
+    Option,
+    flag,
+    from_one,
+    import_protocols,
+    print_json,
+    protocols_option,
+    repeated,
+    seconds,
+    stack_option,
+)
 from flexgroup.cli.counterexamples import write_counterexample
 from flexgroup.cli.progress import status_line
 from flexgroup.core.errors import UsageError
@@ -24,69 +35,91 @@ if TYPE_CHECKING:
     from flexgroup.worlds.explorer.scope import Scope
     from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-EXAMPLE = (
+COMMAND = Command(
+    "explore",
+    "try every schedule of a small system, or many of a larger one",
     "flexgroup explore --protocol dcc-published --processes 4 "
-    "--message 0,2 --message 0,2 --message 0,3 --message 2,3"
-)
-REDUCTIONS = ("both", "order", "symmetry", "none")
-
-
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands, "explore", run, "try every schedule of a small system, or many of a larger one",
-        EXAMPLE,
-    )  # fmt: skip
-    add = parser.add_argument
-    arguments.add_stack(parser, required=False)
-    add("--processes", type=int, metavar="N", help="how many processes")
-    add("--message", action="append", default=[], metavar="[ORIGIN:]P,Q",
-        help="a multicast to these processes, by a client of its own or by ORIGIN")  # fmt: skip
-    add("--group", action="append", default=[], metavar="P,Q",
-        help="tell the layers that messages stay within this group, or one of several")  # fmt: skip
-    add("--any-order", action="store_true",
-        help="what one origin multicasts may come in any order, not only as listed")  # fmt: skip
-    add("--channels", choices=("fifo", "reordering"), default="fifo", help="(fifo)")
-    add("--property", action="append", default=[], metavar="NAME",
-        help="check this property instead of what the stack promises")  # fmt: skip
-    add("--sometimes", action="append", default=[], metavar="A<B",
-        help="some process must deliver message A before B in some run, as in a<b")  # fmt: skip
-    add("--keep-going", action="store_true",
-        help="after a violation, go on and look for other properties")  # fmt: skip
-    add("--reduction", choices=REDUCTIONS, default="both",
-        help="order: let one process move where that is enough; symmetry: clients that "
-        "multicast alike are one (both)")  # fmt: skip
-    add("--all-destinations", action="append", default=[], metavar="NxM",
-        help="instead of one system, all of N processes and M messages to two or more")  # fmt: skip
-    add("--beside", metavar="P", help="with --all-destinations: another stack, for comparison")
-    add("--workers", type=int, default=1, metavar="N", help="how many processes search (1)")
-    add("--no-minimise", action="store_true", help="show a counterexample as it was found")
-    add("--out", type=Path, metavar="DIR",
-        help="write counterexamples there: script, diagram (SVG), trace set")  # fmt: skip
-    arguments.add_protocols(parser)
-    faults = parser.add_argument_group("what may go wrong, at most so often in a run")
-    add = faults.add_argument
-    for name, what in (
-        ("losses", "packets are lost"),
-        ("duplicates", "packets are there twice"),
-        ("crashes", "processes stop"),
-        ("suspicions", "a process is taken for crashed that is not"),
-        ("timers", "timers run out"),
-    ):
-        add(f"--{name}", type=int, default=0, metavar="N", help=f"{what} (0)")
-    bounds = parser.add_argument_group("bounds, and going on after them")
-    add = bounds.add_argument
-    add("--max-states", type=from_one, metavar="N")
-    add("--max-depth", type=from_one, metavar="N")
-    add("--max-seconds", type=seconds, metavar="S")
-    add("--max-memory", type=from_one, metavar="MB", help="of visited states and frontier")
-    add("--save", type=Path, metavar="FILE", help="where to save a search that is stopped")
-    add("--resume", type=Path, metavar="FILE", help="go on with a search that was saved")
-    walks = parser.add_argument_group("walks, where there are too many schedules")
-    add = walks.add_argument
-    add("--walks", type=int, metavar="N", help="take so many random schedules instead")
-    add("--pct", type=int, default=0, metavar="D",
-        help="draw priorities, for bugs that need an order of D events")  # fmt: skip
-    add("--seed", type=int, default=1, help="fixes the walks (1)")
+    "--message 0,2 --message 0,2 --message 0,3 --message 2,3",
+    (
+        stack_option(required=False),
+        Option("--processes", type=int, metavar="N", help="how many processes"),
+        repeated(
+            "--message", "[ORIGIN:]P,Q",
+            "a multicast to these processes, by a client of its own or by ORIGIN",
+        ),
+        repeated(
+            "--group", "P,Q",
+            "tell the layers that messages stay within this group, or one of several",
+        ),
+        flag("--any-order", "what one origin multicasts may come in any order, not only as listed"),
+        Option("--channels", choices=("fifo", "reordering"), default="fifo", help="(fifo)"),
+        repeated(
+            "--property", "NAME", "check this property instead of what the stack promises"
+        ),
+        repeated(
+            "--sometimes", "A<B",
+            "some process must deliver message A before B in some run, as in a<b",
+        ),
+        flag("--keep-going", "after a violation, go on and look for other properties"),
+        Option(
+            "--reduction", choices=("both", "order", "symmetry", "none"), default="both",
+            help="order: let one process move where that is enough; symmetry: clients that "
+            "multicast alike are one (both)",
+        ),
+        repeated(
+            "--all-destinations", "NxM",
+            "instead of one system, all of N processes and M messages to two or more",
+        ),
+        Option(
+            "--beside", metavar="P",
+            help="with --all-destinations: another stack, for comparison",
+        ),
+        Option("--workers", type=int, default=1, metavar="N", help="how many processes search (1)"),
+        flag("--no-minimise", "show a counterexample as it was found"),
+        Option(
+            "--out", type=Path, metavar="DIR",
+            help="write counterexamples there: script, diagram (SVG), trace set",
+        ),
+        protocols_option(),
+        Group(
+            "what may go wrong, at most so often in a run",
+            *(
+                Option(f"--{name}", type=int, default=0, metavar="N", help=f"{what} (0)")
+                for name, what in (
+                    ("losses", "packets are lost"),
+                    ("duplicates", "packets are there twice"),
+                    ("crashes", "processes stop"),
+                    ("suspicions", "a process is taken for crashed that is not"),
+                    ("timers", "timers run out"),
+                )
+            ),
+        ),
+        Group(
+            "bounds, and going on after them",
+            Option("--max-states", type=from_one, metavar="N"),
+            Option("--max-depth", type=from_one, metavar="N"),
+            Option("--max-seconds", type=seconds, metavar="S"),
+            Option(
+                "--max-memory", type=from_one, metavar="MB", help="of visited states and frontier"
+            ),
+            Option(
+                "--save", type=Path, metavar="FILE", help="where to save a search that is stopped"
+            ),
+            Option(
+                "--resume", type=Path, metavar="FILE", help="go on with a search that was saved"
+            ),
+        ),
+        Group(
+            "walks, where there are too many schedules",
+            Option("--walks", type=int, metavar="N", help="take so many random schedules instead"),
+            Option(
+                "--pct", type=int, default=0, metavar="D",
+                help="draw priorities, for bugs that need an order of D events",
+            ),
+            Option("--seed", type=int, default=1, help="fixes the walks (1)"),
+        ),
+    ),
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -94,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     from flexgroup.worlds.explorer.snapshot import read_snapshot
 
     _check(options)
-    arguments.import_protocols(options.protocols)
+    import_protocols(options.protocols)
     if options.resume is not None:
         saved = read_snapshot(options.resume)
         return _explore(options, parse_stack(saved.stack), saved.scope)

@@ -6,8 +6,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Commands, declare, print_json
-from flexgroup.cli.spark_commands import add_master, add_tables, add_traces, trace_job
+from flexgroup.cli.arguments import Command, flag, print_json
+from flexgroup.cli.spark_commands import (
+    master_option,
+    tables_options,
+    trace_job,
+    traces_argument,
+)
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,20 +38,17 @@ SHOWN = (
 """The metrics in the table that is printed."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "measure",
-        run,
-        "measure the runs of a trace set on Spark: throughput, latency, costs",
-        "flexgroup measure runs/first --out runs/first/tables --csv",
-    )
-    add_traces(parser)
-    add_master(parser)
-    add_tables(parser, TABLES)
-    parser.add_argument(
-        "--csv", action="store_true", help="write each table as CSV, too, beside the others"
-    )
+COMMAND = Command(
+    "measure",
+    "measure the runs of a trace set on Spark: throughput, latency, costs",
+    "flexgroup measure runs/first --out runs/first/tables --csv",
+    (
+        traces_argument(),
+        master_option(),
+        *tables_options(TABLES),
+        flag("--csv", "write each table as CSV, too, beside the others"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -60,5 +60,5 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"flexgroup {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
-        command.add_to(commands)
+        command.COMMAND.add_to(commands, command.run)
     return parser

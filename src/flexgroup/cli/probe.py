@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Commands, add_tls, declare, print_json
+from flexgroup.cli.arguments import Command, Option, print_json, tls_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,18 +15,20 @@ WIDE = 160
 """How many characters a line may have elsewhere than on a terminal."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "probe",
-        run,
-        "look into a running server: groups, stacks, queues, counters of layers",
-        "flexgroup probe localhost:7400",
-    )
-    add = parser.add_argument
-    add("address", metavar="ADDRESS", help="host:port or unix:PATH of a server")
-    add_tls(parser, ", one of which is NAME's")
-    add("--name", default="probe", help="the name of this client; with TLS, of its certificate")
+COMMAND = Command(
+    "probe",
+    "look into a running server: groups, stacks, queues, counters of layers",
+    "flexgroup probe localhost:7400",
+    (
+        Option("address", metavar="ADDRESS", help="host:port or unix:PATH of a server"),
+        tls_option(", one of which is NAME's"),
+        Option(
+            "--name",
+            default="probe",
+            help="the name of this client; with TLS, of its certificate",
+        ),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from flexgroup.cli.arguments import Commands, add_protocols, declare, import_protocols, print_json
+from flexgroup.cli.arguments import Command, import_protocols, print_json, protocols_option
 
-
-def add_to(commands: Commands) -> None:
-    parser = declare(commands, "protocols", run, "list the protocols", "flexgroup protocols")
-    add_protocols(parser)
+COMMAND = Command("protocols", "list the protocols", "flexgroup protocols", (protocols_option(),))
 
 
 def run(options: argparse.Namespace) -> int:

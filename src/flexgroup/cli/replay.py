@@ -5,20 +5,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from flexgroup.cli.arguments import Commands, add_protocols, declare, import_protocols, print_json
+from flexgroup.cli.arguments import (
+    Command,
+    Option,
+    import_protocols,
+    print_json,
+    protocols_option,
+)
 from flexgroup.core.errors import FlexGroupError, UsageError
 
-
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "replay",
-        run,
-        "run a script step by step, or a recorded trace through the same code",
-        "flexgroup replay tests/scripts/dcc_published_cycle.txt",
-    )
-    parser.add_argument("path", type=Path, help="a script, or the directory of a trace set")
-    add_protocols(parser)
+COMMAND = Command(
+    "replay",
+    "run a script step by step, or a recorded trace through the same code",
+    "flexgroup replay tests/scripts/dcc_published_cycle.txt",
+    (
+        Option("path", type=Path, help="a script, or the directory of a trace set"),
+        protocols_option(),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from flexgroup.cli.arguments import Commands, declare, make_folder, print_json
+from flexgroup.cli.arguments import Command, Option, flag, make_folder, print_json
 from flexgroup.cli.progress import waiting
-from flexgroup.cli.spark_commands import add_master
+from flexgroup.cli.spark_commands import master_option
 
-
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "report",
-        run,
-        "write one HTML page about an experiment or a trace set",
-        "flexgroup report runs/demo",
-    )
-    add = parser.add_argument
-    add("directory", type=Path, metavar="DIR", help="that of an experiment or of a trace set")
-    add("--out", type=Path, metavar="FILE", help="where the page goes (DIR/report.html)")
-    add_master(parser, ", for tables that are missing")
-    add("--force", action="store_true", help="replace a file that is not a report")
+COMMAND = Command(
+    "report",
+    "write one HTML page about an experiment or a trace set",
+    "flexgroup report runs/demo",
+    (
+        Option(
+            "directory", type=Path, metavar="DIR", help="that of an experiment or of a trace set"
+        ),
+        Option("--out", type=Path, metavar="FILE", help="where the page goes (DIR/report.html)"),
+        master_option(", for tables that are missing"),
+        flag("--force", "replace a file that is not a report"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> int:

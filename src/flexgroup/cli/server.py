@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flexgroup.cli.arguments import (
-    Commands,
-    add_protocols,
-    add_tls,
-    declare,
+    Command,
+    Group,
+    Option,
+    flag,
     from_one,
     import_protocols,
+    protocols_option,
+    repeated,
     seconds,
+    tls_option,
 )
 from flexgroup.core.errors import UsageError
 from flexgroup.wire.address import DEFAULT_PORT, parse_server_address
@@ -23,93 +26,77 @@ from flexgroup.wire.address import DEFAULT_PORT, parse_server_address
 if TYPE_CHECKING:
     from flexgroup.server.settings import Settings
 
-EXAMPLE = """\
-flexgroup server --listen 127.0.0.1:7400                            # the first
-  flexgroup server --listen 127.0.0.1:7401 --join 127.0.0.1:7400      # joins it
-"""
-
 LIMITS = ("largest_message", "pack", "queue", "slow_seconds")
 """The options that are fields of `flexgroup.server.limits.Limits`."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "server",
-        run,
-        "a group server; processes on its machine connect to it",
-        EXAMPLE,
-        json_help="say where it listens as JSON",
-    )
-    parser.description = "Serve groups until stopped (Ctrl-C or SIGTERM: in good order)."
-    add = parser.add_argument
-    add("--name", help="the name of this server; default: host name and port")
-    add(
-        "--listen",
-        default=f"127.0.0.1:{DEFAULT_PORT}",
-        metavar="HOST:PORT",
-        help="where clients and other servers connect; port 0 takes any (%(default)s)",
-    )
-    add("--unix", type=Path, metavar="PATH", help="a local socket for clients, too")
-    add(
-        "--join",
-        action="append",
-        default=[],
-        metavar="HOST:PORT",
-        help="a running server; several may be named, of which the first that answers is taken; "
-        "without it, this server is the first",
-    )
-    add_tls(parser)
-    add("--trace", type=Path, metavar="DIR", help="record a trace there")
-    add(
-        "--patience",
-        type=seconds,
-        default=2.0,
-        metavar="SECONDS",
-        help="how long another server may be silent before it is suspected (%(default)s)",
-    )
-    add(
-        "--no-rejoin",
-        action="store_true",
-        help="end when the others exclude this server, instead of joining them again",
-    )
-    add_protocols(parser, "; every server needs the same")
-    add(
-        "--until-input-ends",
-        action="store_true",
-        help="stop when standard input ends, so that it never outlives what started it",
-    )
-    add(
-        "--log",
-        choices=("text", "json", "none"),
-        default="text",
-        help="how the log on standard error is written (%(default)s)",
-    )
-    add = parser.add_argument_group("limits").add_argument
-    add("--largest-message", type=from_one, metavar="BYTES")
-    add(
-        "--pack",
-        type=from_one,
-        metavar="MESSAGES",
-        help="how many messages of clients may share a multicast; 1: every one gets its own",
-    )
-    add(
-        "--queue",
-        type=from_one,
-        metavar="MESSAGES",
-        help="how many messages may wait for a client before senders are slowed down",
-    )
-    add(
-        "--slow-seconds",
-        type=seconds,
-        metavar="SECONDS",
-        help="how long the queue of a client may stay full before the client is given up",
-    )
-    add = parser.add_argument_group("faults below the stacks, for trials").add_argument
-    add("--loss", type=float, default=0.0, metavar="SHARE")
-    add("--duplication", type=float, default=0.0, metavar="SHARE")
-    add("--reordering", type=float, default=0.0, metavar="SHARE")
-    add("--seed", type=int, default=1)
+COMMAND = Command(
+    "server",
+    "a group server; processes on its machine connect to it",
+    """\
+flexgroup server --listen 127.0.0.1:7400                            # the first
+  flexgroup server --listen 127.0.0.1:7401 --join 127.0.0.1:7400      # joins it
+""",
+    (
+        Option("--name", help="the name of this server; default: host name and port"),
+        Option(
+            "--listen", default=f"127.0.0.1:{DEFAULT_PORT}", metavar="HOST:PORT",
+            help="where clients and other servers connect; port 0 takes any (%(default)s)",
+        ),
+        Option("--unix", type=Path, metavar="PATH", help="a local socket for clients, too"),
+        repeated(
+            "--join", "HOST:PORT",
+            "a running server; several may be named, of which the first that answers is taken; "
+            "without it, this server is the first",
+        ),
+        tls_option(),
+        Option("--trace", type=Path, metavar="DIR", help="record a trace there"),
+        Option(
+            "--patience", type=seconds, default=2.0, metavar="SECONDS",
+            help="how long another server may be silent before it is suspected (%(default)s)",
+        ),
+        flag(
+            "--no-rejoin",
+            "end when the others exclude this server, instead of joining them again",
+        ),
+        protocols_option("; every server needs the same"),
+        flag(
+            "--until-input-ends",
+            "stop when standard input ends, so that it never outlives what started it",
+        ),
+        Option(
+            "--log", choices=("text", "json", "none"), default="text",
+            help="how the log on standard error is written (%(default)s)",
+        ),
+        Group(
+            "limits",
+            Option("--largest-message", type=from_one, metavar="BYTES"),
+            Option(
+                "--pack", type=from_one, metavar="MESSAGES",
+                help="how many messages of clients may share a multicast; 1: every one gets its "
+                "own",
+            ),
+            Option(
+                "--queue", type=from_one, metavar="MESSAGES",
+                help="how many messages may wait for a client before senders are slowed down",
+            ),
+            Option(
+                "--slow-seconds", type=seconds, metavar="SECONDS",
+                help="how long the queue of a client may stay full before the client is given up",
+            ),
+        ),
+        Group(
+            "faults below the stacks, for trials",
+            *(
+                Option(name, type=float, default=0.0, metavar="SHARE")
+                for name in ("--loss", "--duplication", "--reordering")
+            ),
+            Option("--seed", type=int, default=1),
+        ),
+    ),
+    "Serve groups until stopped (Ctrl-C or SIGTERM: in good order).",
+    "say where it listens as JSON",
+)  # fmt: skip
 
 
 def collect_garbage_seldom() -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import (
-    Commands,
-    add_protocols,
-    add_stack,
-    declare,
+    Command,
+    Group,
+    Option,
+    flag,
     import_protocols,
     print_json,
+    protocols_option,
+    repeated,
+    stack_option,
 )
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
@@ -23,51 +26,62 @@ if TYPE_CHECKING:
     from flexgroup.trace.history import History
     from flexgroup.worlds.simulator.scenario import Progress, Scenario, SimulationResult
 
-EXAMPLE = (
+COMMAND = Command(
+    "simulate",
+    "simulate a protocol, record the trace and check it",
     "flexgroup simulate --protocol skeen --processes 16 --workload random:4 --clients 64 "
-    "--duration 0.2 --seed 7 --network lan --out runs/first"
-)
-
-
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands, "simulate", run, "simulate a protocol, record the trace and check it", EXAMPLE
-    )
-    add = parser.add_argument
-    add_stack(parser, required=True)
-    add("--processes", type=int, default=16, metavar="N", help="how many processes (16)")
-    add("--clients", type=int, default=16, metavar="N", help="how many clients multicast (16)")
-    add(
-        "--workload", default="random:4", metavar="W",
-        help="random:K, random:N, tpcc, partitioned:GxC, broadcast, any with @SHARE (random:4)",
-    )  # fmt: skip
-    add(
-        "--network", default="lan", metavar="N",
-        help="unit, lan, wan or neko, with options: lan:delay=50us,fifo=no,loss=0.01 (lan)",
-    )  # fmt: skip
-    add("--duration", type=float, default=1.0, metavar="S", help="virtual seconds (1)")
-    add("--drain", type=float, default=10.0, metavar="S", help="at most this long to finish (10)")
-    add("--rate", type=float, default=0.0, metavar="R",
-        help="multicasts a second and client, in an open loop; else closed")  # fmt: skip
-    add("--cast", action="append", default=[], metavar="P@T",
-        help="0@5ms, all@0s: let members multicast; --clients 0 for nothing else")  # fmt: skip
-    add("--seed", type=int, default=1, help="fixes everything (1)")
-    add("--out", type=Path, metavar="DIR", help="write the trace into this trace set")
-    add("--force", action="store_true", help="overwrite the same run in the trace set")
-    add("--part-rows", type=int, metavar="N",
-        help="write the trace while it runs, in parts of N rows, for flexgroup watch")  # fmt: skip
-    add("--check", choices=("promised", "all", "none"), default="promised",
-        help="which properties to check after the run (promised)")  # fmt: skip
-    add_protocols(parser)
-    faults = parser.add_argument_group("faults")
-    add = faults.add_argument
-    add("--crash", action="append", default=[], metavar="P@T", help="3@1.5s")
-    add("--recover", action="append", default=[], metavar="P@T", help="3@2s")
-    add("--partition", action="append", default=[], metavar="SIDES@T-T",
-        help="'0,1|2,3@1s-2s': held till it heals; with !drop at the end, lost")  # fmt: skip
-    add("--suspect", action="append", default=[], metavar="P:Q@T-T",
-        help="0:3@1s-1.2s: P suspects Q wrongly")  # fmt: skip
-    add("--detection", metavar="T", help="crashes are noticed by all after this time")
+    "--duration 0.2 --seed 7 --network lan --out runs/first",
+    (
+        stack_option(required=True),
+        Option("--processes", type=int, default=16, metavar="N", help="how many processes (16)"),
+        Option(
+            "--clients", type=int, default=16, metavar="N", help="how many clients multicast (16)"
+        ),
+        Option(
+            "--workload", default="random:4", metavar="W",
+            help="random:K, random:N, tpcc, partitioned:GxC, broadcast, any with @SHARE (random:4)",
+        ),
+        Option(
+            "--network", default="lan", metavar="N",
+            help="unit, lan, wan or neko, with options: lan:delay=50us,fifo=no,loss=0.01 (lan)",
+        ),
+        Option("--duration", type=float, default=1.0, metavar="S", help="virtual seconds (1)"),
+        Option(
+            "--drain", type=float, default=10.0, metavar="S",
+            help="at most this long to finish (10)",
+        ),
+        Option(
+            "--rate", type=float, default=0.0, metavar="R",
+            help="multicasts a second and client, in an open loop; else closed",
+        ),
+        repeated(
+            "--cast", "P@T", "0@5ms, all@0s: let members multicast; --clients 0 for nothing else"
+        ),
+        Option("--seed", type=int, default=1, help="fixes everything (1)"),
+        Option("--out", type=Path, metavar="DIR", help="write the trace into this trace set"),
+        flag("--force", "overwrite the same run in the trace set"),
+        Option(
+            "--part-rows", type=int, metavar="N",
+            help="write the trace while it runs, in parts of N rows, for flexgroup watch",
+        ),
+        Option(
+            "--check", choices=("promised", "all", "none"), default="promised",
+            help="which properties to check after the run (promised)",
+        ),
+        protocols_option(),
+        Group(
+            "faults",
+            repeated("--crash", "P@T", "3@1.5s"),
+            repeated("--recover", "P@T", "3@2s"),
+            repeated(
+                "--partition", "SIDES@T-T",
+                "'0,1|2,3@1s-2s': held till it heals; with !drop at the end, lost",
+            ),
+            repeated("--suspect", "P:Q@T-T", "0:3@1s-1.2s: P suspects Q wrongly"),
+            Option("--detection", metavar="T", help="crashes are noticed by all after this time"),
+        ),
+    ),
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import make_folder
+from flexgroup.cli.arguments import Option, flag, make_folder, repeated
 from flexgroup.cli.progress import waiting
 
 if TYPE_CHECKING:
@@ -19,34 +19,33 @@ if TYPE_CHECKING:
     from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
-def add_traces(parser: argparse.ArgumentParser, what: str = "") -> None:
-    parser.add_argument(
-        "traces", metavar="DIR", help=what or "a trace set, at any place that Spark can read"
-    )
+PROPERTIES_OPTION = repeated(
+    "--property",
+    "NAME",
+    "check this one, of every run; may be given several times (what each run's stack promises)",
+    default=None,
+    dest="properties",
+)
 
 
-def add_master(parser: argparse.ArgumentParser, note: str = "") -> None:
-    parser.add_argument(
+def traces_argument(what: str = "a trace set, at any place that Spark can read") -> Option:
+    return Option("traces", metavar="DIR", help=what)
+
+
+def master_option(note: str = "") -> Option:
+    return Option(
         "--master", metavar="URL",
         help="the Spark to use, such as local[4], spark://host:7077 or yarn"
         f"{note} (two cores of this machine)",
     )  # fmt: skip
 
 
-def add_properties(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--property", action="append", metavar="NAME", dest="properties",
-        help="check this one, of every run; may be given several times"
-        " (what each run's stack promises)",
-    )  # fmt: skip
-
-
-def add_tables(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+def tables_options(names: Sequence[str]) -> tuple[Option, Option]:
     written = f"{', '.join(names[:-1])} and {names[-1]}"
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"write the Parquet tables {written} here"
+    return (
+        Option("--out", type=Path, metavar="DIR", help=f"write the Parquet tables {written} here"),
+        flag("--force", "overwrite tables that exist"),
     )
-    parser.add_argument("--force", action="store_true", help="overwrite tables that exist")
 
 
 @dataclass

@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from flexgroup.cli.arguments import Commands, declare, print_json
+from flexgroup.cli.arguments import Command, Option, print_json
 from flexgroup.cli.progress import progress_bar
 
-
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "validate",
-        run,
-        "find what is wrong with the files of a trace set: file, row group and reason",
-        "flexgroup validate runs/first",
-    )
-    parser.add_argument("path", type=Path, metavar="DIR", help="the directory of a trace set")
+COMMAND = Command(
+    "validate",
+    "find what is wrong with the files of a trace set: file, row group and reason",
+    "flexgroup validate runs/first",
+    (Option("path", type=Path, metavar="DIR", help="the directory of a trace set"),),
+)
 
 
 def run(options: argparse.Namespace) -> int:

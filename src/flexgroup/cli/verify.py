@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Commands, declare, print_json
+from flexgroup.cli.arguments import Command, Option, print_json
 from flexgroup.cli.spark_commands import (
-    add_master,
-    add_properties,
-    add_tables,
-    add_traces,
+    PROPERTIES_OPTION,
+    master_option,
+    tables_options,
     trace_job,
+    traces_argument,
 )
 from flexgroup.core.errors import UsageError
 from flexgroup.properties.verdict import Outcome
@@ -29,22 +29,21 @@ SHOWN = 10
 """How many verdicts of one outcome are printed in full, at most."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "verify",
-        run,
-        "check the properties of every run of a trace set on Spark",
-        "flexgroup verify runs/first",
-    )
-    add_traces(parser)
-    add_master(parser)
-    add_properties(parser)
-    parser.add_argument(
-        "--check", choices=("promised", "all"), default="promised",
-        help="what each run's stack promises, or every property (promised)",
-    )  # fmt: skip
-    add_tables(parser, TABLES)
+COMMAND = Command(
+    "verify",
+    "check the properties of every run of a trace set on Spark",
+    "flexgroup verify runs/first",
+    (
+        traces_argument(),
+        master_option(),
+        PROPERTIES_OPTION,
+        Option(
+            "--check", choices=("promised", "all"), default="promised",
+            help="what each run's stack promises, or every property (promised)",
+        ),
+        *tables_options(TABLES),
+    ),
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:

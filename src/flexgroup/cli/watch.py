@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import Commands, declare
-from flexgroup.cli.spark_commands import add_master, add_properties, add_traces
+from flexgroup.cli.arguments import Command, Group, Option, flag
+from flexgroup.cli.spark_commands import PROPERTIES_OPTION, master_option, traces_argument
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.session import SMALL_JOB
 
@@ -25,28 +25,24 @@ MOMENT = 1
 """So many seconds may pass until a request to stop is noticed."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = declare(
-        commands,
-        "watch",
-        run,
-        "check the runs of a trace set while they are being recorded",
-        "flexgroup watch runs/first --until-finished",
-    )
-    parser.description = (
-        "Check the runs of a trace set while they are being recorded, until interrupted. A restart"
-        " goes on where watching was stopped. With --json, one JSON object a line."
-    )
-    add_traces(parser, "the directory of a trace set, which may still be empty")
-    parser.add_argument(
-        "--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)"
-    )
-    add_properties(parser)
-    add_master(parser)
-    until = parser.add_mutually_exclusive_group()
-    until.add_argument("--once", action="store_true", help="check what is there, and stop")
-    until.add_argument("--until-finished", action="store_true",
-                       help="stop when every run that was seen is over")  # fmt: skip
+COMMAND = Command(
+    "watch",
+    "check the runs of a trace set while they are being recorded",
+    "flexgroup watch runs/first --until-finished",
+    (
+        traces_argument("the directory of a trace set, which may still be empty"),
+        Option("--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)"),
+        PROPERTIES_OPTION,
+        master_option(),
+        Group(
+            "",
+            flag("--once", "check what is there, and stop"),
+            flag("--until-finished", "stop when every run that was seen is over"),
+        ),
+    ),
+    "Check the runs of a trace set while they are being recorded, until interrupted. A restart"
+    " goes on where watching was stopped. With --json, one JSON object a line.",
+)
 
 
 def run(options: argparse.Namespace) -> int:
