@@ -18,9 +18,7 @@ from flexgroup.protocols.catalogue import PROTOCOLS, StackPlan, parse_stack
 from flexgroup.testing import conformance
 from flexgroup.testing.conformance import (
     RULES,
-    SIZE,
     Rule,
-    arrivals,
     check_conformance,
     name_of_rule,
     under_way,
@@ -48,10 +46,10 @@ def test_conformance(stack: str, rule: Rule) -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_schedules_of_the_rules_change_the_state(stack: str) -> None:
-    bench, random = under_way(parse_stack(stack), 1)
-    before = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
-    arrivals(bench, random)
-    after = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
+    trial = under_way(parse_stack(stack), 1)
+    before = [fingerprint(one) for one in trial.stacks]
+    trial.rest()
+    after = [fingerprint(one) for one in trial.stacks]
     assert (before != after) is (stack not in WITHOUT_STATE)
 
 

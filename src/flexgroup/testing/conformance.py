@@ -16,34 +16,15 @@ fails once fails again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from random import Random
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
-from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT
+from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT, names_of
 from flexgroup.core.guarantees import Guarantee
-from flexgroup.core.layer import (
-    CancelTimer,
-    Context,
-    Deliver,
-    Effect,
-    Layer,
-    Offer,
-    Record,
-    Save,
-    Send,
-    SetTimer,
-    Suspect,
-    Trust,
-    View,
-)
-from flexgroup.core.message import (
-    NO_MESSAGE,
-    Message,
-    Packet,
-    message_id,
-    stamp,
-)
+from flexgroup.core.layer import Context, Layer, Record, Send, Suspect, copied
+from flexgroup.core.message import NO_MESSAGE, Message, Packet, message_id, stamp
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, state_names
 from flexgroup.protocols.catalogue import PROTOCOLS, StackPlan
@@ -59,9 +40,8 @@ SEEDS = range(8)
 DAMAGED_PACKETS = 200
 HOSTILE_RUNS = 200
 
-Arrival = tuple[str, int, Packet | Message | str, int]
-"""Something that a process was told: a message to cast, a packet with its sender, a timer with its
-level and name, a choice with its level and name and what was chosen, or a process to suspect."""
+Told = Callable[[Stack], None]
+"""Something that a process was told, as the call that tells it to any stack."""
 
 
 def check_conformance(plan: StackPlan) -> None:
@@ -80,131 +60,90 @@ def name_of_rule(rule: Rule) -> str:
 # Systems under way.
 
 
-def cast_some(bench: Bench, random: Random) -> None:
-    """Multicast ten messages of different lengths from processes and, if they may, clients."""
-    for number in range(10):
-        to = tuple(sorted(random.sample(range(SIZE), random.randint(1, SIZE))))
-        origin = random.choice((SIZE, SIZE + 1, random.randrange(SIZE)))
-        if bench.plan.closed:
-            origin %= SIZE
-        bench.cast(origin, to, bytes([number]) * random.choice((0, 1, 200)))
-        list(choose(bench, random))
+class Trial:
+    """A stack on a bench, a seeded random schedule of it, and what each process was told."""
+
+    def __init__(self, plan: StackPlan, seed: int) -> None:
+        """Multicast ten messages of different lengths from processes and, if they may, clients."""
+        self.random = random = Random(seed)
+        self.bench = Bench(plan, SIZE)
+        self.told: list[list[Told]] = [[] for _ in range(SIZE)]
+        for number in range(10):
+            to = tuple(sorted(random.sample(range(SIZE), random.randint(1, SIZE))))
+            origin = random.choice((SIZE, SIZE + 1, random.randrange(SIZE)))
+            if plan.closed:
+                origin %= SIZE
+            self.cast(origin, to, bytes([number]) * random.choice((0, 1, 200)))
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The stack of each process; those of clients are not tried."""
+        return [self.bench.hosts[process].stack for process in range(SIZE)]
+
+    def cast(self, origin: int, to: tuple[int, ...], payload: bytes) -> None:
+        self._note(origin, "cast", self.bench.cast(origin, to, payload))
+
+    def move(self) -> Packet:
+        """Let any packet arrive that may be next, and now and then a timer run out."""
+        random, bench = self.random, self.bench
+        source, target = random.choice(sorted(bench.channels))
+        length = len(bench.channels[source, target])
+        needs_fifo = Guarantee.FIFO in bench.plan.layers[0].NEEDS
+        packet = bench.deliver(source, target, 0 if needs_fifo else random.randrange(length))
+        self._note(target, "receive", source, packet)
+        running = sorted((p, *timer) for p, timers in bench.timers.items() for timer in timers)
+        if running and random.random() >= 0.7:
+            process, level, name = random.choice(running)
+            bench.end_timer(process, level, name)
+            self._note(process, "timer", level, name)
+        return packet
+
+    def rest(self) -> list[list[Told]]:
+        """Run to the end, and return what each process was told, to be told to others too.
+
+        Every process casts a message first and, when nothing is in flight any more, is told to
+        suspect another one.
+        """
+        self.told = [[] for _ in range(SIZE)]
+        for process in range(SIZE):
+            self.cast(process, tuple(range(SIZE)), b"last")
+        while self.bench.channels:
+            self.move()
+        for process in range(SIZE):
+            suspected = (process + 1) % SIZE
+            self.bench.suspect(process, suspected)
+            self._note(process, "notice", Suspect(suspected))
+        return self.told
+
+    def _note(self, process: int, event: str, *what: object) -> None:
+        """Keep what a process was told, and answer every open offer with any of its options."""
+        if process < SIZE:
+            self.told[process].append(methodcaller(event, *what))
+        for other, host in sorted(self.bench.hosts.items()):
+            while host.offers:
+                offer = host.offers[0]
+                chosen = self.random.randrange(offer.options)
+                self.bench.choose(other, chosen)
+                self._note(other, "choose", offer.level, offer.name, chosen)
 
 
-def move(bench: Bench, random: Random) -> tuple[int, int, Packet]:
-    """Let any packet arrive that may be next."""
-    source, target = random.choice(sorted(bench.channels))
-    length = len(bench.channels[source, target])
-    needs_fifo = Guarantee.FIFO in bench.plan.layers[0].NEEDS
-    place = 0 if needs_fifo else random.randrange(length)
-    return source, target, bench.deliver(source, target, place)
+def under_way(plan: StackPlan, seed: int) -> Trial:
+    """A trial in the middle of things."""
+    trial = Trial(plan, seed)
+    for _ in range(trial.random.randint(5, 15)):
+        trial.move()
+    return trial
 
 
-def end_some_timer(bench: Bench, random: Random) -> tuple[int, int, str] | None:
-    """Let a timer run out now and then, if one is set."""
-    running = sorted((p, *timer) for p, timers in bench.timers.items() for timer in timers)
-    if not running or random.random() < 0.7:
-        return None
-    process, level, name = random.choice(running)
-    bench.end_timer(process, level, name)
-    return process, level, name
-
-
-def choose(bench: Bench, random: Random) -> Iterator[tuple[int, int, str, int]]:
-    """Answer every open offer with any of its options."""
-    for process, host in sorted(bench.hosts.items()):
-        while host.offers:
-            offer = host.offers[0]
-            chosen = random.randrange(offer.options)
-            bench.choose(process, chosen)
-            yield process, offer.level, offer.name, chosen
-
-
-def under_way(plan: StackPlan, seed: int) -> tuple[Bench, Random]:
-    """A bench in the middle of things."""
-    random = Random(seed)
-    bench = Bench(plan, SIZE)
-    cast_some(bench, random)
-    for _ in range(random.randint(5, 15)):
-        move(bench, random)
-        list(choose(bench, random))
-        end_some_timer(bench, random)
-        list(choose(bench, random))
-    return bench, random
-
-
-def arrivals(bench: Bench, random: Random) -> list[list[Arrival]]:
-    """Run the bench to its end, and return what each process was told, to be told to others too.
-
-    Every process casts a message first and, when nothing is in flight any more, is told to suspect
-    another one.
-    """
-    told: list[list[Arrival]] = [[] for _ in range(SIZE)]
-
-    def choices() -> None:
-        for at, level, name, chosen in choose(bench, random):
-            if at < SIZE:
-                told[at].append(("choice", level, name, chosen))
-
-    for process in range(SIZE):
-        m = bench.cast(process, tuple(range(SIZE)), b"last")
-        told[process].append(("cast", 0, m, 0))
-        choices()
-    while bench.channels:
-        source, target, packet = move(bench, random)
-        if target < SIZE:
-            told[target].append(("packet", source, packet, 0))
-        choices()
-        ended = end_some_timer(bench, random)
-        if ended is not None and ended[0] < SIZE:
-            told[ended[0]].append(("timer", ended[1], ended[2], 0))
-        choices()
-    for process in range(SIZE):
-        bench.suspect(process, (process + 1) % SIZE)
-        told[process].append(("suspect", (process + 1) % SIZE, "", 0))
-        choices()
-    return told
-
-
-def drive(stack: Stack, told: list[Arrival]) -> list[object]:
-    """Tell a stack all of this, and return what it asks for."""
+def drive(stack: Stack, told: list[Told]) -> list[object]:
+    """Tell a stack all of this, and return what it asks for, in a form that can be compared."""
     asked: list[object] = []
-    for kind, origin, what, chosen in told:
-        if isinstance(what, Packet):
-            stack.receive(origin, what)
-        elif isinstance(what, Message):
-            stack.cast(what)
-        elif kind == "suspect":
-            stack.notice(Suspect(origin))
-        elif kind == "timer":
-            stack.timer(origin, what)
-        else:
-            stack.choose(origin, what, chosen)
-        asked += [comparable(effect) for effect in stack.take_effects()]
+    for tell in told:
+        tell(stack)
+        for effect in stack.take_effects():
+            kind = type(effect)
+            asked.append((kind, [getattr(effect, name) for name in names_of(kind)]))
     return asked
-
-
-def comparable(effect: Effect) -> object:
-    """An effect as something that can be compared with another."""
-    if isinstance(effect, Send):
-        return "send", effect.to, effect.packet
-    if isinstance(effect, Deliver):
-        return "deliver", effect.message
-    if isinstance(effect, SetTimer):
-        return "timer", effect.level, effect.name, effect.ticks
-    if isinstance(effect, CancelTimer):
-        return "cancel", effect.level, effect.name
-    if isinstance(effect, Offer):
-        return "offer", effect.level, effect.name, effect.options
-    if isinstance(effect, Save):
-        return "save", effect.level, effect.value
-    if isinstance(effect, Suspect | Trust):
-        return type(effect).__name__, effect.process
-    if isinstance(effect, View):
-        return "view", effect.number, effect.members
-    raise AssertionError(
-        f"{type(effect).__name__} is an effect that no rule knows; compare it here"
-    )
 
 
 # A layer can be copied.
@@ -212,12 +151,12 @@ def comparable(effect: Effect) -> object:
 
 def a_fork_shares_nothing_with_the_original(plan: StackPlan) -> None:
     for seed in SEEDS:
-        bench, random = under_way(plan, seed)
-        twins = [fork(bench.hosts[process].stack) for process in range(SIZE)]
+        trial = under_way(plan, seed)
+        twins = [fork(stack) for stack in trial.stacks]
         before = [fingerprint(twin) for twin in twins]
-        there = [fingerprint(bench.hosts[process].stack) for process in range(SIZE)]
+        there = [fingerprint(stack) for stack in trial.stacks]
         assert before == there, f"seed {seed}: a fork has another fingerprint than the original"
-        arrivals(bench, random)
+        trial.rest()
         assert [fingerprint(twin) for twin in twins] == before, (
             f"seed {seed}: what happened to the original changed its fork"
         )
@@ -225,10 +164,10 @@ def a_fork_shares_nothing_with_the_original(plan: StackPlan) -> None:
 
 def a_fork_goes_on_as_the_original_does(plan: StackPlan) -> None:
     for seed in SEEDS:
-        bench, random = under_way(plan, seed)
-        originals = [bench.hosts[process].stack for process in range(SIZE)]
+        trial = under_way(plan, seed)
+        originals = trial.stacks
         twins = [(fork(stack), fork(stack)) for stack in originals]
-        told = arrivals(bench, random)
+        told = trial.rest()
         for process, (one, other) in enumerate(twins):
             where = f"seed {seed}, process {process}"
             assert drive(one, told[process]) == drive(other, told[process]), (
@@ -242,13 +181,12 @@ def a_fork_goes_on_as_the_original_does(plan: StackPlan) -> None:
 
 def state_holds_only_what_can_be_copied(plan: StackPlan) -> None:
     for seed in SEEDS:
-        bench, _ = under_way(plan, seed)
-        for process in range(SIZE):
-            fingerprint(bench.hosts[process].stack)
-            for layer in bench.hosts[process].stack.layers:
+        for stack in under_way(plan, seed).stacks:
+            fingerprint(stack)
+            for layer in stack.layers:
                 for attribute in state_names(layer):
                     value = getattr(layer, attribute)
-                    assert is_copied_by_fork(value), (
+                    assert is_copy(value, copied(value)), (
                         f"{type(layer).__name__}.{attribute} = {value!r} cannot be copied"
                     )
 
@@ -261,38 +199,22 @@ def is_deeply_immutable(value: object) -> bool:
     return value is None or isinstance(value, int | str | bytes | Message)
 
 
-def is_copied_by_fork(value: object) -> bool:
-    """Whether a value is immutable, a container of such, or a record that copies itself."""
-    if isinstance(value, Record):
-        return is_copy(value, value.copy())
-    if isinstance(value, dict):
-        return all(map(is_deeply_immutable, value)) and is_copied_by_fork(list(value.values()))
-    if isinstance(value, list):
-        return all(
-            is_copied_by_fork(item) if isinstance(item, Record) else is_deeply_immutable(item)
-            for item in value
-        )
-    if isinstance(value, set):
-        return all(map(is_deeply_immutable, value))
-    return is_deeply_immutable(value)
-
-
-def is_copy(value: object, copied: object) -> bool:
+def is_copy(value: object, twin: object) -> bool:
     """Whether the two are equal, and what can change of one is no part of the other."""
     if is_deeply_immutable(value):
-        return value == copied
-    if value is copied or type(value) is not type(copied):
+        return value == twin
+    if value is twin or type(value) is not type(twin):
         return False
     if isinstance(value, Record):
         names = state_names(value)
-        return all(is_copy(getattr(value, name), getattr(copied, name)) for name in names)
-    if isinstance(value, list) and isinstance(copied, list):
-        return len(value) == len(copied) and all(map(is_copy, value, copied))
-    if isinstance(value, dict) and isinstance(copied, dict):
-        return value.keys() == copied.keys() and all(
-            is_copy(item, copied[key]) for key, item in value.items()
-        )
-    return value == copied and is_copied_by_fork(value)
+        return all(is_copy(getattr(value, name), getattr(twin, name)) for name in names)
+    if isinstance(value, list) and isinstance(twin, list):
+        return len(value) == len(twin) and all(map(is_copy, value, twin))
+    if isinstance(value, dict) and isinstance(twin, dict):
+        if value.keys() != twin.keys() or not all(map(is_deeply_immutable, value)):
+            return False
+        return all(is_copy(item, twin[key]) for key, item in value.items())
+    return isinstance(value, set) and value == twin and all(map(is_deeply_immutable, value))
 
 
 # A layer is deterministic.
@@ -300,13 +222,12 @@ def is_copy(value: object, copied: object) -> bool:
 
 def equal_states_give_equal_effects_however_they_were_filled(plan: StackPlan) -> None:
     for seed in SEEDS:
-        bench, random = under_way(plan, seed)
-        stacks = [bench.hosts[process].stack for process in range(SIZE)]
-        twins = [(fork(stack), fork(stack)) for stack in stacks]
+        trial = under_way(plan, seed)
+        twins = [(fork(stack), fork(stack)) for stack in trial.stacks]
         for _, other in twins:
             for layer in other.layers:
-                shuffle_containers(layer, random)
-        told = arrivals(bench, random)
+                shuffle_containers(layer, trial.random)
+        told = trial.rest()
         for process, (one, other) in enumerate(twins):
             where = f"seed {seed}, process {process}"
             assert fingerprint(one) == fingerprint(other), (
@@ -346,13 +267,10 @@ def packets_survive_the_codec(plan: StackPlan) -> None:
     codec = Codec(plan.layers)
     declared = plan.layers[0].PACKETS
     for seed in SEEDS:
-        random = Random(seed)
-        bench = Bench(plan, SIZE)
-        cast_some(bench, random)
-        sent = 0
-        while bench.channels:
-            _, _, packet = move(bench, random)
-            sent += 1
+        trial = Trial(plan, seed)
+        assert trial.bench.channels, "nothing was ever sent"
+        while trial.bench.channels:
+            packet = trial.move()
             name = type(packet).__name__
             assert type(packet) in declared, f"{name} is sent, but PACKETS does not name it"
             encoded = codec.encode(packet)
@@ -364,13 +282,9 @@ def packets_survive_the_codec(plan: StackPlan) -> None:
             if measure.about == NO_MESSAGE:
                 assert measure.payload_bytes == 0
             else:
-                about = bench.messages[measure.about]
+                about = trial.bench.messages[measure.about]
                 assert isinstance(about.payload, bytes)
                 assert measure.payload_bytes in (0, len(about.payload))
-            list(choose(bench, random))
-            end_some_timer(bench, random)
-            list(choose(bench, random))
-        assert sent, "nothing was ever sent"
 
 
 def example_of(kind: int, number: int) -> object:
@@ -401,7 +315,7 @@ def damaged_bytes_are_a_packet_or_the_fault_of_the_peer(plan: StackPlan) -> None
     sent = [
         codec.encode(channel[0].packet)
         for seed in SEEDS
-        for channel in under_way(plan, seed)[0].channels.values()
+        for channel in under_way(plan, seed).bench.channels.values()
     ]
     for number in range(DAMAGED_PACKETS):
         data = bytearray(random.choice(sent) if sent else b"")

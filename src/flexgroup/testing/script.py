@@ -42,19 +42,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.fields import ID, INTS, MESSAGE, STAMP
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.core.message import MessageId, Packet, clock_of, name_of, origin_of, process_of
-from flexgroup.core.precedence import find_cycle, is_acyclic
+from flexgroup.core.precedence import find_cycle
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.worlds.bench import Bench
 
 STABILIZE_AT_MOST = 100_000
+
+HAPPENINGS = frozenset({"cast", "deliver", "timer", "choose", "crash", "recover", "suspect"})
+"""The commands whose answer ends with what they led to: deliveries and packets."""
 
 
 @dataclass
@@ -63,7 +67,9 @@ class Block:
 
     line: int
     commands: list[str]
-    expected: list[str]
+    dashes: int = 0
+    """The line of dashes before the answer; 0 if there is none."""
+    expected: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -85,29 +91,24 @@ class Mismatch:
 
 def parse(text: str) -> list[Block]:
     blocks: list[Block] = []
-    commands: list[str] = []
-    expected: list[str] = []
-    answering = False
-    start = 1
-    for number, line in enumerate([*text.splitlines(), ""], start=1):
-        if answering:
+    block: Block | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if block is not None and block.dashes:
             if line.strip():
-                expected.append(line.rstrip())
-                continue
-            blocks.append(Block(start, commands, expected))
-            commands, expected, answering = [], [], False
+                block.expected.append(line.rstrip())
+            else:
+                block = None
         elif line.strip() == "----":
-            if not commands:
+            if block is None:
                 raise UsageError(
                     f"script line {number}: there is an answer without a command before it"
                 )
-            answering = True
+            block.dashes = number
         elif line.strip() and not line.lstrip().startswith("#"):
-            if not commands:
-                start = number
-            commands.append(line.partition(" #")[0].strip())
-    if commands:
-        blocks.append(Block(start, commands, []))
+            if block is None:
+                block = Block(number, [])
+                blocks.append(block)
+            block.commands.append(line.partition(" #")[0].strip())
     return blocks
 
 
@@ -147,18 +148,30 @@ class Script:
     @property
     def violated(self) -> bool:
         """Whether what has been delivered so far breaks the order or integrity."""
-        return self._bench is not None and bool(
-            not is_acyclic([[m.id for m in order] for order in self._bench.delivered])
-            or wrongly_delivered(self._bench.delivered)
-            or (self._bench.quiet and self._missing())
-        )
+        return self._bench is not None and bool(self._violations())
 
     def run(self, command: str) -> list[str]:
         word, _, rest = command.partition(" ")
         handler = self._commands.get(word)
         if handler is None:
             raise UsageError(f"unknown command '{word}'; commands: {', '.join(self._commands)}")
-        return handler(rest.strip())
+        if word not in HAPPENINGS:
+            return handler(rest.strip())
+        # The packets are kept alive, so that no new one gets the number of an old one.
+        in_flight = {id(sent): sent for sent in chain(*self.bench.channels.values())}
+        lengths = [len(order) for order in self.bench.delivered]
+        answer = handler(rest.strip())
+        for process, order in enumerate(self.bench.delivered):
+            answer += [
+                f"  {process} delivers {self._name(m.id)}" for m in order[lengths[process] :]
+            ]
+        for (source, target), packets in self.bench.channels.items():
+            answer += [
+                f"  {source}->{target} {self.describe(sent.packet)}"
+                for sent in packets
+                if id(sent) not in in_flight
+            ]
+        return answer
 
     def describe(self, packet: Packet) -> str:
         words = [type(packet).__name__]
@@ -217,58 +230,54 @@ class Script:
         if match[2] in self._names.values():
             raise UsageError(f"message '{match[2]}' has been cast before; give each its own name")
         destinations = tuple(sorted({int(word) for word in match[3].split(",")}))
-        before = self._snapshot()
         origin = int(match[1])
-        identity = self.bench.next_id(origin)
-        self._names[identity] = match[2]
+        self._names[self.bench.next_id(origin)] = match[2]
         self.bench.cast(origin, destinations)
-        return self._consequences(before)
+        return []
 
     def _deliver(self, rest: str) -> list[str]:
-        source, target, place = self._channel(rest)
-        before = self._snapshot(skip=(source, target, place))
-        packet = self.bench.deliver(source, target, place)
-        return [f"> {source}->{target} {self.describe(packet)}", *self._consequences(before)]
+        return [self._done_to_packet(self.bench.deliver, rest)]
 
     def _drop(self, rest: str) -> list[str]:
-        source, target, place = self._channel(rest)
-        packet = self.bench.remove(source, target, place)
-        return [f"> {source}->{target} {self.describe(packet)} is lost"]
+        return [f"{self._done_to_packet(self.bench.remove, rest)} is lost"]
 
     def _duplicate(self, rest: str) -> list[str]:
-        source, target, place = self._channel(rest)
-        packet = self.bench.duplicate(source, target, place)
-        return [f"> {source}->{target} {self.describe(packet)} is there twice"]
+        return [f"{self._done_to_packet(self.bench.duplicate, rest)} is there twice"]
+
+    def _done_to_packet(self, act: Callable[[int, int, int], Packet], rest: str) -> str:
+        match = re.fullmatch(r"(\d+)->(\d+)(?: (\d+))?", rest)
+        if match is None:
+            raise UsageError(f"'{rest}' is not a channel; write for example 2->1, or 2->1 1")
+        source, target, place = int(match[1]), int(match[2]), int(match[3] or 0)
+        if place and self._fifo:
+            raise UsageError("channels are fifo: only the oldest packet can arrive")
+        return f"> {source}->{target} {self.describe(act(source, target, place))}"
 
     def _timer(self, rest: str) -> list[str]:
         process, _, name = rest.partition(" ")
         level = self.bench.level_of_timer(_number(process), name)
-        before = self._snapshot()
         self.bench.end_timer(int(process), level, name)
-        return [f"> {process} timer {name}", *self._consequences(before)]
+        return [f"> {process} timer {name}"]
 
     def _choose(self, rest: str) -> list[str]:
         process, _, chosen = rest.partition(" ")
-        before = self._snapshot()
         self.bench.choose(_number(process), _number(chosen))
-        return [f"> {process} gets {chosen}", *self._consequences(before)]
+        return [f"> {process} gets {chosen}"]
 
     def _crash(self, rest: str) -> list[str]:
         self.bench.crash(self._process(rest))
         return [f"> {rest} crashes"]
 
     def _recover(self, rest: str) -> list[str]:
-        before = self._snapshot()
         self.bench.recover(self._process(rest))
-        return [f"> {rest} recovers", *self._consequences(before)]
+        return [f"> {rest} recovers"]
 
     def _suspect(self, rest: str) -> list[str]:
         match = re.fullmatch(r"(\d+) (\d+)", rest)
         if match is None:
             raise UsageError(f"'suspect {rest}': write: suspect 0 2 (process 0 suspects 2)")
-        before = self._snapshot()
         self.bench.suspect(self._process(match[1]), self._process(match[2]))
-        return [f"> {match[1]} suspects {match[2]}", *self._consequences(before)]
+        return [f"> {match[1]} suspects {match[2]}"]
 
     def _stabilize(self, rest: str) -> list[str]:
         answer: list[str] = []
@@ -276,7 +285,7 @@ class Script:
             if self.bench.quiet:
                 return answer
             source, target = next(iter(self.bench.channels))
-            answer += self._deliver(f"{source}->{target}")
+            answer += self.run(f"deliver {source}->{target}")
         raise UsageError(f"the system is not quiet after {STABILIZE_AT_MOST} packets")
 
     def _in_flight(self, rest: str) -> list[str]:
@@ -293,6 +302,9 @@ class Script:
         ]
 
     def _verdict(self, rest: str) -> list[str]:
+        return self._violations() or ["holds"]
+
+    def _violations(self) -> list[str]:
         delivered = self.bench.delivered
         answer = []
         found = find_cycle([[m.id for m in order] for order in delivered])
@@ -306,7 +318,7 @@ class Script:
                 answer.append(
                     f"validity: violated, {self._name(identity)} never reaches process {process}"
                 )
-        return answer or ["holds"]
+        return answer
 
     def _missing(self) -> list[tuple[MessageId, int]]:
         bench = self.bench
@@ -323,37 +335,6 @@ class Script:
             if process not in bench.crashed
             and (origin_of(m) not in bench.crashed or m in at_correct)
         ]
-
-    def _snapshot(
-        self, skip: tuple[int, int, int] | None = None
-    ) -> tuple[dict[tuple[int, int], int], list[int]]:
-        counts = {channel: len(packets) for channel, packets in self.bench.channels.items()}
-        if skip is not None and counts.get(skip[:2], 0) > skip[2]:
-            counts[skip[:2]] -= 1
-        return counts, [len(order) for order in self.bench.delivered]
-
-    def _consequences(self, before: tuple[dict[tuple[int, int], int], list[int]]) -> list[str]:
-        counts, lengths = before
-        answer = [
-            f"  {process} delivers {self._name(m.id)}"
-            for process, order in enumerate(self.bench.delivered)
-            for m in order[lengths[process] :]
-        ]
-        for (source, target), packets in self.bench.channels.items():
-            answer += [
-                f"  {source}->{target} {self.describe(sent.packet)}"
-                for sent in packets[counts.get((source, target), 0) :]
-            ]
-        return answer
-
-    def _channel(self, rest: str) -> tuple[int, int, int]:
-        match = re.fullmatch(r"(\d+)->(\d+)(?: (\d+))?", rest)
-        if match is None:
-            raise UsageError(f"'{rest}' is not a channel; write for example 2->1, or 2->1 1")
-        place = int(match[3] or 0)
-        if place and self._fifo:
-            raise UsageError("channels are fifo: only the oldest packet can arrive")
-        return int(match[1]), int(match[2]), place
 
     def _process(self, text: str) -> int:
         process = _number(text)
@@ -384,19 +365,13 @@ def check(text: str) -> list[Mismatch]:
 def rewrite(text: str) -> str:
     """The script with the answers it gets now in place of the expected ones."""
     script = Script()
+    lines = text.splitlines()
     out: list[str] = []
-    skipping = False
-    pending: list[str] = []
-    for line in text.splitlines():
-        if skipping:
-            if line.strip():
-                continue
-            skipping = False
-        out.append(line)
-        if line.strip() == "----":
-            for command in pending:
+    copied = 0
+    for block in parse(text):
+        if block.dashes:
+            out += lines[copied : block.dashes]
+            for command in block.commands:
                 out += script.run(command)
-            pending, skipping = [], True
-        elif line.strip() and not line.lstrip().startswith("#"):
-            pending.append(line.partition(" #")[0].strip())
-    return "\n".join(out) + "\n"
+            copied = block.dashes + len(block.expected)
+    return "\n".join([*out, *lines[copied:], ""])
