@@ -21,7 +21,7 @@ from flexgroup.client.errors import (
     NotOwner,
     Refusal,
 )
-from flexgroup.wire.certificates import make_certificates
+from flexgroup.wire.authority import make_certificates
 
 from ..client.loops import on_a_loop
 from .servers import ServerProcess

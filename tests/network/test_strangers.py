@@ -12,7 +12,8 @@ from flexgroup.membership.messages import Commit
 from flexgroup.server.acceptor import MOST_KINDS_OF_REFUSALS
 from flexgroup.server.limits import Limits
 from flexgroup.wire import requests
-from flexgroup.wire.certificates import client_context, make_certificates
+from flexgroup.wire.authority import make_certificates
+from flexgroup.wire.certificates import client_context
 
 from ..client.loops import on_a_loop
 from .in_process import Held, servers

@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.wire.certificates import (
-    SERVER,
-    SERVER_UNIT,
-    client_context,
-    make_certificates,
-    server_context,
-)
+from flexgroup.wire.authority import make_certificates
+from flexgroup.wire.certificates import SERVER, SERVER_UNIT, client_context, server_context
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def make_certificates_for(options: argparse.Namespace) -> None:
-    from flexgroup.wire.certificates import make_certificates
+    from flexgroup.wire.authority import make_certificates
 
     # The names that the processes of `flexgroup.load.member` take.
     members = [f"member-{number}" for number in range(options.servers)]

@@ -25,7 +25,7 @@ COMMAND = Command(
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.wire.certificates import VALID_DAYS, make_certificates
+    from flexgroup.wire.authority import VALID_DAYS, make_certificates
 
     try:
         made = make_certificates(options.directory, options.client, options.host)

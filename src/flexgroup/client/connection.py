@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar, cast, final
+from typing import Final, NamedTuple, TypeVar, cast, final
 
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder
@@ -29,18 +29,16 @@ from flexgroup.wire.frames import MOST_BYTES, FrameReader
 from flexgroup.wire.keepalive import keep_alive
 from flexgroup.wire.requests import (
     VERSION,
+    Answer,
     AnyFromClient,
     AnyFromServer,
     Closing,
     Credit,
     Delivered,
-    Description,
     Destroyed,
-    Done,
     FromServer,
     Granted,
     Hello,
-    Inspection,
     Joined,
     Leave,
     Refused,
@@ -61,25 +59,15 @@ T = TypeVar("T")
 Reply = TypeVar("Reply", bound=FromServer)
 
 
-@final
-class Pending:
+class Pending(NamedTuple):
     """A request that has not been answered yet."""
 
-    __slots__ = ("expected", "future", "inbox", "leaving")
-
-    def __init__(
-        self,
-        expected: type[FromServer],
-        future: asyncio.Future[FromServer],
-        inbox: Inbox | None,
-        leaving: Inbox | None,
-    ) -> None:
-        self.expected = expected
-        self.future = future
-        self.inbox = inbox
-        """The inbox to use once the server says that the group was joined."""
-        self.leaving = leaving
-        """The inbox that ends with the answer."""
+    expected: type[FromServer]
+    future: asyncio.Future[FromServer]
+    inbox: Inbox | None
+    """The inbox to use once the server says that the group was joined."""
+    leaving: Inbox | None
+    """The inbox that ends with the answer."""
 
 
 @final
@@ -240,7 +228,7 @@ class ClientConnection:
                 self._read_refusal(message)
             case Delivered():
                 raise AssertionError(message)
-            case Done() | Joined() | Description() | Inspection() | Refused():
+            case Answer() | Refused():
                 self._read_answer(message.request, message)
 
     def _inbox(self, handle: int) -> Inbox:

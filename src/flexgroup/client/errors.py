@@ -12,82 +12,69 @@ from flexgroup.core.errors import UsageError as UsageError
 from flexgroup.wire import refusals
 
 
-class Refusal(FlexGroupError):
-    """The server did not do what was asked for; `code` is its word for the reason."""
+class ServerError(FlexGroupError):
+    """What a server said to be wrong; `code` is its word for the reason."""
 
     code: str = ""
+    by_code: ClassVar[dict[str, type[ServerError]]] = {}
+
+    def __init_subclass__(cls, *, code: str | None = None) -> None:
+        """Declare a kind of error, with the code that stands for it if there is one."""
+        if code is not None:
+            cls.code = code
+            ServerError.by_code[code] = cls
 
 
-class GroupExists(Refusal):
+class Refusal(ServerError):
+    """The server did not do what was asked for."""
+
+
+class GroupExists(Refusal, code=refusals.EXISTS):
     """There is a group of that name: join it, or choose another name."""
 
-    code = refusals.EXISTS
 
-
-class NoSuchGroup(Refusal):
+class NoSuchGroup(Refusal, code=refusals.MISSING):
     """There is no group of that name: create it, or join with a stack, which creates it."""
 
-    code = refusals.MISSING
 
-
-class GroupDestroyed(Refusal):
+class GroupDestroyed(Refusal, code=refusals.DESTROYED):
     """The group is gone, and all that was deliverable has been received."""
 
-    code = refusals.DESTROYED
 
-
-class NotOwner(Refusal):
+class NotOwner(Refusal, code=refusals.NOT_OWNER):
     """Only the owner of the group may destroy it."""
 
-    code = refusals.NOT_OWNER
 
-
-class NotMember(Refusal):
+class NotMember(Refusal, code=refusals.NOT_MEMBER):
     """Only members may do that: join first."""
 
-    code = refusals.NOT_MEMBER
 
-
-class AlreadyMember(Refusal):
+class AlreadyMember(Refusal, code=refusals.ALREADY_MEMBER):
     """A process of that name is in the group: leave first, or join under another name."""
 
-    code = refusals.ALREADY_MEMBER
 
-
-class NotAllowed(Refusal):
+class NotAllowed(Refusal, code=refusals.NOT_ALLOWED):
     """The group does not let this process in, or is not open to processes outside it."""
 
-    code = refusals.NOT_ALLOWED
 
-
-class BadStack(Refusal):
+class BadStack(Refusal, code=refusals.BAD_STACK):
     """A stack that cannot be built, or that is not the one the group has."""
 
-    code = refusals.BAD_STACK
 
-
-class MixedStacks(Refusal):
+class MixedStacks(Refusal, code=refusals.MIXED_STACKS):
     """One message can only go to several groups if they have the same stack."""
 
-    code = refusals.MIXED_STACKS
 
-
-class TooLarge(Refusal):
+class TooLarge(Refusal, code=refusals.TOO_LARGE):
     """The message has more bytes than the server takes: send it in parts."""
 
-    code = refusals.TOO_LARGE
 
-
-class TooMany(Refusal):
+class TooMany(Refusal, code=refusals.TOO_MANY):
     """A limit is reached: of clients, of groups, or of groups of one process."""
 
-    code = refusals.TOO_MANY
 
-
-class ServerBusy(Refusal):
+class ServerBusy(Refusal, code=refusals.BUSY):
     """The server cannot do that just now: try again."""
-
-    code = refusals.BUSY
 
 
 class NoAnswer(FlexGroupError, TimeoutError):
@@ -117,58 +104,24 @@ class ServerMisbehaved(ConnectionLost, PeerError):
     """The server sent what no FlexGroup server sends; the connection was closed."""
 
 
-class ServerClosing(ConnectionLost):
+class ServerClosing(ServerError, ConnectionLost, code=refusals.CLOSING):
     """The server ends, or has given this process up: connect to another server, or later."""
 
-    code: ClassVar[str] = refusals.CLOSING
 
-
-class ServerExcluded(ServerClosing):
+class ServerExcluded(ServerClosing, code=refusals.EXCLUDED):
     """The other servers have excluded this one: connect to another."""
 
-    code = refusals.EXCLUDED
 
-
-class MalformedRequest(ServerClosing):
+class MalformedRequest(ServerClosing, code=refusals.MALFORMED):
     """The server could not understand what this library sent."""
 
-    code = refusals.MALFORMED
 
-
-class VersionMismatch(ServerClosing):
+class VersionMismatch(ServerClosing, code=refusals.BAD_VERSION):
     """Library and server speak different versions: install the same one on both sides."""
 
-    code = refusals.BAD_VERSION
 
-
-_BY_CODE: dict[str, type[Refusal] | type[ServerClosing]] = {
-    kind.code: kind
-    for kind in (
-        GroupExists,
-        NoSuchGroup,
-        GroupDestroyed,
-        NotOwner,
-        NotMember,
-        AlreadyMember,
-        NotAllowed,
-        BadStack,
-        MixedStacks,
-        TooLarge,
-        TooMany,
-        ServerBusy,
-        ServerClosing,
-        ServerExcluded,
-        MalformedRequest,
-        VersionMismatch,
-    )
-}
-
-
-def refusal(code: str, reason: str) -> Refusal | ServerClosing:
+def refusal(code: str, reason: str) -> ServerError:
     """Return the error that a server's code stands for, or `Refusal` if the code is unknown."""
-    kind = _BY_CODE.get(code)
-    if kind is not None:
-        return kind(reason)
-    error = Refusal(reason)
+    error = ServerError.by_code.get(code, Refusal)(reason)
     error.code = code
     return error

@@ -25,7 +25,19 @@ Handles = Annotated[list[Number], Meta(min_length=1, max_length=MOST_GROUPS_OF_A
 
 
 class FromClient(Struct, array_like=True, forbid_unknown_fields=True):
-    """A message of a client. Requests carry a number of its choice, which the answer repeats."""
+    """A message of a client."""
+
+
+class Request(FromClient):
+    """A message that is answered; the client chooses its number, which the answer repeats."""
+
+    request: Number
+
+
+class GroupRequest(Request):
+    """A request about the group of that name."""
+
+    group: Name
 
 
 class Hello(FromClient, tag=1):
@@ -35,18 +47,13 @@ class Hello(FromClient, tag=1):
     name: Name
 
 
-class Exists(FromClient, tag=2):
+class Exists(GroupRequest, tag=2):
     """Asks whether there is a group of that name."""
 
-    request: Number
-    group: Name
 
-
-class Create(FromClient, tag=3):
+class Create(GroupRequest, tag=3):
     """Asks for a new group, which has no members yet."""
 
-    request: Number
-    group: Name
     stack: StackText
     owner: Name | None
     """The only process that may destroy the group; if None, every member may."""
@@ -56,42 +63,30 @@ class Create(FromClient, tag=3):
     """The processes that may join; if None, all may."""
 
 
-class Destroy(FromClient, tag=4):
+class Destroy(GroupRequest, tag=4):
     """Asks to end a group for all of its members."""
 
-    request: Number
-    group: Name
 
-
-class Join(FromClient, tag=5):
+class Join(GroupRequest, tag=5):
     """Asks to become a member of a group."""
 
-    request: Number
-    group: Name
     process: Name
     own: bool
     """Whether this member is delivered its own messages, too, in their place in the order."""
 
 
-class Attach(FromClient, tag=6):
+class Attach(GroupRequest, tag=6):
     """Asks for a handle to send to an open group without joining it."""
 
-    request: Number
-    group: Name
 
-
-class Leave(FromClient, tag=7):
+class Leave(Request, tag=7):
     """Asks to leave a group, or to give up the handle to send to it."""
 
-    request: Number
     handle: Number
 
 
-class Info(FromClient, tag=8):
+class Info(GroupRequest, tag=8):
     """Asks what the servers know about a group."""
-
-    request: Number
-    group: Name
 
 
 class Send(FromClient, tag=9):
@@ -109,10 +104,8 @@ class Credit(FromClient, tag=10):
     messages: Annotated[int, Meta(ge=1, lt=1 << 20)]
 
 
-class Inspect(FromClient, tag=11):
+class Inspect(Request, tag=11):
     """Asks for what `flexgroup probe` shows."""
-
-    request: Number
 
 
 class Goodbye(FromClient, tag=12):
@@ -121,6 +114,12 @@ class Goodbye(FromClient, tag=12):
 
 class FromServer(Struct, array_like=True, forbid_unknown_fields=True):
     """A message of a server to a client."""
+
+
+class Answer(FromServer):
+    """The answer to a request that was carried out."""
+
+    request: Number
 
 
 class Welcome(FromServer, tag=1):
@@ -137,17 +136,15 @@ class Welcome(FromServer, tag=1):
     """How many messages the client may send beyond those that were granted."""
 
 
-class Done(FromServer, tag=2):
+class Done(Answer, tag=2):
     """The request was carried out."""
 
-    request: Number
     value: bool = True
 
 
-class Joined(FromServer, tag=3):
+class Joined(Answer, tag=3):
     """The answer to `Join` and `Attach`. Deliveries to a member follow under this handle."""
 
-    request: Number
     handle: Number
     """It is valid until the answer to `Leave`, or until `Destroyed`. What a client says about a
     handle that has just ended is ignored."""
@@ -157,10 +154,9 @@ class Joined(FromServer, tag=3):
     """It tells the client whether one message can go to this group and another one."""
 
 
-class Description(FromServer, tag=4):
+class Description(Answer, tag=4):
     """The answer to `Info`."""
 
-    request: Number
     group: str
     stack: str
     owner: str | None
@@ -171,10 +167,9 @@ class Description(FromServer, tag=4):
     servers: list[str]
 
 
-class Inspection(FromServer, tag=5):
+class Inspection(Answer, tag=5):
     """The answer to `Inspect`."""
 
-    request: Number
     report: bytes
     """A JSON document."""
 
