@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from flexgroup.server.limits import Limits
 from flexgroup.server.peers import link
+from flexgroup.server.settings import Limits
 from flexgroup.wire.frames import HEADER_BYTES
 
 from .fences import ROOT, code_words, prose, tables

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from flexgroup.membership.effects import Effect, SendTo
 from flexgroup.membership.messages import ControlMessage
-from flexgroup.server.limits import Limits
 from flexgroup.server.server import GroupServer
-from flexgroup.server.settings import Settings
+from flexgroup.server.settings import Limits, Settings
 from flexgroup.wire.certificates import SERVER, client_context, server_context
 
 

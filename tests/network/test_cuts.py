@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup import View, connect
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 
 from ..client.loops import on_a_loop
 from .agreement import agree, servers_are

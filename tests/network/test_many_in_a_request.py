@@ -8,7 +8,7 @@ import pytest
 
 from flexgroup import connect
 from flexgroup.client.errors import TooLarge
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 from flexgroup.wire import requests
 
 from ..client.loops import on_a_loop

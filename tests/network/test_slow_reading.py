@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from flexgroup import connect
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 
 from ..client.loops import on_a_loop
 from .in_process import servers

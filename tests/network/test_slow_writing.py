@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 from flexgroup import Group, connect
-from flexgroup.server.limits import Limits
 from flexgroup.server.server import GroupServer
+from flexgroup.server.settings import Limits
 from flexgroup.trace.reader import read_events, read_runs
 
 from ..client.loops import on_a_loop

@@ -9,8 +9,8 @@ import pytest
 from flexgroup import connect
 from flexgroup.client.errors import CannotConnect, ConnectionLost, NotAllowed, ServerClosing
 from flexgroup.membership.messages import Commit
-from flexgroup.server.acceptor import MOST_KINDS_OF_REFUSALS
-from flexgroup.server.limits import Limits
+from flexgroup.server.connection import MOST_KINDS_OF_REFUSALS
+from flexgroup.server.settings import Limits
 from flexgroup.wire import requests
 from flexgroup.wire.authority import make_certificates
 from flexgroup.wire.certificates import client_context

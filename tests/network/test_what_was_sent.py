@@ -13,7 +13,7 @@ import pytest
 from flexgroup import Group, connect
 from flexgroup.client.errors import ServerClosing
 from flexgroup.membership.messages import Commit
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 
 from ..client.loops import on_a_loop
 from .in_process import Held, servers

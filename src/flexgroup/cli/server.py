@@ -176,8 +176,7 @@ def other_servers(options: argparse.Namespace) -> tuple[str, ...]:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     from flexgroup.membership.suspicion import Timings
-    from flexgroup.server.limits import Limits
-    from flexgroup.server.settings import Settings
+    from flexgroup.server.settings import Limits, Settings
     from flexgroup.wire.certificates import SERVER, client_context, server_context
     from flexgroup.worlds.network.faults import Faults
 

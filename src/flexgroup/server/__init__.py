@@ -3,9 +3,10 @@
 | where | what |
 | --- | --- |
 | `server.py` | a server's life: starting, joining, installing configurations, ending |
-| `acceptor.py`, `connection.py` | connections, and the frames that come on them |
+| `connection.py` | connections that are accepted or opened, and the frames that come on them |
+| `switchboard.py` | between the other servers, the hosted domains, and the clients |
 | `peers/` | the other servers: links to them, and the host of the membership protocol |
-| `hosting/` | the domains of the configuration that is installed, and the switchboard around them |
+| `hosting/` | the domains of the configuration that is installed |
 | `clients/` | the clients: sessions, what they send and ask for, what is delivered to them |
 | `recording/` | the trace, handed over to a process that writes it |
 | `metrics.py`, `inspection.py` | what a server tells of itself |

@@ -1,20 +1,31 @@
-"""A connection to a server: from bytes to frames, until it is known who is at the other end.
+"""Connections to a server: from bytes to frames, until it is known who is at the other end.
 
-Clients, other servers and collectors of metrics all come in at one port. The first bytes tell
-which it is.
+Clients, other servers and collectors of metrics all come in at one port, and clients of the same
+machine at a local socket, too, if that is wanted. The first bytes tell which it is. Whoever
+connects has a moment to say who it is. What is refused is counted by its kind, so that metrics and
+`flexgroup probe` can tell.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+from collections.abc import Callable
 from typing import Final, Protocol, cast, final
 
-from flexgroup.core.errors import PeerError
+from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.server.settings import Settings
+from flexgroup.wire.address import Address
 from flexgroup.wire.frames import FrameReader, FrameWriter
 from flexgroup.wire.socket_writer import SocketWriter
 
+log = logging.getLogger("flexgroup.server")
+
 FIRST_FRAME_BYTES = 64 << 10
 """The most that somebody unknown may say."""
+
+MOST_KINDS_OF_REFUSALS = 100
 
 WEB: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"PATC", b"DELE", b"OPTI")
 """How a web request begins; no frame is as long as these four bytes would mean."""
@@ -31,25 +42,6 @@ class FrameHandler(Protocol):
         """The other end takes data again after it had stopped."""
 
 
-class ConnectionEvents(Protocol):
-    """What a connection tells of, and who decides what a new one is."""
-
-    def opened(self, connection: Connection) -> None: ...
-
-    def first_frame(self, connection: Connection, content: bytes) -> FrameHandler:
-        """Who takes the frames that follow; PeerError for what nobody should begin with."""
-
-    def web_page(self, method: str, path: str) -> tuple[str, str, bytes]:
-        """The status, type and content for a collector of metrics or a person with a browser."""
-
-    def refused(self, connection: Connection, reason: str) -> None: ...
-
-    def failed(self, connection: Connection) -> None:
-        """An error of this server's own, being handled."""
-
-    def closed(self, connection: Connection) -> None: ...
-
-
 @final
 class Connection:
     """One end of a connection.
@@ -58,7 +50,7 @@ class Connection:
     would make every call slow.
     """
 
-    def __init__(self, events: ConnectionEvents) -> None:
+    def __init__(self, acceptor: Acceptor) -> None:
         self.reader = FrameReader(FIRST_FRAME_BYTES)
         self.writer = FrameWriter()
         self.handler: FrameHandler | None = None
@@ -70,7 +62,7 @@ class Connection:
         self.bytes_out = 0
         self.frames_in = 0
         self.frames_out = 0
-        self._events = events
+        self._acceptor = acceptor
         self._transport: asyncio.Transport | None = None
         self._socket_writer: SocketWriter | None = None
         self._http: bytearray | None = None
@@ -101,7 +93,7 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._socket_writer = SocketWriter(self._transport)
-        self._events.opened(self)
+        self._acceptor.opened(self)
 
     def data_received(self, data: bytes) -> None:
         self.bytes_in += len(data)
@@ -117,19 +109,19 @@ class Connection:
             while not self._closing and (content := self.reader.next_frame()) is not None:
                 self.frames_in += 1
                 if self.handler is None:
-                    self.handler = self._events.first_frame(self, content)
+                    self.handler = self._acceptor.first_frame(self, content)
                 else:
                     self.handler.frame(content)
         except PeerError as error:
             self._refuse(str(error))
         except Exception:
             # Left to the event loop, an OSError of ours would pass for one of the connection.
-            self._events.failed(self)
+            log.exception("internal error", extra={"data": {"from": self.where()}})
             self.abort()
 
     def _refuse(self, reason: str) -> None:
         self.refusal = reason
-        self._events.refused(self, reason)
+        self._acceptor.refused(self, reason)
         self.close()
 
     def send(self, content: bytes) -> None:
@@ -177,7 +169,7 @@ class Connection:
 
     def connection_lost(self, error: Exception | None) -> None:
         self.socket_writer.close()
-        self._events.closed(self)
+        self._acceptor.closed(self)
         if self.handler is not None:
             self.handler.lost(error)
 
@@ -189,7 +181,7 @@ class Connection:
         elif b"\r\n\r\n" in self._http:
             request = bytes(self._http).decode("ascii", "replace")
             method, _, rest = request.partition(" ")
-            status, kind, content = self._events.web_page(method, rest.partition(" ")[0])
+            status, kind, content = self._acceptor.web_page(method, rest.partition(" ")[0])
             head = (
                 f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nAllow: GET, HEAD\r\n"
                 f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
@@ -201,3 +193,120 @@ class Connection:
 def protocol_of(connection: Connection) -> asyncio.Protocol:
     """The connection, as asyncio sees it."""
     return cast(asyncio.Protocol, connection)
+
+
+@final
+class Acceptor:
+    """It is told how connections fare, also of those that this server opens.
+
+    `greet` finds out from the first frame who it is, or raises PeerError if nobody should begin so.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        greet: Callable[[Connection, bytes], FrameHandler],
+        metrics_page: Callable[[], bytes],
+        ended: Callable[[Connection], None],
+    ) -> None:
+        self._settings = settings
+        self._greet = greet
+        self._metrics_page = metrics_page
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[asyncio.Server] = []
+        self.connections: dict[Connection, None] = {}
+        """All that are open, the oldest first."""
+        self._strangers: dict[Connection, None] = {}
+        """Connections that have not said who they are, the oldest first."""
+        self.refusals: dict[str, int] = {}
+        """How often something was refused, by what it was."""
+
+    async def listen(self) -> Address:
+        """The address of the port, which may have been any that is free."""
+        settings = self._settings
+        where = str(Address(settings.host, settings.port))
+        try:
+            self._listeners.append(
+                await self._loop.create_server(
+                    self._new_connection,
+                    settings.host,
+                    settings.port,
+                    ssl=settings.tls_server,
+                    ssl_handshake_timeout=settings.limits.silent_seconds
+                    if settings.tls_server
+                    else None,
+                )
+            )
+            if settings.unix is not None:
+                where = f"unix:{settings.unix}"
+                self._listeners.append(
+                    await self._loop.create_unix_server(self._new_connection, str(settings.unix))
+                )
+        except OSError as error:
+            for listener in self._listeners:
+                listener.close()
+            # Event loops put the address into the text once more.
+            number = error.errno or 0  # below 0: of the resolver
+            reason = os.strerror(number) if number > 0 else error.strerror or error
+            raise UsageError(
+                f"cannot listen on {where}: {reason}; choose another address or port"
+            ) from None
+        return Address(settings.host, self._listeners[0].sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self.connections):
+            connection.close()
+
+    def _new_connection(self) -> asyncio.Protocol:
+        return protocol_of(Connection(self))
+
+    # What connections tell of.
+
+    def opened(self, connection: Connection) -> None:
+        self.connections[connection] = None
+        limits = self._settings.limits
+        if len(self._strangers) >= limits.strangers:
+            # Whoever means well says at once who it is.
+            self._abort_if_unknown(next(iter(self._strangers)))
+        self._strangers[connection] = None
+        self._loop.call_later(limits.silent_seconds, self._abort_if_unknown, connection)
+
+    def _abort_if_unknown(self, connection: Connection) -> None:
+        """This ends also a connection that was closed here, if the other end takes nothing more."""
+        if self._strangers.pop(connection, True) is None and connection.handler is None:
+            self.refused(connection, "silent: it never said who it was")
+            connection.abort()
+
+    def closed(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        self._strangers.pop(connection, None)
+        self._ended(connection)
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        kind = reason.split(":")[0].split(";")[0][:40]
+        kind = " ".join("".join(c for c in kind if not c.isdigit()).split())
+        if len(self.refusals) >= MOST_KINDS_OF_REFUSALS and kind not in self.refusals:
+            kind = "other"  # reasons may quote what strangers say
+        self.refusals[kind] = self.refusals.get(kind, 0) + 1
+        log.warning("refused", extra={"data": {"from": connection.where(), "reason": reason}})
+        # It is going to be closed, which takes for ever if the other end reads nothing more.
+        self._loop.call_later(self._settings.limits.silent_seconds, connection.abort)
+
+    def first_frame(self, connection: Connection, content: bytes) -> FrameHandler:
+        """Return who takes the frames that follow."""
+        handler = self._greet(connection, content)
+        self._strangers.pop(connection, None)
+        return handler
+
+    def web_page(self, method: str, path: str) -> tuple[str, str, bytes]:
+        """The status, type and content for a collector of metrics or a person with a browser."""
+        if method not in ("GET", "HEAD"):
+            return "405 Method Not Allowed", "text/plain", b"Pages here can only be read.\n"
+        if path.partition("?")[0] == "/metrics":
+            kind = "text/plain; version=0.0.4; charset=utf-8"
+            return "200 OK", kind, self._metrics_page()
+        return "404 Not Found", "text/plain", b"There is /metrics here, and nothing else.\n"

@@ -16,12 +16,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from flexgroup import __version__
-from flexgroup.server.acceptor import Acceptor
 from flexgroup.server.clients.session import Session
-from flexgroup.server.connection import Connection
+from flexgroup.server.connection import Acceptor, Connection
 from flexgroup.server.hosting.deployment import Deployment, HostedDomain
-from flexgroup.server.peers.link import PeerLink
-from flexgroup.server.peers.links import PeerLinks
+from flexgroup.server.peers.links import PeerLink, PeerLinks
 from flexgroup.server.settings import ServerIdentity
 
 CHANGE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -19,23 +19,22 @@ from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.effects import Install
 from flexgroup.membership.flush import DomainReport
 from flexgroup.membership.operations import LeaveServers
-from flexgroup.server.acceptor import Acceptor
 from flexgroup.server.clients.backpressure import Backpressure
 from flexgroup.server.clients.greeting import Greeting
 from flexgroup.server.clients.intake import Intake
 from flexgroup.server.clients.members import LocalMembers
 from flexgroup.server.clients.requests import RequestHandler
 from flexgroup.server.clients.session import SessionContext
-from flexgroup.server.connection import Connection, FrameHandler
+from flexgroup.server.connection import Acceptor, Connection, FrameHandler
 from flexgroup.server.hosting.deployment import Deployment, Recording
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.hosting.switchboard import Switchboard
 from flexgroup.server.inspection import inspection
 from flexgroup.server.metrics import Metrics, Observed
 from flexgroup.server.peers.introduction import INTRODUCTION
 from flexgroup.server.peers.membership_host import MembershipHost
 from flexgroup.server.recording.live_trace import LiveTrace
 from flexgroup.server.settings import ServerIdentity, Settings
+from flexgroup.server.switchboard import Switchboard
 from flexgroup.trace.recorder import Recorder
 
 log = logging.getLogger("flexgroup.server")
@@ -59,7 +58,12 @@ class GroupServer:
         self._leaves_at: float | None = None
         """The latest time at which a server that was stopped asks the others to let it go."""
 
-        self.acceptor = Acceptor(settings, self)
+        self.acceptor = Acceptor(
+            settings,
+            greet=self._greet,
+            metrics_page=lambda: self._metrics.text(),
+            ended=lambda connection: self._metrics.connection_ended(connection),
+        )
         self.membership = MembershipHost(settings, self.identity, self.acceptor, self)
         self.links = self.membership.links
         self.deployment = Deployment(settings.faults, self._recording)
@@ -87,7 +91,14 @@ class GroupServer:
             settings,
             self.identity,
             self.members.sessions,
-            SessionContext(settings.limits, round, self.intake, self.requests, self.backpressure),
+            SessionContext(
+                settings.limits,
+                round,
+                self.intake.cast,
+                self.requests.request,
+                self.requests.session_lost,
+                self.backpressure.queue_changed,
+            ),
         )
         self._observed = Observed(
             self.identity, self.deployment, self.members.sessions, self.links, self.acceptor
@@ -296,18 +307,12 @@ class GroupServer:
             self.trace.finish({server.number for server in configuration.servers})
         return recorder
 
-    # What connections that are accepted need.
+    # What connections need.
 
-    def greet(self, connection: Connection, content: bytes) -> FrameHandler:
+    def _greet(self, connection: Connection, content: bytes) -> FrameHandler:
         if content[:1] == INTRODUCTION:
             return self.links.introduced(connection, content)
         return self._greeting.greet(connection, content)
-
-    def connection_ended(self, connection: Connection) -> None:
-        self._metrics.connection_ended(connection)
-
-    def metrics_page(self) -> bytes:
-        return self._metrics.text()
 
     def _inspect(self) -> dict[str, object]:
         return inspection(self._observed, self._metrics.totals())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import final
 
 from flexgroup.server.clients.session import Seat, Session
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 
 
 @final

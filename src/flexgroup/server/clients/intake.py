@@ -14,7 +14,7 @@ from flexgroup.server.clients.contents import packed
 from flexgroup.server.clients.session import Session
 from flexgroup.server.hosting.deployment import Deployment, HostedDomain
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
 from flexgroup.wire.requests import Send
 

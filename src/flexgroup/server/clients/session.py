@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol, final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 import msgspec
 
@@ -11,7 +13,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.server.clients.contents import head_of, opened, packed
 from flexgroup.server.connection import Connection
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.limits import Limits
+from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
 from flexgroup.wire.decoding import decoded
 from flexgroup.wire.frames import array_of
@@ -39,37 +41,21 @@ def decode_requests(content: bytes) -> list[AnyFromClient]:
     return decoded(_decoder, content, "malformed requests")
 
 
-class Sends(Protocol):
-    """Takes the messages that clients send."""
-
-    def cast(self, session: Session, sends: list[Send]) -> None: ...
-
-
-class Requests(Protocol):
-    """Takes everything else that clients ask for."""
-
-    def request(self, session: Session, request: AnyFromClient) -> None: ...
-
-    def session_lost(self, session: Session, reason: str) -> None: ...
-
-
-class QueueEvents(Protocol):
-    def queue_changed(self, session: Session, seat: Seat) -> None:
-        """The queue of a seat has become full, or is no longer."""
-
-
 @final
+@dataclass
 class SessionContext:
     """What all sessions of a server have in common."""
 
-    def __init__(
-        self, limits: Limits, round: Round, sends: Sends, requests: Requests, queues: QueueEvents
-    ) -> None:
-        self.limits = limits
-        self.round = round
-        self.sends = sends
-        self.requests = requests
-        self.queues = queues
+    limits: Limits
+    round: Round
+    cast: Callable[[Session, list[Send]], None]
+    """Takes the messages that clients send."""
+    request: Callable[[Session, AnyFromClient], None]
+    """Takes everything else that clients ask for."""
+    lost: Callable[[Session, str], None]
+    """Is told that the connection to a client has ended, and why."""
+    queue_changed: Callable[[Session, Seat], None]
+    """Is told that the queue of a seat has become full, or is no longer."""
 
 
 @final
@@ -141,16 +127,16 @@ class Session:
                     sends.append(request)
                 continue
             if sends:
-                self._context.sends.cast(self, sends)
+                self._context.cast(self, sends)
                 sends = []
             if type(request) is Credit:
                 self._credited(request)
             elif type(request) is Hello:
                 raise PeerError("the client said Hello a second time")
             else:
-                self._context.requests.request(self, request)
+                self._context.request(self, request)
         if sends:
-            self._context.sends.cast(self, sends)
+            self._context.cast(self, sends)
 
     def _refuse_large(self, send: Send) -> None:
         """Take messages out that are too large; the others stay in it."""
@@ -171,7 +157,7 @@ class Session:
 
     def lost(self, error: Exception | None) -> None:
         reason = str(error) if error else "the connection was closed"
-        self._context.requests.session_lost(self, reason)
+        self._context.lost(self, reason)
 
     def resumed(self) -> None:
         for seat in list(self.seats.values()):
@@ -216,7 +202,7 @@ class Session:
         seat = self.seats.pop(group, None)
         if seat is not None and seat.full:
             seat.full = False
-            self._context.queues.queue_changed(self, seat)
+            self._context.queue_changed(self, seat)
 
     def say(self, message: AnyFromServer) -> None:
         self._put(_encoder.encode(message))
@@ -241,7 +227,7 @@ class Session:
 
     def _put(self, data: bytes) -> None:
         if not self._out:
-            self._context.round.flush_later(self)
+            self._context.round.flush_later(self.flush)
         self._out.append(data)
         self._out_bytes += len(data)
         if self._out_bytes > MOST_OF_A_FRAME:
@@ -261,7 +247,7 @@ class Session:
         limits = self._limits
         if not seat.full and (seat.queued > limits.queue or seat.queued_bytes > limits.queue_bytes):
             seat.full = True
-            self._context.queues.queue_changed(self, seat)
+            self._context.queue_changed(self, seat)
 
     def _credited(self, credit: Credit) -> None:
         seat = self.seats.get(credit.handle)
@@ -294,7 +280,7 @@ class Session:
             and seat.queued_bytes <= limits.queue_bytes // 2
         ):
             seat.full = False
-            self._context.queues.queue_changed(self, seat)
+            self._context.queue_changed(self, seat)
         if seat.ended and not queue:
             self.seats.pop(seat.group, None)
 

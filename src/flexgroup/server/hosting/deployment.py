@@ -16,7 +16,7 @@ from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.flush import DomainFlush, DomainReport, Unstable
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.peers.link import COUNTS, PACKETS, head_of
+from flexgroup.server.peers.links import COUNTS, PACKETS, head_of
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.envelope import Envelope, seal, unseal

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, final
-
-
-class Flushable(Protocol):
-    """Somebody for whom something has gathered."""
-
-    def flush(self) -> None: ...
+from typing import final
 
 
 @final
@@ -26,7 +20,7 @@ class Round:
         self._is_due = False
         self.began = 0
         """When the round began at whose end the work is due, in milliseconds."""
-        self._waiting: list[Flushable] = []
+        self._waiting: list[Callable[[], None]] = []
 
     def now(self) -> int:
         """The time in milliseconds."""
@@ -45,13 +39,14 @@ class Round:
         self._is_due = False
         return now
 
-    def flush_later(self, one: Flushable) -> None:
-        self._waiting.append(one)
+    def flush_later(self, flush: Callable[[], None]) -> None:
+        """Have somebody for whom something has gathered flushed at the end of this round."""
+        self._waiting.append(flush)
         self.request()
 
     def flush(self) -> None:
         """Flush everybody who waits for it."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            for one in waiting:
-                one.flush()
+            for flush in waiting:
+                flush()

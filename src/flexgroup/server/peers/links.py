@@ -1,33 +1,55 @@
-"""The links of a server to the others, and what keeps them up."""
+"""The links of a server to the others, and what keeps them up.
+
+A link is one end of a connection between two servers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import secrets
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final, Protocol, final
+
+import msgspec
 
 from flexgroup.core.errors import PeerError
+from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.configuration import Server
-from flexgroup.membership.messages import ControlMessage
+from flexgroup.membership.messages import AnyControl, ControlMessage
 from flexgroup.protocols.table import PROTOCOLS
-from flexgroup.server.connection import Connection, ConnectionEvents, protocol_of
+from flexgroup.server.connection import Acceptor, Connection, protocol_of
 from flexgroup.server.peers.introduction import (
     VERSION,
     PeerHello,
     PeerWelcome,
     decode_hello,
+    decode_welcome,
     encode_introduction,
 )
-from flexgroup.server.peers.link import Packets, PeerLink
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.wire.address import parse_server_address
+from flexgroup.wire.decoding import decoded
+from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
 
 log = logging.getLogger("flexgroup.server")
+
+CONTROL: Final = 0
+PACKETS: Final = 1
+COUNTS: Final = 2
 
 REDIAL_SECONDS = 0.1
 MOST_HELD_BYTES = 64 << 20
 """The most that is kept for servers that are not linked yet."""
+
+_CONTROL_HEAD: Final = bytes([CONTROL])
+_control_decoder = msgspec.msgpack.Decoder(AnyControl)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def head_of(kind: int, configuration: int, domain: int) -> bytes:
+    """How a frame for a domain begins."""
+    return varints([kind, configuration, domain])
 
 
 def difference(protocols: list[str]) -> str:
@@ -39,6 +61,75 @@ def difference(protocols: list[str]) -> str:
         f"only one of two servers has the protocols {', '.join(names)}; start all servers with the "
         "same version and the same --protocols"
     )
+
+
+@final
+class PeerLink:
+    def __init__(
+        self, connection: Connection, number: int, opened_here: bool, links: PeerLinks
+    ) -> None:
+        self.connection = connection
+        self.number = number
+        """The number of the link among all that this server ever had."""
+        self.opened_here = opened_here
+        self.address = ""
+        """Where the server at the other end is reached by others."""
+        self.server: int | None = None
+        """The number of the server at the other end; None: it is no member yet."""
+        self.ready = not opened_here
+        self._links = links
+        self._before_ready: list[tuple[bytes, bytes | bytearray]] = []
+        self.gathered: list[tuple[bytes, bytes | bytearray]] = []
+        """What goes out with the next `flush`: heads and what follows them."""
+        self.heard = False
+        """Something has come since membership was last told so."""
+        connection.reader.allow(MOST_BYTES_OF_SERVERS)
+        connection.writer.allow(MOST_BYTES_OF_SERVERS)
+
+    def frame(self, content: bytes) -> None:
+        if not self.ready:
+            welcome = decode_welcome(content)
+            self.connection.writer.begin_at(welcome.session)
+            self.ready = True
+            self._links.welcomed(self, welcome)
+            waiting, self._before_ready = self._before_ready, []
+            self.connection.send_all(waiting)
+            return
+        if not content:
+            raise PeerError("a server sent an empty frame")
+        self.heard = True
+        kind = content[0]
+        if kind == CONTROL:
+            data = memoryview(content)[1:]
+            message = decoded(_control_decoder, data, "a malformed message of a server")
+            self._links.controlled(self, message)
+        elif kind <= COUNTS:
+            reader = Reader(content, 1, len(content))
+            configuration = reader.varint()
+            domain = reader.varint()
+            if self.server is not None:
+                self._links.packets_came(
+                    kind, self.server, configuration, domain, content, reader.position
+                )
+        else:
+            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
+
+    def lost(self, error: Exception | None) -> None:
+        self._links.link_closed(self)
+
+    def resumed(self) -> None:
+        pass
+
+    def say(self, message: ControlMessage) -> None:
+        self.gathered.append((_CONTROL_HEAD, _encoder.encode(message)))
+        self.flush()
+
+    def flush(self) -> None:
+        gathered, self.gathered = self.gathered, []
+        if self.ready:
+            self.connection.send_all(gathered)
+        else:
+            self._before_ready += gathered
 
 
 class PeerEvents(Protocol):
@@ -68,14 +159,15 @@ class PeerLinks:
     """Dials, accepts and replaces links. One that broke may have lost what was under way: then
     all servers step into a new configuration, and deliver everything before."""
 
-    packets: Packets
-    """Takes what comes for the domains."""
+    packets_came: Callable[[int, int, int, int, bytes, int], None]
+    """Takes what servers send for the domains: its kind (`PACKETS` or `COUNTS`), the server, the
+    configuration, the domain, the data, and where in them it begins."""
 
     def __init__(
         self,
         settings: Settings,
         identity: ServerIdentity,
-        connections: ConnectionEvents,
+        acceptor: Acceptor,
         events: PeerEvents,
     ) -> None:
         self.by_server: dict[int, PeerLink] = {}
@@ -87,7 +179,7 @@ class PeerLinks:
         self._links_ever = 0
         self._settings = settings
         self._identity = identity
-        self._connections = connections
+        self._acceptor = acceptor
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._wanted: dict[int, Server] = {}
@@ -196,7 +288,7 @@ class PeerLinks:
     async def dial(self, address: str, number: int | None) -> PeerLink | None:
         """A link to the server at this address, which has this number if one is given."""
         where = parse_server_address(address)
-        connection = Connection(self._connections)
+        connection = Connection(self._acceptor)
         try:
             await asyncio.wait_for(
                 self._loop.create_connection(

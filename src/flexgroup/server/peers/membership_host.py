@@ -21,7 +21,7 @@ from flexgroup.membership.flush import DomainReport
 from flexgroup.membership.machine import Membership
 from flexgroup.membership.messages import ControlMessage
 from flexgroup.membership.operations import AnyOperation, Renew
-from flexgroup.server.connection import ConnectionEvents
+from flexgroup.server.connection import Acceptor
 from flexgroup.server.peers.links import PeerLinks
 from flexgroup.server.settings import ServerIdentity, Settings
 
@@ -48,7 +48,7 @@ class MembershipHost:
         self,
         settings: Settings,
         identity: ServerIdentity,
-        connections: ConnectionEvents,
+        acceptor: Acceptor,
         configurations: Configurations,
     ) -> None:
         self._settings = settings
@@ -56,7 +56,7 @@ class MembershipHost:
         self._configurations = configurations
         self._loop = asyncio.get_running_loop()
         self.machine = Membership("", "", settings.timings)
-        self.links = PeerLinks(settings, identity, connections, self)
+        self.links = PeerLinks(settings, identity, acceptor, self)
         self._answers: dict[int, Answered] = {}
         """Who waits for the end of which proposal."""
         self._why_not_admitted = ""

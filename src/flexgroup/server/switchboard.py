@@ -8,17 +8,18 @@ are connected here, and what domains send goes to the other servers, a frame for
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Protocol, final
+from collections.abc import Callable
+from typing import final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.membership.configuration import Configuration
 from flexgroup.membership.flush import DomainFlush, DomainReport
+from flexgroup.server.clients.backpressure import Backpressure
+from flexgroup.server.clients.intake import Intake
+from flexgroup.server.clients.members import LocalMembers
 from flexgroup.server.hosting.deployment import Deployment, HostedDomain
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.peers.link import PACKETS
-from flexgroup.server.peers.links import PeerLinks
-from flexgroup.worlds.network.envelope import Envelope
+from flexgroup.server.peers.links import PACKETS, PeerLinks
 
 REPORT_TICKS = 16
 """Servers tell with their packets how far they are, at most once in so many milliseconds."""
@@ -30,30 +31,6 @@ AHEAD_BYTES = 64 << 20
 """The most that is kept of what comes for a configuration that is not installed here yet."""
 
 
-class Multicasts(Protocol):
-    """What clients have sent."""
-
-    def cast_pack(self) -> None:
-        """Multicast what has gathered."""
-
-    def cast_held(self) -> None:
-        """Multicast what was held up, as far as that is possible now."""
-
-
-class Members(Protocol):
-    """The members of groups that are connected here."""
-
-    def deliver(self, envelope: Envelope) -> None: ...
-
-    def follow(self, before: Configuration | None, after: Configuration, me: int) -> None:
-        """Tell them what has changed in their groups."""
-
-
-class GroupsHeldUp(Protocol):
-    def held_up(self, groups: Iterable[int]) -> set[int]:
-        """The groups whose members cannot take more, among others."""
-
-
 @final
 class Switchboard:
     def __init__(
@@ -61,27 +38,27 @@ class Switchboard:
         deployment: Deployment,
         round: Round,
         links: PeerLinks,
-        multicasts: Multicasts,
-        members: Members,
-        groups_held_up: GroupsHeldUp,
+        intake: Intake,
+        members: LocalMembers,
+        backpressure: Backpressure,
     ) -> None:
         self._deployment = deployment
         self._round = round
         self._links = links
-        self._multicasts = multicasts
+        self._intake = intake
         self._members = members
-        self._groups_held_up = groups_held_up
+        self._backpressure = backpressure
         self._ahead: list[tuple[int, int, int, int, bytes, int]] = []
         self._ahead_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._timer = DomainTimer(self._end_timers)
         self._report_timer: asyncio.TimerHandle | None = None
         round.work = self.flush
-        links.packets = self
+        links.packets_came = self._packets_came
 
     # From other servers.
 
-    def came(
+    def _packets_came(
         self, kind: int, server: int, configuration: int, domain: int, data: bytes, at: int
     ) -> None:
         """Packets or counts have come from another server; `at` is where they begin."""
@@ -94,7 +71,7 @@ class Switchboard:
             hosted.domain.receive(self._round.began, process, data, at)
         else:
             hosted.counted(process, data, at)
-            self._multicasts.cast_held()
+            self._intake.cast_held()
 
     def _current(
         self, kind: int, server: int, configuration: int, domain: int, data: bytes, at: int
@@ -124,7 +101,7 @@ class Switchboard:
     def flush(self) -> None:
         now = self._round.end()
         if not self._deployment.frozen:
-            self._multicasts.cast_pack()
+            self._intake.cast_pack()
             self._pass_all_on(now)
         self._round.flush()
 
@@ -168,19 +145,19 @@ class Switchboard:
 
     def _report(self, hosted: HostedDomain, now: int) -> None:
         hosted.reported = now
-        counts = hosted.counts(self._groups_held_up.held_up(hosted.groups))
+        counts = hosted.counts(self._backpressure.held_up(hosted.groups))
         if not counts:
             return
         for process, server in enumerate(hosted.servers):
             if process != hosted.process:
                 self._links.gather(server, hosted.counts_head, counts)
-        self._multicasts.cast_held()
+        self._intake.cast_held()
 
     def _end_timers(self) -> None:
         if self._deployment.frozen:
             return
         now = self._round.now()
-        self._multicasts.cast_pack()
+        self._intake.cast_pack()
         for hosted in self._deployment.domains:
             hosted.domain.end_timers(now)
         self._pass_all_on(now)
@@ -205,8 +182,8 @@ class Switchboard:
         deployment.install(configuration, me, self._round.now())
         ahead, self._ahead, self._ahead_bytes = self._ahead, [], 0
         for kind, server, number, domain, data, at in ahead:
-            self.came(kind, server, number, domain, data, at)
-        self._multicasts.cast_held()
+            self._packets_came(kind, server, number, domain, data, at)
+        self._intake.cast_held()
         self._round.request()
 
     def finish(self) -> None:
