@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from flexgroup.server.peers import link
+from flexgroup.server.peers import links
 from flexgroup.server.settings import Limits
 from flexgroup.wire.frames import HEADER_BYTES
 
@@ -27,7 +27,7 @@ def test_files_that_the_page_names_exist() -> None:
 
 def test_the_kinds_of_frames_between_servers_are_all_there() -> None:
     kinds = {int(row["kind"]): row["name"] for row in table_with("kind", "name")}
-    assert [getattr(link, kinds[number]) for number in range(len(kinds))] == [0, 1, 2]
+    assert [getattr(links, kinds[number]) for number in range(len(kinds))] == [0, 1, 2]
 
 
 def test_a_frame_begins_as_the_page_says() -> None:
