@@ -7,8 +7,8 @@ import pytest
 from flexgroup.core.codec import Codec
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace import schema
-from flexgroup.trace.blocks import blocks_by_kind
 from flexgroup.trace.recorder import Recorder, Sink
+from flexgroup.trace.writer import blocks_by_kind
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.faults import Faults
 

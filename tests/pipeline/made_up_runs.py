@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from flexgroup.core.message import message_id
-from flexgroup.trace.histories import write_history
 from flexgroup.trace.history import History, lost_since
 from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, SEND, VIEW
 
 from ..properties.histories import Event, history_of
+from .written_histories import write_history
 
 
 def nonsense(seed: int) -> History:

@@ -19,8 +19,8 @@ import pytest
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.duplicate_steps import duplicate_steps
-from flexgroup.pipeline.reading.remote_files import empty_rows, open_remote
-from flexgroup.pipeline.reading.trace_set import TraceSet, open_trace_set
+from flexgroup.pipeline.reading.remote_files import empty_rows
+from flexgroup.pipeline.reading.trace_set import TraceSet, open_remote, open_trace_set
 from flexgroup.pipeline.spark.errors import readable
 from flexgroup.trace.reader import load_history, read_run, read_runs
 
@@ -125,7 +125,6 @@ def test_a_path_may_hold_what_spark_takes_for_a_pattern(
     odd = tmp_path / "run {1} [a*b] 100%20"
     shutil.copytree(recorded, odd)
     traces = open_trace_set(spark, f"{odd}/")
-    assert traces.path == str(odd)
     assert traces.events("deliver", "step").count() > 0
     assert open_trace_set(spark, recorded.as_uri()).runs.count() == 2
 
@@ -272,7 +271,7 @@ def test_a_sound_trace_has_no_step_twice_and_no_empty_row(
 ) -> None:
     traces = open_trace_set(spark, str(recorded))
     assert duplicate_steps(traces).collect() == []
-    assert empty_rows(traces).collect() == []
+    assert empty_rows(spark, traces.location, traces.kinds).collect() == []
 
 
 def test_damage_inside_a_file_is_named_when_it_is_read(spark: SparkSession, traces: Path) -> None:

@@ -16,10 +16,10 @@ from flexgroup.trace.history import (
     Ints,
     Multicasts,
     Packets,
+    View,
     views_of,
 )
 from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, RECOVER, SEND, VIEW
-from flexgroup.trace.views import View
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from itertools import combinations, pairwise, permutations
 
 from flexgroup.core.message import origin_of, seq_of
 from flexgroup.properties.verdict import Outcome
-from flexgroup.trace.history import History
-from flexgroup.trace.views import View
+from flexgroup.trace.history import History, View
 
 Judgement = tuple[Outcome, int]
 Relation = set[tuple[int, int]]

@@ -12,11 +12,10 @@ from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace import schema
 from flexgroup.trace.collector import Collector
-from flexgroup.trace.history import History
+from flexgroup.trace.history import History, View, parse_view
 from flexgroup.trace.reader import load_history, read_run
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run
-from flexgroup.trace.views import View, parse_view
 from flexgroup.trace.writer import TraceWriter
 
 from .histories import identity, told

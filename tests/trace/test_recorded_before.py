@@ -145,8 +145,17 @@ def test_faults_of_version_1_that_are_no_object_plan_nothing() -> None:
 
 
 def test_nobody_cannot_be_faulty() -> None:
-    row = {**read_row(SIMULATED), "faulty": [None]}
+    row = {**read_row(SIMULATED), "schema_version": 2, "faulty": [None]}
     with pytest.raises(UsageError, match="there is no process None, which column 'faulty' names"):
+        run_of(row)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("promises", ["validity"]), ("faulty", [0]), ("cost_model", "lan")]
+)
+def test_version_1_has_no_columns_of_version_2(column: str, value: object) -> None:
+    row = {**read_row(SIMULATED), column: value}
+    with pytest.raises(UsageError, match=f"'{column}' has a value, and schema version 1 has no"):
         run_of(row)
 
 

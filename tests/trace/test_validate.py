@@ -222,6 +222,28 @@ def test_kinds_that_do_not_exist_and_files_nobody_reads(traces: Path) -> None:
             "upgrade flexgroup",
         ),
         (
+            "schema_version",
+            0,
+            "run '{run}': there is no schema version 0; the first one is 1",
+        ),
+        (
+            "schema_version",
+            -1,
+            "run '{run}': there is no schema version -1; the first one is 1",
+        ),
+        (
+            "schema_version",
+            1,
+            "run '{run}': column 'promises' has a value, and schema version 1 has no such column",
+        ),
+        (
+            "cost_model",
+            "lan:send_ns=-1,receive_ns=15000,byte_ps=100000,answers=all",
+            "run '{run}': the cost model 'lan:send_ns=-1,receive_ns=15000,byte_ps=100000,"
+            "answers=all' is no name with figures such as "
+            "lan:send_ns=15000,receive_ns=15000,byte_ps=100000,answers=all",
+        ),
+        (
             "channels",
             ["reliable", "quick"],
             "run '{run}': 'quick' in column 'channels' is none of: reliable, fifo, causal, total",
@@ -246,6 +268,11 @@ def test_an_empty_cell_of_runs(traces: Path) -> None:
     run = first_run(traces)
     with_null("stack")(run_file(traces, run))
     assert f"error: runs/{run}.parquet, row group 0: column 'stack' is empty" in told(traces)
+
+
+def test_columns_of_texts_that_nobody_needs_may_be_missing(traces: Path) -> None:
+    without("packet")(event_file(traces, "deliver", first_run(traces)))
+    assert told(traces) == []
 
 
 def test_a_view_that_says_nothing(traces: Path) -> None:

@@ -18,9 +18,9 @@ from flexgroup.core.message import Message, message_id
 from flexgroup.core.state import fingerprint
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.trace import schema
-from flexgroup.trace.blocks import blocks_by_kind
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.rows import COLUMNS
+from flexgroup.trace.writer import blocks_by_kind
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.machine import is_cast, message_in
 from flexgroup.worlds.explorer.paths import schedule_of

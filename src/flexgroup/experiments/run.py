@@ -21,7 +21,6 @@ from flexgroup.experiments.sweep import Progress, Swept, sweep
 from flexgroup.experiments.tables import CLAIMS, read_table
 from flexgroup.metrics.catalogue import METRICS, PACKETS_OF_TYPE
 from flexgroup.metrics.tables import points, with_packet_types
-from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.result_tables import in_order, write_tables
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def run_experiment(
     spark: SparkSession, experiment: Experiment, scale: str, directory: Directory, stage: Stage
 ) -> Result:
     """Go through all stages; runs that an earlier attempt finished are not simulated again."""
+    from flexgroup.pipeline.reading.trace_set import open_trace_set
+
     seconds: dict[str, float] = {}
     scenarios = experiment.scenarios(scale)
     with _timed(seconds, "simulate"), stage(f"simulating {len(scenarios)} runs") as progress:

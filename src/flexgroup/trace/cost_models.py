@@ -12,6 +12,8 @@ from dataclasses import dataclass
 ALL = "all"
 LAST = "last"
 
+EXAMPLE = f"lan:send_ns=15000,receive_ns=15000,byte_ps=100000,answers={ALL}"
+
 _PATTERN = re.compile(
     rf"(?P<name>[^:]+):send_ns=(\d+),receive_ns=(\d+),byte_ps=(\d+),answers=({ALL}|{LAST})"
 )

@@ -6,15 +6,16 @@ kind are sorted by (process, step), so a process's history is one slice of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flexgroup.core.errors import UsageError
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.trace.views import View
 
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.signedinteger[Any]]
@@ -23,6 +24,14 @@ SmallInts = NDArray[np.signedinteger[Any]]
 
 def no_ints() -> Ints:
     return np.empty(0, dtype=np.int64)
+
+
+def by_key(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each key with the rows that have it."""
+    order = np.argsort(keys, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+        if len(rows):
+            yield int(keys[rows[0]]), rows
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,30 @@ class Packets:
 @dataclass(frozen=True)
 class Faults(Rows):
     """Crash and recover rows: which process, at which step of its history."""
+
+
+class View(NamedTuple):
+    """A view is told by its number and its members together: parts of a group that lost sight of
+    each other may give the same number to different views."""
+
+    number: int
+    members: tuple[int, ...]
+
+
+def parse_view(detail: str | None) -> View:
+    """Return the view that a text such as `{"members":[0,1,2],"number":3}` describes."""
+    try:
+        told = json.loads(detail or "")
+        number, members = told["number"], told["members"]
+        integers = [number, *members]
+    except (ValueError, KeyError, TypeError):
+        integers = [None]
+    if not all(type(value) is int for value in integers):
+        raise UsageError(
+            f"the detail of a view row is {detail!r}; it must have a number and members, "
+            'as {"members":[0,1,2],"number":3}'
+        )
+    return View(number, tuple(sorted(set(members))))
 
 
 @dataclass(frozen=True)

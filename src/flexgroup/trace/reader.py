@@ -5,10 +5,11 @@ Bad input is the caller's to fix: every error names the file and what is wrong w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,15 +31,10 @@ from flexgroup.trace.history import (
     Views,
     lost_since,
     no_ints,
+    parse_view,
     views_of,
 )
 from flexgroup.trace.run import Run, lost_processes, run_of
-from flexgroup.trace.validate.columns import column_problems
-from flexgroup.trace.views import parse_view
-
-TEXTS = ["run", "packet", "detail"]
-"""The columns that are read as dictionaries: they hold a handful of texts, each repeated millions
-of times."""
 
 
 def read_table(
@@ -52,16 +48,14 @@ def read_table(
     A column may be missing, unless it is required.
     """
     try:
-        footer = pq.read_metadata(path)
-        found = footer.schema.to_arrow_schema()
-        refuse_bad_columns(path, found, wanted, required)
-        texts = [name for name in TEXTS if found.get_field_index(name) >= 0]
-        present = [
-            field
-            for field in wanted
-            if (columns is None or field.name in columns) and found.get_field_index(field.name) >= 0
-        ]
-        with pq.ParquetFile(path, metadata=footer, read_dictionary=texts) as file:
+        with parquet_file(path) as file:
+            found = file.schema_arrow
+            refuse_bad_columns(path, found, wanted, required)
+            present = [
+                field
+                for field in wanted
+                if (columns is None or field.name in columns) and field.name in found.names
+            ]
             table = file.read(columns=[field.name for field in present])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from None
@@ -75,6 +69,54 @@ def read_table(
         if column.type != field.type and not pa.types.is_dictionary(column.type):
             table = table.set_column(position, field.name, column.cast(field.type))
     return table
+
+
+def parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
+    """Open a file, with these options of `pq.ParquetFile`, to read its texts as dictionaries."""
+    footer = pq.read_metadata(path)
+    texts = [name for name in schema.TEXTS if name in footer.schema.to_arrow_schema().names]
+    return pq.ParquetFile(path, metadata=footer, read_dictionary=texts, **options)
+
+
+@dataclass(frozen=True)
+class ColumnProblem:
+    """A column that is not there, or that holds something else."""
+
+    missing: bool
+    reason: str
+
+
+def column_problems(
+    found: pa.Schema, wanted: pa.Schema, required: Collection[str]
+) -> list[ColumnProblem]:
+    """Return what is wrong with a file of these columns.
+
+    Columns that are not required may be missing, and columns that nobody asked for may be there:
+    that is how versions differ.
+    """
+    problems = []
+    for field in wanted:
+        position = found.get_field_index(field.name)
+        if position < 0:
+            if field.name in required:
+                problems.append(ColumnProblem(True, f"has no column '{field.name}'"))
+            continue
+        actual = found.field(position).type
+        if _plain(actual) != _plain(field.type):
+            reason = f"column '{field.name}' is {actual}, not {field.type}"
+            problems.append(ColumnProblem(False, reason))
+    return problems
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """Return the type without what only concerns memory: in the file, these are all the same."""
+    if pa.types.is_dictionary(type_):
+        return _plain(type_.value_type)
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return pa.string()
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_plain(type_.value_type))
+    return type_
 
 
 def refuse_bad_columns(
@@ -100,7 +142,7 @@ def read_run(directory: Path, name: str) -> Run:
     path = directory / "runs" / f"{name}.parquet"
     if not path.exists():
         raise UsageError(f"'{directory}' holds no run '{name}'")
-    for run in _runs_of(path):
+    for run in runs_by_name([(path, _rows_of_runs(path))]):
         if run.run == name:
             return run
     raise UsageError(f"'{path}' does not describe run '{name}'; record the run again")
@@ -116,13 +158,23 @@ def read_runs(directory: Path) -> list[Run]:
             f"'{directory}' holds no runs (no runs/*.parquet); record one with: "
             f"flexgroup simulate --protocol skeen --out {directory}"
         )
-    runs: dict[str, Run] = {}
     with ThreadPoolExecutor() as threads:
-        for path, described in zip(files, threads.map(_runs_of, files), strict=True):
-            for run in described:
-                if run.run in runs:
-                    raise UsageError(f"'{path}' describes run '{run.run}' again; keep one of them")
-                runs[run.run] = run
+        return runs_by_name(zip(files, threads.map(_rows_of_runs, files), strict=True))
+
+
+def runs_by_name(told: Iterable[tuple[Path | str, Iterable[Mapping[str, Any]]]]) -> list[Run]:
+    """Return the runs that the rows of these files tell of, sorted by name; refuse rows that are
+    wrong, and runs that are told of twice."""
+    runs: dict[str, Run] = {}
+    for file, rows in told:
+        for row in rows:
+            try:
+                run = run_of(row)
+            except UsageError as error:
+                raise UsageError(f"'{file}': {error}") from None
+            if run.run in runs:
+                raise UsageError(f"'{file}' describes run '{run.run}' again; keep one of them")
+            runs[run.run] = run
     return [runs[name] for name in sorted(runs)]
 
 
@@ -131,14 +183,12 @@ def parquet_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "_.")
 
 
-def _runs_of(path: Path) -> list[Run]:
-    rows = read_table(path, schema.RUN_COLUMNS, required=schema.REQUIRED_OF_RUNS).to_pylist()
-    if not rows:
+def _rows_of_runs(path: Path) -> list[dict[str, Any]]:
+    table = read_table(path, schema.RUN_COLUMNS, required=schema.REQUIRED_OF_RUNS)
+    if table.num_rows == 0:
         raise UsageError(f"'{path}' has no row; it must have one for each run it describes")
-    try:
-        return [run_of(row) for row in rows]
-    except UsageError as error:
-        raise UsageError(f"'{path}': {error}") from None
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def read_events(directory: Path, run: str, kind: str) -> pa.Table:

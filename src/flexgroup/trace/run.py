@@ -15,7 +15,8 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.promises import PROPERTIES
 from flexgroup.trace import schema
-from flexgroup.trace.version1 import described
+from flexgroup.trace.cost_models import EXAMPLE, parse_cost_model
+from flexgroup.trace.version1 import Described, described
 
 SOFTWARE = f"flexgroup {__version__}"
 """The name and version that stand in all rows that this software writes."""
@@ -74,7 +75,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
         for name, value in row.items()
         if value is not None
     }
-    for problem in unknown_words(told):
+    for problem in row_problems(told):
         raise UsageError(f"run '{told['run']}': {problem}")
     run = Run(**{**schema.RUN_DEFAULTS, **told})
     if run.schema_version > 1:
@@ -82,14 +83,21 @@ def run_of(row: Mapping[str, Any]) -> Run:
     return replace(run, **described(run.world, run.stack, run.network, run.faults)._asdict())
 
 
-def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the words of a row: those that the schema does not know."""
+def row_problems(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with what a row tells: words and numbers that the schema does not
+    know."""
     version = told["schema_version"]
     if version > schema.VERSION:
         yield (
             f"it was written by a newer version (schema {version}, this one reads "
             f"{schema.VERSION}); upgrade flexgroup"
         )
+    if version < 1:
+        yield f"there is no schema version {version}; the first one is 1"
+    if version == 1:
+        for column in Described._fields:
+            if column in told:
+                yield f"column '{column}' has a value, and schema version 1 has no such column"
     for column, words in (("channels", GUARANTEES), ("promises", PROPERTIES)):
         for word in told.get(column, ()):
             if word not in words:
@@ -97,6 +105,9 @@ def unknown_words(told: Mapping[str, Any]) -> Iterator[str]:
     for process in told.get("faulty", ()):
         if process is None or not 0 <= process < told["processes"]:
             yield f"there is no process {process}, which column 'faulty' names"
+    model = told.get("cost_model", "")
+    if ":" in model and parse_cost_model(model) is None:
+        yield f"the cost model '{model}' is no name with figures such as {EXAMPLE}"
 
 
 def planned_crashes(faults: str | None) -> str:

@@ -44,6 +44,10 @@ EVENT_COLUMNS = pa.schema(
     ]
 )
 
+TEXTS = ["run", "packet", "detail"]
+"""The columns that are written and read as dictionaries: they hold a handful of texts, each
+repeated millions of times."""
+
 REQUIRED_IN = {
     MULTICAST: ("origin", "seq", "destinations"),
     DELIVER: ("origin", "seq"),

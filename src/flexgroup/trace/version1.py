@@ -23,6 +23,7 @@ class Described(NamedTuple):
     channels: tuple[str, ...] | None = None
     promises: tuple[str, ...] | None = None
     cost_model: str | None = None
+    faulty: tuple[int, ...] = ()
 
 
 class _Layer:

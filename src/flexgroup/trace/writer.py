@@ -12,6 +12,7 @@ becomes a file of its own at once, numbered in order for each kind of event, and
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -19,19 +20,19 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
-from flexgroup.trace.blocks import Block, Column, blocks_by_kind
 from flexgroup.trace.recorder import Sink
+from flexgroup.trace.rows import COLUMNS, TYPES
 from flexgroup.trace.run import Run
 
 _ABOUT_PACKETS = frozenset({schema.SEND, schema.RECEIVE})
 _ABOUT_MESSAGES = frozenset({schema.MULTICAST, schema.DELIVER}) | _ABOUT_PACKETS
 _WITH_DEPTH = frozenset({schema.DELIVER}) | _ABOUT_PACKETS
 
-_TEXT_COLUMNS = ["run", "packet", "detail"]
 _INTEGER_COLUMNS = [
     "process", "step", "time", "origin", "seq", "peer", "depth",
     "header_bytes", "payload_bytes", "sent", "queued",
@@ -42,12 +43,17 @@ _INTEGER_COLUMNS = [
 _WRITTEN_COLUMNS = pa.schema(
     [
         field.with_type(pa.dictionary(pa.int32(), field.type))
-        if field.name in _TEXT_COLUMNS
+        if field.name in schema.TEXTS
         else field
         for field in schema.EVENT_COLUMNS
     ]
 )
 
+_DTYPES = {"i": "<i4", "q": "<i8"}
+
+Column = NDArray[np.signedinteger]
+Block = dict[str, Column]
+"""Rows of the event log, by column."""
 Labels = list[tuple[str | None, str | None]]
 DestinationSets = list[tuple[int, ...]]
 
@@ -130,8 +136,7 @@ class TraceWriter(Sink):
             self.abandon()
 
     def take(self, columns: list[bytes], labels: Labels, destination_sets: DestinationSets) -> None:
-        for kind, block in blocks_by_kind(columns):
-            table = event_table(self.run, kind, block, labels, destination_sets)
+        for kind, table in event_tables(self.run, columns, labels, destination_sets):
             self._writer(kind).write_table(table)
             if self.in_parts:
                 self._publish(kind)
@@ -195,7 +200,7 @@ class TraceWriter(Sink):
                 path,
                 _WRITTEN_COLUMNS,
                 compression="snappy",
-                use_dictionary=_TEXT_COLUMNS,
+                use_dictionary=schema.TEXTS,
                 column_encoding=dict.fromkeys(_INTEGER_COLUMNS, "DELTA_BINARY_PACKED"),
                 write_statistics=["process", "step", "time"],
                 store_schema=False,
@@ -220,10 +225,33 @@ def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:
     making.replace(folder / name)
 
 
-def event_table(
+def blocks_by_kind(columns: list[bytes]) -> Iterator[tuple[str, Block]]:
+    """Yield each kind of event that occurs in drained columns, with its rows."""
+    block: Block = {
+        name: np.frombuffer(column, dtype=_DTYPES[type_])
+        for name, type_, column in zip(COLUMNS, TYPES, columns, strict=True)
+    }
+    kinds = np.unique(block["kind"])
+    if len(kinds) == 1:
+        yield schema.KINDS[kinds[0]], block
+        return
+    for number in kinds:
+        chosen = np.flatnonzero(block["kind"] == number)
+        yield schema.KINDS[number], {name: column[chosen] for name, column in block.items()}
+
+
+def event_tables(
+    run: str, columns: list[bytes], labels: Labels, destination_sets: DestinationSets
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each kind of event that occurs in drained columns, with its rows as a table of the
+    trace schema."""
+    for kind, block in blocks_by_kind(columns):
+        yield kind, _event_table(run, kind, block, labels, destination_sets)
+
+
+def _event_table(
     run: str, kind: str, block: Block, labels: Labels, destination_sets: DestinationSets
 ) -> pa.Table:
-    """Return the rows of one kind as a table of the trace schema."""
     count = len(block["process"])
     columns: dict[str, pa.Array] = {
         "run": pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([run])),

@@ -13,7 +13,8 @@ from flexgroup.metrics.sums import DURATION_SUMS, KINDS, MESSAGE_SUMS, SUMS, dur
 from flexgroup.pipeline.measure.facts import run_facts
 from flexgroup.pipeline.measure.spark_messages import delivery_latencies, message_latencies
 from flexgroup.pipeline.measure.spark_packets import packet_sums
-from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.trace import schema
 
 NUMBERED = pa.schema([("number", pa.int32()), *DURATION_SUMS])

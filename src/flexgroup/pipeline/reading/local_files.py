@@ -1,25 +1,28 @@
 """The files of a trace set on this machine, looked at before Spark starts, which takes longer.
 
-What cannot be relied upon is refused here. How many events the files hold, which their footers
-tell, decides how the work is done.
+Only footers and the first rows are read, a millisecond or so a file: whether the file is whole,
+whether its columns are those of the schema, whether two files tell of the same events, and how many
+events there are. What cannot be relied upon is refused. Damage further inside is left to the
+validator, and to whoever reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.session import SMALL_JOB, is_on_this_machine
-from flexgroup.trace.reader import read_runs
+from flexgroup.trace import schema
+from flexgroup.trace.reader import parquet_files, read_runs, refuse_bad_columns, unreadable
 from flexgroup.trace.run import Run
-from flexgroup.trace.validate.footers import checked_kinds, event_files
 
 MOST_EVENTS = 2_000_000
 """Runs of so many events are read by one task each, of all kinds together."""
@@ -27,24 +30,24 @@ MOST_EVENTS = 2_000_000
 A_FILE = 5_000
 """Opening a file takes as long as reading so many events."""
 
+LOOKED_AT = 256
+"""Rows at the beginning of a file. Two recordings under one name begin alike: with a multicast at
+step 0 of some process."""
+
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """A directory, its runs by name, and the kinds of events that were recorded."""
+    """A directory, its runs by name, and how many events each file holds."""
 
     directory: Path
     described: tuple[Run, ...]
-    kinds: frozenset[str]
+    rows: Mapping[str, Mapping[str, int]]
+    """How many events each file holds, by kind, and by its name without ending."""
 
-    @cached_property
-    def rows(self) -> Mapping[str, Mapping[str, int]]:
-        """How many events each file holds, by kind, and by its name without ending."""
-        found = {}
-        for kind, paths in event_files(self.directory).items():
-            with ThreadPoolExecutor() as threads:
-                names = (path.stem for path in paths)
-                found[kind] = dict(zip(names, threads.map(_rows, paths), strict=True))
-        return found
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of events that were recorded."""
+        return frozenset(self.rows)
 
     @property
     def events(self) -> int:
@@ -83,8 +86,26 @@ def look_here(path: str) -> LocalFiles | None:
     if directory is None:
         return None
     described = read_runs(directory)
-    kinds = checked_kinds(directory, [run.run for run in described])
-    return LocalFiles(directory, tuple(described), kinds)
+    names = frozenset(run.run for run in described)
+    rows = {}
+    for folder in sorted((directory / "events").glob("event=*")):
+        kind = folder.name.removeprefix("event=")
+        paths = parquet_files(folder)
+        if paths and kind not in schema.KINDS:
+            raise UsageError(unknown_kind(str(folder), kind))
+        if paths:
+            with ThreadPoolExecutor() as threads:
+                files = list(threads.map(_beginning, [kind] * len(paths), paths))
+            _refuse_mixed(files, names)
+            rows[kind] = {file.path.stem: file.rows for file in files}
+    return LocalFiles(directory, tuple(described), rows)
+
+
+def unknown_kind(folder: str, kind: str) -> str:
+    return (
+        f"'{folder}': there are no events of kind '{kind}'; the kinds are: "
+        f"{', '.join(schema.KINDS)}; rename the directory, or remove it"
+    )
 
 
 def refuse_if_missing(path: str, master: str | None) -> None:
@@ -107,5 +128,60 @@ def _directory_here(path: str) -> Path | None:
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
-def _rows(path: Path) -> int:
-    return int(pq.read_metadata(path).num_rows)
+@dataclass(frozen=True)
+class _Beginning:
+    """How many rows a file has, the run of the first, and process and step of those of the first
+    rows that are of that run."""
+
+    path: Path
+    rows: int
+    run: str | None
+    events: frozenset[tuple[int, int]]
+
+
+def _beginning(kind: str, path: Path) -> _Beginning:
+    try:
+        with pq.ParquetFile(path, buffer_size=1 << 16) as file:
+            required = schema.required_columns(kind)
+            refuse_bad_columns(path, file.schema_arrow, schema.EVENT_COLUMNS, required)
+            columns = ["run", "process", "step"]
+            batch = next(file.iter_batches(LOOKED_AT, columns=columns), None)
+            first_rows = [] if batch is None else batch.to_pylist()
+            rows = file.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error) from None
+    run = first_rows[0]["run"] if first_rows else None
+    events = ((row["process"], row["step"]) for row in first_rows if row["run"] == run)
+    return _Beginning(path, rows, run, frozenset(events))
+
+
+def _refuse_mixed(beginnings: Iterable[_Beginning], runs: frozenset[str]) -> None:
+    """Refuse files of one kind that tell of the same run, unless they are parts of it."""
+    by_run: dict[str, list[_Beginning]] = {}
+    for beginning in beginnings:
+        if beginning.run is None:
+            continue
+        by_run.setdefault(beginning.run, []).append(beginning)
+        name = beginning.path.stem
+        if name in runs and beginning.run != name:
+            raise UsageError(
+                f"'{beginning.path}' begins with events of run '{beginning.run}', and run '{name}' "
+                "has its name; a file with the name of a run holds that run: rename the file"
+            )
+    for run, files in by_run.items():
+        seen: dict[tuple[int, int], Path] = {}
+        for file in files:
+            own = file.path.with_name(f"{run}.parquet")
+            if len(files) > 1 and any(other.path == own for other in files if other is not file):
+                raise UsageError(
+                    f"'{file.path}' holds events of run '{run}', and so does '{own}'; two runs "
+                    "with the same name are mixed: keep one of them"
+                )
+            for event in sorted(file.events):
+                if event in seen:
+                    raise UsageError(
+                        f"'{seen[event]}' and '{file.path}' both hold step {event[1]} of process "
+                        f"{event[0]} of run '{run}'; two runs with the same name are mixed: keep "
+                        "one of them"
+                    )
+                seen[event] = file.path

@@ -8,7 +8,7 @@ what a column that one file lacks looks like), and runs that are described twice
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from urllib.parse import unquote
 
@@ -17,47 +17,48 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.reading.trace_set import FINISHED, TraceSet, spark_schema
+from flexgroup.pipeline.reading.local_files import unknown_kind
 from flexgroup.pipeline.spark.errors import condition_of, explained, readable
+from flexgroup.pipeline.spark.frames import FINISHED, read_files, spark_schema, union
 from flexgroup.trace import schema
-from flexgroup.trace.run import Run, run_of
-from flexgroup.trace.validate.footers import unknown_kind
+from flexgroup.trace.reader import runs_by_name
+from flexgroup.trace.run import Run
 
 _KIND = re.compile(r"/event=([^/]+)/[^/]+$")
 _OF_ANOTHER_TYPE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE_ILLEGAL")
 
 
-def open_remote(spark: SparkSession, path: str) -> TraceSet:
-    """Open the trace set of this path; raise a UsageError if it cannot be relied upon."""
-    location = path.rstrip("/")
-    with readable(path):
+def look_there(spark: SparkSession, location: str) -> tuple[tuple[Run, ...], frozenset[str]]:
+    """Return the runs, by name, and the kinds of events of the trace set at this location; raise a
+    UsageError if it cannot be relied upon."""
+    with readable(location):
         if not _files(spark, f"{location}/runs"):
             raise UsageError(
-                f"'{path}' holds no runs (no runs/*.parquet); give the directory of a trace set"
+                f"'{location}' holds no runs (no runs/*.parquet); give the directory of a trace set"
             )
         _refuse_other_types(spark, f"{location}/runs", schema.RUN_COLUMNS)
         kinds = _kinds(spark, f"{location}/events")
         if kinds:
             _refuse_other_types(spark, f"{location}/events", schema.EVENT_COLUMNS)
         runs = _runs(spark, f"{location}/runs")
-        traces = TraceSet(spark, location, tuple(runs), kinds, location)
-        _refuse_empty_rows(empty_rows(traces))
-    return traces
+        if kinds:
+            _refuse_empty_rows(empty_rows(spark, location, kinds))
+    return runs, kinds
 
 
-def empty_rows(traces: TraceSet) -> DataFrame:
+def empty_rows(spark: SparkSession, location: str, kinds: Iterable[str]) -> DataFrame:
     """Return the events with nothing in a column that they must have: `file` and `column`.
 
     A file that lacks the column altogether looks the same. The statistics in footers spare Spark
     reading most of it.
     """
-    parts = [
-        _empty(traces.recorded(kind), schema.required_columns(kind))
-        for kind in sorted(traces.kinds)
-    ]
-    if not parts:
-        return traces.spark.createDataFrame([], "file string, column string")
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    return union(
+        _empty(
+            read_files(spark, f"{location}/events/event={kind}", schema.EVENT_COLUMNS),
+            schema.required_columns(kind),
+        )
+        for kind in sorted(kinds)
+    )
 
 
 def _empty(rows: DataFrame, required: Sequence[str]) -> DataFrame:
@@ -136,24 +137,14 @@ def _other_type(spark: SparkSession, paths: list[str], wanted: pa.Schema) -> str
     return None
 
 
-def _runs(spark: SparkSession, folder: str) -> list[Run]:
-    files = spark.read.schema(spark_schema(schema.RUN_COLUMNS)).options(**FINISHED).parquet(folder)
-    _refuse_empty_rows(_empty(files, schema.REQUIRED_OF_RUNS))
-    file = f.col("_metadata.file_path")
-    twice = (
-        files.groupBy("run")
-        .agg(
-            f.count("*").alias("rows"), f.max("schema_version").alias("version"),
-            f.min(file).alias("one"), f.max(file).alias("other"),
-        )
-        .where((f.col("rows") > 1) | (f.col("version") > schema.VERSION))
-    )  # fmt: skip
-    for row in twice.limit(1).collect():
-        if row["version"] > schema.VERSION:
-            raise UsageError(
-                f"'{unquote(row['one'])}' was written by a newer version (schema {row['version']}, "
-                f"this one reads {schema.VERSION}); upgrade flexgroup"
-            )
-        again = unquote(row["other"])
-        raise UsageError(f"'{again}' describes run '{row['run']}' again; keep one of them")
-    return sorted((run_of(row.asDict()) for row in files.collect()), key=lambda run: run.run)
+def _runs(spark: SparkSession, folder: str) -> tuple[Run, ...]:
+    rows = read_files(spark, folder, schema.RUN_COLUMNS)
+    _refuse_empty_rows(_empty(rows, schema.REQUIRED_OF_RUNS))
+    told = rows.select(
+        f.col("_metadata.file_path").alias("file"), f.struct(*rows.columns).alias("row")
+    )
+    rows_by_file = (
+        (unquote(found["file"]), [found["row"].asDict()])
+        for found in told.orderBy("file").collect()
+    )
+    return tuple(runs_by_name(rows_by_file))

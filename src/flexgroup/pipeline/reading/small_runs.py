@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.trace import reader
 from flexgroup.trace.history import History
 from flexgroup.trace.run import Run

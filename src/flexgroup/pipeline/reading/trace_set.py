@@ -1,9 +1,9 @@
 """Trace sets as Spark sees them: runs and events as DataFrames.
 
 Events of runs that have no row in `runs` are left out: such a run is still being written, or its
-writer was killed. What cannot be relied upon is refused when a trace set is opened: here with
-pyarrow where the files are on this machine, in `remote_files` with Spark itself where only Spark
-can reach them.
+writer was killed. What cannot be relied upon is refused when a trace set is opened: with pyarrow
+where the files are on this machine (`local_files`), and with Spark itself where only Spark can
+reach them (`remote_files`).
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.local_files import LocalFiles, look_here
+from flexgroup.pipeline.reading.remote_files import look_there
+from flexgroup.pipeline.spark.frames import read_files, spark_schema
 from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-FINISHED = {"pathGlobFilter": "*.parquet"}
-"""The files that count; Spark passes over names that start with an underscore on its own."""
 
 _NUMBERED = schema.RUN_COLUMNS.append(pa.field("number", pa.int32(), nullable=False))
 
@@ -36,13 +32,12 @@ class TraceSet:
     shorter to shuffle than the name."""
 
     spark: SparkSession
-    path: str
+    location: str
+    """The path as Spark takes it: with a scheme, nothing in it being a pattern."""
     described: tuple[Run, ...]
     """The runs, sorted by name: one row each, so the driver can hold them all."""
     kinds: frozenset[str]
     """The kinds of events that were recorded."""
-    location: str
-    """The path as Spark takes it: with a scheme, nothing in it being a pattern."""
     files: LocalFiles | None = None
     """What is on this machine, if the executors can open it without Spark."""
 
@@ -54,25 +49,15 @@ class TraceSet:
 
     def events(self, kind: str, *columns: str) -> DataFrame:
         """Return these columns of the events of one kind, and the `number` of their run."""
-        from pyspark.sql import functions as f
-
         numbers = f.broadcast(self.runs.select("run", "number"))
         return self.recorded(kind).join(numbers, "run").select("number", *columns)
 
     def recorded(self, kind: str) -> DataFrame:
         """Return all events of one kind as the files have them, also of unfinished runs."""
-        columns = spark_schema(schema.EVENT_COLUMNS)
         if kind not in self.kinds:
-            return self.spark.createDataFrame([], columns)
-        reader = self.spark.read.schema(columns).options(**FINISHED)
-        return reader.parquet(f"{self.location}/events/event={kind}")
-
-
-def spark_schema(columns: pa.Schema) -> StructType:
-    """Return a schema of Arrow as one of Spark."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(columns)
+            return self.spark.createDataFrame([], spark_schema(schema.EVENT_COLUMNS))
+        folder = f"{self.location}/events/event={kind}"
+        return read_files(self.spark, folder, schema.EVENT_COLUMNS)
 
 
 def open_trace_set(spark: SparkSession, path: str, files: LocalFiles | None = None) -> TraceSet:
@@ -83,15 +68,13 @@ def open_trace_set(spark: SparkSession, path: str, files: LocalFiles | None = No
     """
     files = files or look_here(path)
     if files is None:
-        from flexgroup.pipeline.reading.remote_files import open_remote
-
         return open_remote(spark, path)
-    directory = str(files.directory.resolve())
-    return TraceSet(
-        spark,
-        path.rstrip("/"),
-        files.described,
-        files.kinds,
-        "file:" + re.sub(r"([\[\]{}*?\\])", r"\\\1", directory),
-        files if executors_are_here(spark) else None,
-    )
+    directory = re.sub(r"([\[\]{}*?\\])", r"\\\1", str(files.directory.resolve()))
+    here = files if executors_are_here(spark) else None
+    return TraceSet(spark, f"file:{directory}", files.described, files.kinds, here)
+
+
+def open_remote(spark: SparkSession, path: str) -> TraceSet:
+    """Open a trace set that only Spark can reach."""
+    location = path.rstrip("/")
+    return TraceSet(spark, location, *look_there(spark, location))

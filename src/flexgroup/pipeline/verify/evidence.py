@@ -16,8 +16,9 @@ from pyspark.sql import functions as f
 
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
-from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.result_tables import in_order
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.trace import schema
 from flexgroup.trace.reader import ints, messages
 

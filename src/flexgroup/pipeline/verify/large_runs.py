@@ -15,7 +15,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
     FAULTS,

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.reading.trace_set import TraceSet, spark_schema
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, PACKETS, event_rows
 from flexgroup.pipeline.verify.lost_events import first_lost

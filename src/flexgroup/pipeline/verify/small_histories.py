@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from flexgroup.pipeline.reading.trace_set import spark_schema
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.reading.trace_set import FINISHED, spark_schema
+from flexgroup.pipeline.spark.frames import FINISHED, spark_schema
 from flexgroup.pipeline.verify.event_rows import CODES, packed_message
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from flexgroup.pipeline.reading.trace_set import spark_schema
 from flexgroup.pipeline.spark.errors import condition_of, readable
+from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.verdict_table import verdict_table
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import ARRIVING

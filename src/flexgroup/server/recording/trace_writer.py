@@ -30,7 +30,6 @@ from flexgroup.server.recording.handoff import (
     take_whole,
 )
 from flexgroup.trace import schema
-from flexgroup.trace.blocks import blocks_by_kind
 from flexgroup.trace.run import Run
 from flexgroup.trace.writer import (
     RUNNING,
@@ -38,7 +37,7 @@ from flexgroup.trace.writer import (
     DestinationSets,
     Labels,
     as_json,
-    event_table,
+    event_tables,
     run_file,
     write_part,
     write_run,
@@ -172,9 +171,8 @@ class ServerTraceWriter:
             return
         columns = [b"".join(blocks) for blocks in zip(*run.unwritten, strict=True)]
         run.unwritten = []
-        for kind, block in blocks_by_kind(columns):
+        for kind, table in event_tables(name, columns, run.labels, run.destination_sets):
             number = run.parts.get(kind, 0)
-            table = event_table(name, kind, block, run.labels, run.destination_sets)
             write_part(self._directory, kind, f"{name}@{self._server}-{number:06}.parquet", table)
             run.parts[kind] = number + 1
 

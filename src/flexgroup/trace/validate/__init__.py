@@ -1,5 +1,1 @@
-"""What may be wrong with the files of a trace set, and finding it.
-
-`columns` compares a file with the schema, `footers` looks at every file without reading its
-events, as a reader does before it trusts them, and `report` goes through all rows.
-"""
+"""Finding all that is wrong with a trace set: `report` goes through all its files and rows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,11 +11,10 @@ import pyarrow.compute as pc
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, by_key, parse_view
+from flexgroup.trace.run import Run
 from flexgroup.trace.validate.integers import Flags, IntegerSet
 from flexgroup.trace.validate.problems import Place, rows
-from flexgroup.trace.validate.run_files import Described
-from flexgroup.trace.views import parse_view
 
 NATURAL = (
     "process", "step", "origin", "seq", "peer", "depth",
@@ -32,7 +30,7 @@ LARGEST = {"origin": ORIGIN_MASK, "seq": (1 << (63 - ORIGIN_BITS)) - 1}
 class RunSeen:
     """What the validator has seen of one run so far."""
 
-    described: Described | None
+    described: Run | None
     steps: dict[int, IntegerSet] = field(default_factory=dict)
     sends: dict[int, IntegerSet] = field(default_factory=dict)
     multicasts: dict[int, IntegerSet] = field(default_factory=dict)
@@ -101,7 +99,7 @@ def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) ->
     process, step = _ints(batch, "process"), _ints(batch, "step")
     if seen.described is not None:
         _check_numbers(place, kind, seen.described, process, batch)
-    for number, chosen in _by(process):
+    for number, chosen in by_key(process):
         chosen = chosen[np.argsort(step[chosen], kind="stable")]
         own, time = step[chosen], _ints(batch, "time")[chosen]
         repeated = seen.steps.setdefault(number, IntegerSet()).add(own)
@@ -119,9 +117,7 @@ def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) ->
         _check_receives(place, seen, batch)
 
 
-def _check_numbers(
-    place: Place, kind: str, run: Described, process: Ints, batch: pa.RecordBatch
-) -> None:
+def _check_numbers(place: Place, kind: str, run: Run, process: Ints, batch: pa.RecordBatch) -> None:
     known = run.processes + run.clients
     if process.max() >= known:
         place.warning(
@@ -162,7 +158,7 @@ def _check_multicasts(place: Place, seen: RunSeen, process: Ints, batch: pa.Reco
             f"{rows(len(strange))} of a message whose origin is another process: process "
             f"{process[strange[0]]} multicast {origin[strange[0]]}.{seq[strange[0]]}"
         )
-    for number, chosen in _by(origin):
+    for number, chosen in by_key(origin):
         own = np.sort(seq[chosen])
         repeated = seen.multicasts.setdefault(number, IntegerSet()).add(own)
         if repeated.any():
@@ -176,21 +172,13 @@ def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
     told = batch.filter(pc.and_(batch.column("peer").is_valid(), batch.column("sent").is_valid()))
     peer, sent = _ints(told, "peer"), _ints(told, "sent")
     nothing = IntegerSet()
-    for number, chosen in _by(peer):
+    for number, chosen in by_key(peer):
         wrong = ~seen.sends.get(number, nothing).holds(sent[chosen])
         if wrong.any():
             place.error(
                 f"{rows(int(np.count_nonzero(wrong)))} of packets that process {number} did not "
                 f"send: it sent nothing at step {sent[chosen][wrong][0]}"
             )
-
-
-def _by(keys: Ints) -> Iterator[tuple[int, Ints]]:
-    """Yield each key, with the rows that have it."""
-    order = np.argsort(keys, kind="stable")
-    if len(order):
-        for part in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
-            yield int(keys[part[0]]), part
 
 
 def _times(which: Flags | Ints) -> str:

@@ -27,7 +27,7 @@ class IntegerSet:
         self.count = 0
         self.largest = -1
         self._bits: NDArray[np.uint8] | None = np.zeros(8, dtype=np.uint8)
-        self._sorted: list[Ints] = []
+        self._sparse: Ints = no_ints()
 
     def add(self, numbers: Ints) -> Flags:
         """Add numbers in ascending order, and return which were there already or come twice."""
@@ -46,10 +46,8 @@ class IntegerSet:
             place = np.where(inside, numbers, 0)
             found: Flags = inside & ((self._bits[place >> 3] >> (place & 7)) & 1).astype(np.bool_)
             return found
-        found = np.zeros(len(numbers), dtype=np.bool_)
-        for part in self._sorted:
-            place = np.minimum(np.searchsorted(part, numbers), len(part) - 1)
-            found |= part[place] == numbers
+        place = np.minimum(np.searchsorted(self._sparse, numbers), len(self._sparse) - 1)
+        found = self._sparse[place] == numbers
         return found
 
     def first_missing(self) -> int | None:
@@ -66,13 +64,11 @@ class IntegerSet:
 
     def _keep(self, new: Ints) -> None:
         if self._bits is not None and self.largest >= max(_ALWAYS, _SPARSE * self.count):
-            self._sorted = list(self._ascending())
+            self._sparse = np.concatenate(list(self._ascending()) or [no_ints()])
             self._bits = None
         if self._bits is None:
-            self._sorted.append(new)
-            # Merged in doubling sizes, there are only a few parts to search at any time.
-            while len(self._sorted) > 1 and len(self._sorted[-2]) <= 2 * len(self._sorted[-1]):
-                self._sorted[-2:] = [np.sort(np.concatenate(self._sorted[-2:]))]
+            # Both are in order, and a stable sort merges what is in order.
+            self._sparse = np.sort(np.concatenate([self._sparse, new]), kind="stable")
             return
         if self.largest >= 8 * len(self._bits):
             room = np.zeros(max(2 * len(self._bits), self.largest // 8 + 1), dtype=np.uint8)
@@ -83,7 +79,7 @@ class IntegerSet:
     def _ascending(self) -> Iterator[Ints]:
         """Yield all numbers in ascending order, in parts."""
         if self._bits is None:
-            yield np.sort(np.concatenate(self._sorted or [no_ints()]))
+            yield self._sparse
             return
         for start in range(0, len(self._bits), 1 << 16):
             bits = np.unpackbits(self._bits[start : start + (1 << 16)], bitorder="little")

@@ -6,9 +6,10 @@ seen, a bit each. Where every run has files of its own it is forgotten when thes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +17,10 @@ import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
 from flexgroup.trace import schema
-from flexgroup.trace.reader import TEXTS, parquet_files
-from flexgroup.trace.validate.columns import column_problems
+from flexgroup.trace.reader import column_problems, parquet_file, parquet_files
+from flexgroup.trace.run import Run, row_problems
 from flexgroup.trace.validate.event_rows import RunSeen, check_cells, check_rows
 from flexgroup.trace.validate.problems import Findings, Place
-from flexgroup.trace.validate.run_files import Described, described_runs
 
 BATCH = 1 << 16
 
@@ -30,6 +30,94 @@ UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 ORDER = (schema.SEND, schema.RECEIVE, *schema.KINDS)
 
 Progress = Callable[[float], None]
+
+
+def validate(directory: Path, progress: Progress = lambda share: None) -> Findings:
+    """Find everything that is wrong with a trace set, and everything that is strange."""
+    if not directory.is_dir():
+        raise UsageError(f"'{directory}' is not a directory; give the directory of a trace set")
+    findings = Findings()
+    described = _described_runs(directory, findings)
+    files = list(_event_files(directory, findings))
+    _Validator(findings, described, files).run(progress)
+    return findings
+
+
+def _opened(
+    place: Place, path: Path, wanted: pa.Schema, required: Collection[str]
+) -> pq.ParquetFile | None:
+    """Open a file; report what is wrong with it as a whole, and return None if anything is."""
+    try:
+        file = parquet_file(path, buffer_size=1 << 16, page_checksum_verification=True)
+    except UNREADABLE as error:
+        place.error(f"cannot be read as Parquet: {str(error).splitlines()[0]}")
+        return None
+    wrong = column_problems(file.schema_arrow, wanted, required)
+    for problem in wrong:
+        place.error(problem.reason)
+    return None if wrong else file
+
+
+def _known_columns(file: pq.ParquetFile, wanted: pa.Schema) -> list[str]:
+    return [name for name in wanted.names if name in file.schema_arrow.names]
+
+
+def _described_runs(directory: Path, findings: Findings) -> dict[str, Run]:
+    """Check the files of `runs`, row by row, and return the runs that they tell of."""
+    runs: dict[str, Run] = {}
+    paths = parquet_files(directory / "runs")
+    if not paths:
+        Place(findings, "runs").error("there is no runs/*.parquet, so the set holds no run")
+    for path in paths:
+        findings.files += 1
+        place = Place(findings, f"runs/{path.name}")
+        for group, row in _rows_of_runs(place, path):
+            _check_run(Place(findings, place.file, group), row, runs)
+    findings.runs = len(runs)
+    return runs
+
+
+def _rows_of_runs(place: Place, path: Path) -> list[tuple[int, dict[str, Any]]]:
+    file = _opened(place, path, schema.RUN_COLUMNS, schema.REQUIRED_OF_RUNS)
+    if file is None:
+        return []
+    try:
+        with file:
+            rows = [
+                (group, row)
+                for group in range(file.num_row_groups)
+                for row in file.read_row_group(
+                    group, columns=_known_columns(file, schema.RUN_COLUMNS)
+                ).to_pylist()
+            ]
+    except UNREADABLE as error:
+        place.error(f"cannot be read as Parquet: {str(error).splitlines()[0]}")
+        return []
+    if not rows:
+        place.error("has no row; it must have one for each run it describes")
+    return rows
+
+
+def _check_run(place: Place, row: dict[str, Any], runs: dict[str, Run]) -> None:
+    told = {name: value for name, value in row.items() if value is not None}
+    empty = [name for name in schema.REQUIRED_OF_RUNS if name not in told]
+    for name in empty:
+        place.error(f"column '{name}' is empty")
+    if empty:
+        return
+    run = Run(**{**schema.RUN_DEFAULTS, **told})
+    if run.run in runs:
+        place.error(f"describes run '{run.run}' again")
+    for problem in row_problems(told):
+        place.error(f"run '{run.run}': {problem}")
+    if run.processes < 1 or run.clients < 0:
+        place.error(f"run '{run.run}' has {run.processes} processes and {run.clients} clients")
+    if run.outcome not in (schema.COMPLETE, schema.CUT):
+        place.error(
+            f"the outcome of run '{run.run}' is '{run.outcome}', "
+            f"not {schema.COMPLETE} or {schema.CUT}"
+        )
+    runs[run.run] = run
 
 
 @dataclass(frozen=True)
@@ -42,17 +130,6 @@ class EventFile:
     @property
     def run(self) -> str:
         return self.path.name.removesuffix(".parquet")
-
-
-def validate(directory: Path, progress: Progress = lambda share: None) -> Findings:
-    """Find everything that is wrong with a trace set, and everything that is strange."""
-    if not directory.is_dir():
-        raise UsageError(f"'{directory}' is not a directory; give the directory of a trace set")
-    findings = Findings()
-    described = described_runs(directory, findings)
-    files = list(_event_files(directory, findings))
-    _Validator(findings, described, files).run(progress)
-    return findings
 
 
 def _event_files(directory: Path, findings: Findings) -> Iterator[EventFile]:
@@ -76,15 +153,14 @@ class _Validator:
     """Goes through the files of events, with what it remembers of each run."""
 
     def __init__(
-        self, findings: Findings, described: dict[str, Described], files: list[EventFile]
+        self, findings: Findings, described: dict[str, Run], files: list[EventFile]
     ) -> None:
         self.findings = findings
         self.described = described
         self.own = {(file.kind, file.run) for file in files if file.run in described}
-        all_own = all(file.run in described for file in files)
         # One run after the other if each has its own files; else any file may hold any run.
-        self.files = sorted(files, key=lambda file: file.run) if all_own else files
-        self.one_by_one = all_own
+        self.one_by_one = all(file.run in described for file in files)
+        self.files = sorted(files, key=lambda file: file.run) if self.one_by_one else files
         self.seen: dict[str, RunSeen] = {}
         self.silent = set(described)
         """Runs of which no events were found."""
@@ -108,45 +184,36 @@ class _Validator:
         return self.seen.setdefault(run, RunSeen(self.described.get(run)))
 
     def _check_file(self, file: EventFile) -> None:
+        required = schema.required_columns(file.kind)
         place = Place(self.findings, file.name)
-        try:
-            with pq.ParquetFile(
-                file.path,
-                read_dictionary=TEXTS,
-                buffer_size=1 << 16,
-                page_checksum_verification=True,
-            ) as parquet:
-                required = schema.required_columns(file.kind)
-                wrong = column_problems(parquet.schema_arrow, schema.EVENT_COLUMNS, required)
-                for problem in wrong:
-                    place.error(problem.reason)
-                if wrong:
-                    self._seen_of(file.run).unread = True
-                else:
-                    self._check_groups(file, parquet)
-        except UNREADABLE as error:
-            place.error(f"cannot be read as Parquet: {str(error).splitlines()[0]}")
+        parquet = _opened(place, file.path, schema.EVENT_COLUMNS, required)
+        if parquet is None:
             self._seen_of(file.run).unread = True
+            return
+        with parquet:
+            runs: set[str] = set()
+            for group in range(parquet.num_row_groups):
+                self._check_group(file, parquet, group, runs)
 
-    def _check_groups(self, file: EventFile, parquet: pq.ParquetFile) -> None:
-        present = set(parquet.schema_arrow.names)
-        names = [name for name in schema.EVENT_COLUMNS.names if name in present]
-        runs: set[str] = set()
-        for group in range(parquet.num_row_groups):
-            place = Place(self.findings, file.name, group)
-            try:
-                for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=names):
-                    batch.validate(full=True)
-                    self.findings.rows += batch.num_rows
-                    sound = check_cells(place, file.kind, batch)
-                    for run, rows in _by_run(batch.filter(pa.array(sound))):
-                        if run not in runs:
-                            runs.add(run)
-                            self._check_whose(place, file, run)
-                        check_rows(place, file.kind, self._seen_of(run), rows)
-            except UNREADABLE as error:
-                place.error(f"cannot be read: {str(error).splitlines()[0]}")
-                self._seen_of(file.run).unread = True
+    def _check_group(
+        self, file: EventFile, parquet: pq.ParquetFile, group: int, runs: set[str]
+    ) -> None:
+        """Check one row group; `runs` are those that were met in the file before."""
+        place = Place(self.findings, file.name, group)
+        names = _known_columns(parquet, schema.EVENT_COLUMNS)
+        try:
+            for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=names):
+                batch.validate(full=True)
+                self.findings.rows += batch.num_rows
+                sound = check_cells(place, file.kind, batch)
+                for run, rows in _by_run(batch.filter(pa.array(sound))):
+                    if run not in runs:
+                        runs.add(run)
+                        self._check_whose(place, file, run)
+                    check_rows(place, file.kind, self._seen_of(run), rows)
+        except UNREADABLE as error:
+            place.error(f"cannot be read: {str(error).splitlines()[0]}")
+            self._seen_of(file.run).unread = True
 
     def _check_whose(self, place: Place, file: EventFile, run: str) -> None:
         if run not in self.described:

@@ -1,0 +1,40 @@
+"""DataFrames of the files of a trace set, and of rows with the columns of Arrow schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+FINISHED = {"pathGlobFilter": "*.parquet"}
+"""The files that count; Spark passes over names that start with an underscore on its own."""
+
+
+def spark_schema(columns: pa.Schema) -> StructType:
+    """Return a schema of Arrow as one of Spark."""
+    return from_arrow_schema(columns)
+
+
+def read_files(spark: SparkSession, folder: str, columns: pa.Schema) -> DataFrame:
+    """Return the rows of all finished files of a folder; a column that a file lacks is null."""
+    return spark.read.schema(spark_schema(columns)).options(**FINISHED).parquet(folder)
+
+
+def union(frames: Iterable[DataFrame]) -> DataFrame:
+    """Return the rows of all these frames, of which there is at least one; columns go by place."""
+    return reduce(DataFrame.unionAll, frames)
+
+
+def with_columns(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """Return these columns, by name and type, of which those that the rows lack are null."""
+    return rows.select(
+        *(
+            (f.col(name) if name in rows.columns else f.lit(None)).cast(type_).alias(name)
+            for name, type_ in columns.items()
+        )
+    )
