@@ -17,9 +17,16 @@ from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.testing.schedules import CYCLE, STUCK, System
+from flexgroup.worlds.explorer import all_systems
 
 Channels = dict[tuple[int, int], tuple[Packet, ...]]
 Orders = tuple[tuple[MessageId, ...], ...]
+
+
+def systems(processes: int, messages: int) -> Iterator[System]:
+    """Every system of a size, as the explorer lists them."""
+    for scope in all_systems.systems(processes, messages):
+        yield System(processes, tuple(cast.destinations for cast in scope.casts))
 
 
 def every_run(plan: StackPlan, system: System) -> Iterator[Orders]:

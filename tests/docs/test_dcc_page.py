@@ -9,11 +9,11 @@ import pytest
 from flexgroup.core.codec import Codec
 from flexgroup.core.layer import Context
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.testing.schedules import CYCLE, STUCK, System, systems
+from flexgroup.testing.schedules import CYCLE, STUCK, System
 from flexgroup.worlds.bench import Bench
 
 from ..explorer.variant_parts import loaded_anew, plan_of
-from .every_schedule import every_run, outcomes
+from .every_schedule import every_run, outcomes, systems
 from .fences import ROOT, tables
 
 PAGE = ROOT / "docs" / "protocols" / "dcc.md"

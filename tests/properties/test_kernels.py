@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
 from flexgroup.properties.kernels.disagreement import disagreements
-from flexgroup.properties.kernels.graphs import peel, strong_components
 from flexgroup.properties.kernels.grouping import (
     by_pairs,
     distinct,
@@ -20,7 +19,12 @@ from flexgroup.properties.kernels.grouping import (
     numbered,
     runs,
 )
-from flexgroup.properties.kernels.head_merge import cyclic_components, head_merge, latest_ancestor
+from flexgroup.properties.kernels.head_merge import (
+    cyclic_components,
+    head_merge,
+    latest_ancestor,
+    peel,
+)
 from flexgroup.properties.kernels.shortest_paths import QueueSearch, shortest_cycle
 from flexgroup.properties.kernels.skipped_messages import MISSING, skips
 from flexgroup.trace.history import Ints
@@ -111,22 +115,6 @@ class TestGraphs:
             if other in place:
                 assert place[one] < place[other]
 
-    @without_deadline
-    @given(edges)
-    def test_strong_components_come_in_order(self, pairs: list[tuple[int, int]]) -> None:
-        components = strong_components(*ends(pairs), NODES)
-        assert sorted(node for component in components for node in component) == list(range(NODES))
-        place = {node: number for number, nodes in enumerate(components) for node in nodes}
-        reach = closure(set(pairs))
-        for one, other in combinations(range(NODES), 2):
-            assert (place[one] == place[other]) == ({(one, other), (other, one)} <= reach)
-        assert all(place[one] <= place[other] for one, other in pairs)
-
-    def test_strong_components_of_a_long_ring_need_no_deep_recursion(self) -> None:
-        ring = np.arange(100_000)
-        [component] = strong_components(ring, np.roll(ring, 1), len(ring))
-        assert len(component) == len(ring)
-
 
 class TestHeadMerge:
     @without_deadline
@@ -157,6 +145,12 @@ class TestHeadMerge:
         for component in merge.components:
             places = sorted(np.flatnonzero(np.isin(merge.order, component)).tolist())
             assert places == list(range(places[0], places[0] + len(component)))
+
+    def test_a_long_ring_is_one_component_and_needs_no_deep_recursion(self) -> None:
+        ring = np.arange(100_000)
+        pairs = np.stack([ring, np.roll(ring, 1)], axis=1).ravel()
+        [component] = head_merge(np.repeat(ring, 2), pairs, len(ring)).components
+        assert len(component) == len(ring)
 
     @without_deadline
     @given(queues, st.permutations(range(NODES)))

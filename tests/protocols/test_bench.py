@@ -18,7 +18,7 @@ from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.precedence import find_cycle
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
-from flexgroup.testing.schedules import System, random_system, systems
+from flexgroup.testing.schedules import random_system
 from flexgroup.testing.script import check
 from flexgroup.worlds.bench import Bench
 
@@ -196,14 +196,6 @@ def test_missing_and_wrong_deliveries() -> None:
 
 
 # Systems.
-
-
-def test_all_systems_of_a_size() -> None:
-    """Three processes have four sets of at least two; ten multisets of two of them."""
-    found = list(systems(3, 2))
-    assert len(found) == len(set(found)) == 10
-    assert System(3, ((0, 1), (0, 1))) in found
-    assert System(3, ((0, 1, 2), (0, 1, 2))) in found
 
 
 def test_random_systems_are_what_they_say() -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from flexgroup.core.errors import UsageError
 from flexgroup.properties import (
     acyclic_order,
-    agreement,
     causal_order,
     fifo_order,
     integrity,
-    local_order,
     minimality,
-    pairwise_order,
+    missing_deliveries,
+    opposite_orders,
     prefix_order,
     real_time_order,
-    uniform_agreement,
-    validity,
     virtual_synchrony,
 )
 from flexgroup.properties.indexed_history import IndexedHistory
@@ -27,19 +25,17 @@ from flexgroup.trace.history import History
 Check = Callable[[IndexedHistory], Verdict]
 
 PROPERTIES: dict[str, Check] = {
-    "integrity": integrity.check,
-    "validity": validity.check,
-    "agreement": agreement.check,
-    "uniform agreement": uniform_agreement.check,
-    "fifo order": fifo_order.check,
-    "causal order": causal_order.check,
-    "local order": local_order.check,
-    "pairwise order": pairwise_order.check,
-    "prefix order": prefix_order.check,
-    "acyclic order": acyclic_order.check,
-    "real-time order": real_time_order.check,
-    "virtual synchrony": virtual_synchrony.check,
-    "minimality": minimality.check,
+    integrity.NAME: integrity.check,
+    **{name: partial(missing_deliveries.check, name=name) for name in missing_deliveries.FIND},
+    fifo_order.NAME: fifo_order.check,
+    causal_order.NAME: causal_order.check,
+    opposite_orders.LOCAL: opposite_orders.check_local,
+    opposite_orders.PAIRWISE: opposite_orders.check_pairwise,
+    prefix_order.NAME: prefix_order.check,
+    acyclic_order.NAME: acyclic_order.check,
+    real_time_order.NAME: real_time_order.check,
+    virtual_synchrony.NAME: virtual_synchrony.check,
+    minimality.NAME: minimality.check,
 }
 
 

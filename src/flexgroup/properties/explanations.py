@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from flexgroup.core.message import name_of
@@ -10,7 +10,7 @@ from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Lost
 
-SHOWN_DESTINATIONS = 12
+SHOWN_PROCESSES = 12
 
 
 class Letters:
@@ -54,11 +54,15 @@ def describe(run: IndexedHistory, message: int) -> str:
     name = f"message {name_of(run.identity(message))}"
     if run.multicast_row[message] == NONE:
         return f"{name} ({'multicast unknown' if run.unrecorded[message] else 'never multicast'})"
-    processes = run.destinations(message)
-    shown = ",".join(str(process) for process in processes[:SHOWN_DESTINATIONS])
-    if len(processes) > SHOWN_DESTINATIONS:
-        shown += f",... ({len(processes)} processes)"
-    return f"{name} to {{{shown}}}"
+    return f"{name} to {shown(run.destinations(message))}"
+
+
+def shown(processes: Sequence[int]) -> str:
+    """Write a set of processes; of a large one, the first."""
+    written = ",".join(map(str, processes[:SHOWN_PROCESSES]))
+    if len(processes) > SHOWN_PROCESSES:
+        written += f",... ({len(processes)} processes)"
+    return f"{{{written}}}"
 
 
 def at(step: Step) -> str:
@@ -66,8 +70,7 @@ def at(step: Step) -> str:
 
 
 def lost_events(lost: Lost) -> str:
-    processes = ",".join(str(process) for process, _ in lost)
-    return f"the last events of {{{processes}}} are lost"
+    return f"the last events of {{{','.join(str(process) for process, _ in lost)}}} are lost"
 
 
 def plural(number: int, noun: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.explanations import SHOWN_DESTINATIONS, Letters, at, plural, violated
+from flexgroup.properties.explanations import Letters, at, plural, shown, violated
 from flexgroup.properties.indexed_history import NONE, IndexedHistory, lookup
 from flexgroup.properties.kernels.grouping import distinct, runs
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -136,7 +136,4 @@ def _at(step: np.int64) -> str:
 
 def _view(run: IndexedHistory, number: int) -> str:
     view = run.history.views.distinct[number]
-    shown = ",".join(str(process) for process in view.members[:SHOWN_DESTINATIONS])
-    if len(view.members) > SHOWN_DESTINATIONS:
-        shown += f",... ({len(view.members)} processes)"
-    return f"view {view.number} of {{{shown}}}"
+    return f"view {view.number} of {shown(view.members)}"

@@ -7,12 +7,9 @@ schedule that breaks a promise becomes a script that anybody can replay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from random import Random
 
-from flexgroup.core.errors import FlexGroupError
 from flexgroup.core.message import Message
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
@@ -154,22 +151,3 @@ def search(plan: StackPlan, system: System, kind: str, fifo: bool, tries: int) -
         if found is not None and found.kind == kind:
             return found
     return None
-
-
-def systems(processes: int, messages: int) -> Iterator[System]:
-    """Every multiset of so many destination sets of at least two processes."""
-    sets = [
-        tuple(process for process in range(processes) if mask >> process & 1)
-        for mask in range(1 << processes)
-        if mask.bit_count() >= 2
-    ]
-    for chosen in combinations_with_replacement(sets, messages):
-        yield System(processes, chosen)
-
-
-def replay_error(finding: Finding) -> FlexGroupError:
-    """The error that shows a finding to a person, with the script that replays it."""
-    return FlexGroupError(
-        f"{finding.stack}: {finding.kind} with {finding.system.processes} processes and messages "
-        f"to {finding.system.messages}; replay with:\n\n{finding.script()}"
-    )

@@ -24,7 +24,7 @@ from flexgroup.pipeline.verify.packed_rows import (
     received_by_run,
     unpack,
 )
-from flexgroup.properties import agreement, integrity, uniform_agreement, validity
+from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.grouping import by_pairs, runs
 from flexgroup.trace.history import Deliveries, Faults, Multicasts
@@ -44,12 +44,6 @@ DESTINATION = "destination"
 or -1, and the time of that."""
 
 NOTE = "note"
-
-FIND_MISSING = {
-    validity.NAME: validity.find,
-    agreement.NAME: agreement.find,
-    uniform_agreement.NAME: uniform_agreement.find,
-}
 
 COUNTED = "counted"
 """What a note is about that says how much was looked at."""
@@ -165,7 +159,7 @@ def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
     if undelivered == 0:
         return
     yield Note(layout.plan.number, UNDELIVERED, "", undelivered, [], [])
-    for name, find in FIND_MISSING.items():
+    for name, find in missing_deliveries.FIND.items():
         missing = find(run).copies if name in layout.plan.properties else ()
         if len(missing):
             time = times[run.multicast_row[copies.message[missing]]]

@@ -20,7 +20,7 @@ from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
-from flexgroup.properties import agreement, integrity, uniform_agreement, validity
+from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -33,12 +33,6 @@ WHOLE = "whole run"
 
 Totals = Mapping[str, int]
 """Violations in the whole run, by kind; empty if the topic is the whole run."""
-
-MISSING_CHECKS = {
-    validity.NAME: validity.check,
-    agreement.NAME: agreement.check,
-    uniform_agreement.NAME: uniform_agreement.check,
-}
 
 
 @dataclass(frozen=True)
@@ -117,8 +111,8 @@ def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
     if name == integrity.NAME:
         return integrity.check(run, totals)
     total = sum(totals.values())
-    if name in MISSING_CHECKS:
-        return MISSING_CHECKS[name](run, total)
+    if name in missing_deliveries.FIND:
+        return missing_deliveries.check(run, name, total)
     return replace(PROPERTIES[name](run), violations=total)
 
 

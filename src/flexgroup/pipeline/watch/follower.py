@@ -21,15 +21,14 @@ from flexgroup.pipeline.watch.reassembly import EVENT_ROWS, Reassembly, RefusedE
 from flexgroup.pipeline.watch.snapshot import Snapshot
 from flexgroup.pipeline.watch.violation_counts import (
     ACYCLIC,
-    LOCAL,
     ORDERS,
-    PAIRWISE,
     WATCHED,
     ViolationCounts,
     no_pairs,
 )
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.indexed_history import Flags
+from flexgroup.properties.opposite_orders import LOCAL, PAIRWISE
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace import schema
 from flexgroup.trace.history import Deliveries, Ints, Lost, lost_since, no_ints

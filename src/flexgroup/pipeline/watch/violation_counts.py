@@ -13,7 +13,7 @@ import numpy as np
 
 from flexgroup.core.message import ORIGIN_BITS
 from flexgroup.pipeline.watch.pending import PendingHistory
-from flexgroup.properties import fifo_order, integrity, local_order, prefix_order
+from flexgroup.properties import fifo_order, integrity, missing_deliveries, prefix_order
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.integrity import (
@@ -24,14 +24,12 @@ from flexgroup.properties.integrity import (
     wrong_deliveries,
 )
 from flexgroup.properties.kernels.disagreement import Disagreements
-from flexgroup.properties.opposite_orders import judge
-from flexgroup.properties.premature_deliveries import latest_of_same_sender, premature
+from flexgroup.properties.opposite_orders import LOCAL, PAIRWISE, judge, opposed_locally
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Deliveries, Ints, no_ints
 
-FIFO, LOCAL, PAIRWISE = "fifo order", "local order", "pairwise order"
-PREFIX, ACYCLIC = "prefix order", "acyclic order"
-AT_THE_END = ("validity", "agreement", "uniform agreement")
+FIFO, PREFIX, ACYCLIC = "fifo order", "prefix order", "acyclic order"
+AT_THE_END = tuple(missing_deliveries.FIND)
 WATCHED = (integrity.NAME, *AT_THE_END, FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
 ORDERS = (FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
 
@@ -65,7 +63,7 @@ class ViolationCounts:
         found = [
             self._integrity(run, over),
             self._fifo(run),
-            self._opposed(run, LOCAL, local_order.find(run)),
+            self._opposed(run, LOCAL, opposed_locally(run)),
             self._opposed(run, PAIRWISE, run.opposed),
             self._prefix(run),
             self._acyclic(run),
@@ -109,7 +107,7 @@ class ViolationCounts:
         return integrity.check(run.only(concerned), self.wrong)
 
     def _fifo(self, run: PendingHistory) -> Verdict | None:
-        copies = premature(run, latest_of_same_sender(run))
+        copies = fifo_order.premature(run, fifo_order.latest_of_same_sender(run))
         is_early = np.zeros(len(run.delivered), dtype=np.bool_)
         is_early[run.copies.row[copies]] = True
         new, self.too_early_here = _uncounted(run, is_early, self.too_early_here)
