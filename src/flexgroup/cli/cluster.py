@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,28 +221,19 @@ def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[
 
 
 def table(rows: list[Row], width: int) -> Table:
-    from rich import box
-    from rich.table import Table
+    from flexgroup.cli import tables
 
-    # Addresses are what one looks for, and have to be whole where a terminal is narrow, too.
-    shown = Table(
-        box=box.SIMPLE_HEAD,
+    numbers = ("config", "groups", "members", "clients", "queued", "deliv./s")
+    shown = tables.table(
+        ("server", "address", "state", *numbers),
+        [(*astuple(row)[:-1], f"{row.deliveries:,.0f}") for row in rows],
+        numbers,
         padding=0 if width < ROOMY else (0, 1),
         show_edge=False,
         caption="flexgroup.connect(ADDRESS); Ctrl-C stops all",
         caption_justify="left",
     )
-    for column in ("server", "address"):
-        shown.add_column(column, no_wrap=True, overflow="fold")
-    shown.add_column("state")
-    for column in ("config", "groups", "members", "clients", "queued", "deliv./s"):
-        shown.add_column(column, justify="right")
-    for row in rows:
-        shown.add_row(
-            row.server,
-            row.address,
-            row.state,
-            *map(str, (row.configuration, row.groups, row.members, row.clients, row.queued)),
-            f"{row.deliveries:,.0f}",
-        )
+    # Addresses are what one looks for, and have to be whole where a terminal is narrow, too.
+    for column in shown.columns[:2]:
+        column.no_wrap = True
     return shown

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +22,7 @@ from flexgroup.cli.arguments import (
     stack_option,
 )
 from flexgroup.cli.counterexamples import write_counterexample
-from flexgroup.cli.progress import status_line
+from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
     if options.all_destinations:
         from flexgroup.cli.explore_all import explore_all_systems
 
-        with _interrupts() as interrupted:
+        with stop_requests(signal.SIGINT, most=1) as interrupted:
             return explore_all_systems(options, plan, _search_options(options), interrupted)
     return _explore(options, plan, _scope(options))
 
@@ -200,23 +198,6 @@ def _limits(options: argparse.Namespace) -> SearchLimits:
     return SearchLimits(options.max_states, options.max_depth, options.max_seconds, memory)
 
 
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Let a first interrupt end the search in good order, and a second one at once."""
-    seen: list[int] = []
-
-    def handle(number: int, frame: object) -> None:
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield lambda: bool(seen)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
     """Explore one scope, minimise what was found, and say so."""
     from flexgroup.cli.explored import Explored
@@ -259,7 +240,8 @@ def _search(
             f"frontier, {speed:,.0f} transitions/s"
         )
 
-    with _interrupts() as interrupted, status_line(wanted=not options.json) as status:
+    interrupts = stop_requests(signal.SIGINT, most=1)
+    with interrupts as interrupted, status_line(wanted=not options.json) as status:
         if options.walks is not None:
             walks = RandomWalks(
                 plan,

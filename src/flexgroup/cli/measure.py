@@ -78,10 +78,9 @@ def _by_description(point: Point) -> list[str]:
 
 
 def _print_table(points: Sequence[Point]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
+    from flexgroup.cli.tables import table
     from flexgroup.metrics.catalogue import METRICS
 
     # What all points have in common need not be said in every row.
@@ -90,19 +89,18 @@ def _print_table(points: Sequence[Point]) -> None:
         for name in ("processes", "clients", "network", "options", "faults", "world", "software")
         if len({point[name] for point in points}) > 1
     ]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in described:
-        table.add_column(name, overflow="fold")
-    table.add_column("runs", justify="right")
     shown = [METRICS[name] for name in SHOWN if any(point[name] is not None for point in points)]
-    for metric in shown:
-        table.add_column(metric.short, justify="right")
-    for point in points:
-        texts = ["" if point[name] is None else str(point[name]) for name in described]
-        texts.append(f"{point['runs']}" + (f" ({point['cut_runs']} cut)" * bool(point["cut_runs"])))
-        table.add_row(*texts, *(_with_interval(point, metric) for metric in shown))
+    numbers = ["runs", *(metric.short for metric in shown)]
+    rows = [
+        [
+            *("" if point[name] is None else point[name] for name in described),
+            f"{point['runs']}" + (f" ({point['cut_runs']} cut)" * bool(point["cut_runs"])),
+            *(_with_interval(point, metric) for metric in shown),
+        ]
+        for point in points
+    ]
     console = Console(width=None if Console().is_terminal else 200)
-    console.print(table)
+    console.print(table([*described, *numbers], rows, numbers, pad_edge=False))
     if any(point["runs"] > 1 for point in points):
         console.print("means over repetitions, ± half the 95% confidence interval", style="dim")
 

@@ -147,17 +147,12 @@ def groups_of(client: dict[str, Any]) -> list[tuple[object, ...]]:
 def print_table(
     console: Console, title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]
 ) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from flexgroup.cli.tables import table
 
-    if not rows:
-        return
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        numeric = all(isinstance(row[place], int | float) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        # Names come from other people: as they are, never as markup.
-        table.add_row(*(Text(str(value)) for value in row))
-    console.print(table)
+    numeric = [
+        column
+        for place, column in enumerate(columns)
+        if all(isinstance(row[place], int | float) for row in rows)
+    ]
+    if rows:
+        console.print(table(columns, rows, numeric, title=title, title_justify="left"))

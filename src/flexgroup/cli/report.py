@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from flexgroup.cli.arguments import Command, Option, flag, make_folder, print_json
-from flexgroup.cli.progress import waiting
+from flexgroup.cli.progress import progress_bar
 from flexgroup.cli.spark_commands import master_option
 
 COMMAND = Command(
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     target = options.out or options.directory / NAME
     if options.directory.is_dir():
         make_folder(target.parent)
-    with waiting("computing what the page needs", wanted=not options.json):
+    with progress_bar("computing what the page needs", wanted=not options.json, known=False):
         written = write_page(options.directory, target, options.master, options.force)
     outcomes = written.outcomes
     if options.json:

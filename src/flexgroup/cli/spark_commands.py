@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import Option, flag, make_folder, repeated
-from flexgroup.cli.progress import waiting
+from flexgroup.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,14 +95,15 @@ def trace_job(
     if options.out is not None:
         make_folder(options.out)
     settings = settings_for(files, options.master)
-    with waiting("starting Spark", wanted=not options.json):
+    wanted = not options.json
+    with progress_bar("starting Spark", wanted, known=False):
         started = start(options.master, f"flexgroup {command}", settings)
     began = time.perf_counter()
     # Only now: without Spark, start has said what to do about it.
     from flexgroup.pipeline.reading.trace_set import open_trace_set
     from flexgroup.pipeline.spark.errors import readable
 
-    with readable(options.traces), waiting(doing, wanted=not options.json):
+    with readable(options.traces), progress_bar(doing, wanted, known=False):
         job = TraceJob(open_trace_set(started.spark, options.traces, files), options.out)
         yield job
     job.seconds |= {"start": started.seconds, command: time.perf_counter() - began}

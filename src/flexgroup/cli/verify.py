@@ -22,7 +22,6 @@ from flexgroup.properties.verdict import Outcome
 if TYPE_CHECKING:
     Verdict = Mapping[str, Any]
 
-HOLDS, VIOLATED, UNKNOWN = OUTCOMES = tuple(outcome.value for outcome in Outcome)
 TABLES = ("verdicts", "evidence")
 
 SHOWN = 10
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _show(verdicts)
         job.print_times("verifying")
-    return 1 if any(verdict["outcome"] == VIOLATED for verdict in verdicts) else 0
+    return 1 if any(verdict["outcome"] == Outcome.VIOLATED for verdict in verdicts) else 0
 
 
 def _chosen(options: argparse.Namespace) -> Sequence[str] | None:
@@ -85,23 +84,20 @@ def _as_json(verdict: Verdict) -> dict[str, object]:
 
 
 def _show(verdicts: Sequence[Verdict]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
+    from flexgroup.cli.tables import table
     from flexgroup.properties.catalogue import PROPERTIES
 
     counts = Counter((verdict["property"], verdict["outcome"]) for verdict in verdicts)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("runs in which")
-    for outcome in OUTCOMES:
-        table.add_column(outcome, justify="right")
-    for name in PROPERTIES:
-        told = [counts[name, outcome] for outcome in OUTCOMES]
-        if any(told):
-            table.add_row(name, *(str(count or "") for count in told))
-    Console().print(table)
-    for outcome in (VIOLATED, UNKNOWN):
+    checked = {name for name, _ in counts}
+    rows = [
+        (name, *(counts[name, outcome] or "" for outcome in Outcome))
+        for name in PROPERTIES
+        if name in checked
+    ]
+    Console().print(table(("runs in which", *Outcome), rows, tuple(Outcome), pad_edge=False))
+    for outcome in (Outcome.VIOLATED, Outcome.UNKNOWN):
         _print_verdicts([verdict for verdict in verdicts if verdict["outcome"] == outcome])
 
 

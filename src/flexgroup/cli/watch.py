@@ -6,10 +6,10 @@ import argparse
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import Command, Group, Option, flag
+from flexgroup.cli.progress import stop_requests
 from flexgroup.cli.spark_commands import PROPERTIES_OPTION, master_option, traces_argument
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.session import SMALL_JOB
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     spark = start(options.master, "flexgroup watch", settings).spark
     try:
         watch = TraceSetWatch(spark, options.traces, out, printer.tell, properties)
-        with watch.plain_errors(), stop_requests() as stopping:
+        with watch.plain_errors(), stop_requests(signal.SIGINT, signal.SIGTERM) as stopping:
             follow(watch, options.once, options.until_finished, stopping)
         if watch.found_any():
             return 1
@@ -92,20 +92,6 @@ def follow(
         elif until_finished and not catching_up and watch.unfinished == 0:
             break
     watch.stop(query)
-
-
-@contextmanager
-def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether someone pressed Ctrl-C or asked the process to end;
-    meanwhile, neither ends it at once."""
-    asked: list[int] = []
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda which, frame: asked.append(which)) for number in signals]
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
 
 
 class Printer:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from flexgroup.core.message import MessageId, name_of
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """Unknown means that a longer recording could still decide either way."""
 
     HOLDS = "holds"
