@@ -375,6 +375,10 @@ def test_timers_meanwhile_are_drawn_and_others_are_not() -> None:
     long_ago = [other("timer", 0, -5, 0, '{"name":"early"}')]
     picture = drawn([*long_ago, deliver("5.0", 0, 3, step=1), deliver("5.0", 2, 9, step=0)])
     assert titles(picture, "timer") == []
+    alone = diagram([*long_ago, deliver("5.0", 0, 3, step=1)])
+    assert (
+        "1 timer or choice before the first or after the last event about a message is left out."
+    ) in alone.notes
     many = [other("timer", 0, 3, 2 + i) for i in range(MOST_OTHERS + 1)]
     found = diagram([deliver("5.0", 0, 3, step=1), *many, other("view", 0, 900, 900)])
     assert len(shown(found).find("g", "timer")) == MOST_OTHERS - 1
@@ -501,7 +505,8 @@ def test_times_are_those_of_the_run_or_from_the_first_event_if_that_is_long_ago(
 def test_no_arrow_leaves_the_picture() -> None:
     picture = drawn([*ONE_MESSAGE, *EVERYTHING_ELSE])
     width, height = (float(picture.attributes[name] or 0) for name in ("width", "height"))
-    for path in [path for packet in picture.find("g", "packet") for path in packet.find("path")]:
+    events = picture.find("g", "events")[0]
+    for path in [path for packet in events.find("g", "packet") for path in packet.find("path")]:
         for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path.attributes["d"] or ""):
             assert 0 <= float(x) <= width
             assert 0 <= float(y) <= height

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -10,31 +10,37 @@ from flexgroup.core.errors import UsageError
 from flexgroup.experiments.catalogue import EXPERIMENTS, find_experiment
 from flexgroup.experiments.dcc import CHAPTER
 from flexgroup.experiments.experiment import PAPER, SCALES, SMALL, Experiment
-from flexgroup.experiments.findings import Findings, Key, Point
+from flexgroup.experiments.findings import Findings
+from flexgroup.metrics.catalogue import METRICS
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.trace.run import planned_crashes
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.worlds.simulator.networks import parse_network
+
+DESCRIPTION = ("stack", "workload", "processes", "clients", "network")
 
 every_experiment = pytest.mark.parametrize(
     "experiment", EXPERIMENTS.values(), ids=lambda experiment: experiment.name
 )
 
 
-def invented(experiment: Experiment, scale: str) -> Findings:
+def invented(experiment: Experiment, scale: str) -> list[dict[str, Any]]:
     """A value for everything that the experiment runs at this scale, and for nothing else."""
-    measured = {field.name: 1.0 for field in fields(Point) if field.type == "float"}
-    points: dict[Key, Point] = {}
-    checked: dict[tuple[str, str, str, str], int] = {}
-    for run in experiment.scenarios(scale):
-        lost = planned_crashes(run.faults.text)
-        key = (run.stack, run.workload, run.processes, run.clients, run.network, lost)
-        crashed = len(run.faults.crashes)
-        points[key] = Point(run.processes, run.clients, crashed, **measured, packets={})
-        for name in PROPERTIES:
-            checked[run.stack, run.network, lost, name] = 1
-    return Findings(points, checked)
+    measured = dict.fromkeys(("latency_last_mean", *METRICS), 1.0)
+    return [
+        {
+            **measured,
+            **{name: getattr(run, name) for name in DESCRIPTION},
+            "faults": run.faults.text,
+            "crashed": len(run.faults.crashes),
+        }
+        for run in experiment.scenarios(scale)
+    ]
+
+
+def all_holds(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A verdict on every property of these runs."""
+    return [{**row, "property": name, "outcome": "holds"} for row in points for name in PROPERTIES]
 
 
 @every_experiment
@@ -54,11 +60,12 @@ def test_what_it_runs_can_be_run(experiment: Experiment) -> None:
 @every_experiment
 def test_what_it_runs_suffices_for_its_figures_and_claims(experiment: Experiment) -> None:
     for scale in SCALES:
-        findings = invented(experiment, scale)
+        points = list({tuple(row.items()): row for row in invented(experiment, scale)}.values())
+        findings = Findings.of_tables(points, all_holds(points))
         for figure in experiment.figures:
             assert figure.paper
             for series in figure.series:
-                assert figure.points_of(series, findings), (figure.id, series)
+                assert figure.points_of(series, points), (figure.id, series)
         for claim in experiment.claims_at(scale):
             _, evidence = claim.judge(findings)
             assert evidence

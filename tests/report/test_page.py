@@ -6,12 +6,15 @@ import json
 import re
 import shlex
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from flexgroup.cli.parser import build_parser
 from flexgroup.report import write_report
 from flexgroup.report.contents import read_contents
+from flexgroup.report.figure import Figure
+from flexgroup.report.figures import figure_file
 from flexgroup.report.production import commands
 from flexgroup.report.violations import MOST_SHOWN, violations
 from flexgroup.worlds.simulator.fault_plans import Faults
@@ -19,6 +22,7 @@ from flexgroup.worlds.simulator.scenario import Scenario
 
 from ..diagram.elements import Element, parsed
 from .directories import (
+    ABOUT,
     CIRCLE,
     CLAIMS,
     DEFAULT,
@@ -74,7 +78,7 @@ def test_a_figure_shows_our_data_beside_what_the_paper_says(page: Element) -> No
         "Table 7.1: Steps and packets",
     ]
     curves = figures[0]
-    assert len(curves.find("svg", "chart")[0].find("path", "curve")) == 3
+    assert [len(each.find("path", "curve")) for each in curves.find("g", "series")] == [1, 1, 1]
     assert len(curves.find("path", "interval")) > 0
     paper = curves.find("div", "paper")[0].text
     assert "section 7.1" in paper
@@ -83,12 +87,12 @@ def test_a_figure_shows_our_data_beside_what_the_paper_says(page: Element) -> No
 
 
 def test_a_stack_has_the_same_colour_in_every_figure(page: Element) -> None:
-    def colours(figure: Element, kind: str) -> list[set[str]]:
-        return [item.find(kind)[0].classes for item in figure.find("li")]
+    def colours(figure: Element, name: str, kind: str) -> list[set[str]]:
+        return [item.classes - {kind} for item in figure.find("g", "legend")[0].find(name, kind)]
 
     curves, bars = section(page, "figures").find("figure")[:2]
-    for line, bar in zip(colours(curves, "path"), colours(bars, "rect"), strict=True):
-        assert line - {"curve"} == bar - {"bar"}
+    assert len(colours(curves, "path", "curve")) == 3
+    assert colours(curves, "path", "curve") == colours(bars, "rect", "bar")
 
 
 def test_claims_stand_beside_what_was_measured(page: Element) -> None:
@@ -306,7 +310,7 @@ def test_without_a_description_latency_is_drawn_against_throughput(tmp_path: Pat
     page = parsed(write_report(tmp_path).read_text(encoding="utf-8"))
     (figure,) = section(page, "figures").find("figure")
     assert figure.find("h3")[0].text == "random:2, 4 processes, network lan"
-    assert [item.text for item in figure.find("li")] == ["dcc", "df", "skeen"]
+    assert [words.text for words in figure.find("text", "key")] == ["dcc", "df", "skeen"]
 
 
 def test_an_experiment_has_the_figures_it_describes_and_no_others(tmp_path: Path) -> None:
@@ -319,3 +323,19 @@ def test_an_experiment_has_the_figures_it_describes_and_no_others(tmp_path: Path
 def test_what_was_not_found_wanting_has_no_section_of_violations(tmp_path: Path) -> None:
     page = parsed(write_report(experiment(tmp_path, GOOD[:2])).read_text(encoding="utf-8"))
     assert "#violations" not in [link.attributes["href"] for link in page.find("a")]
+
+
+def test_a_figure_is_a_file_of_its_own_too_with_both_themes(sample: Path) -> None:
+    table = read_contents(sample.parent).points
+    assert table is not None
+    points = table.to_pylist()
+    for told in ABOUT["figures"][:2]:
+        document = figure_file(Figure.from_json(told), points)
+        root = ElementTree.fromstring(document)
+        inside = "{http://www.w3.org/2000/svg}"
+        assert root.findtext(f"{inside}title") == f"{told['id']}: {told['title']}"
+        style = root.findtext(f"{inside}style") or ""
+        assert "prefers-color-scheme: dark" in style
+        selectors = re.findall(r"([^{}]+)\{", re.sub(r"@media[^{]*\{", "", style))
+        assert all("svg.chart" in selector for selector in selectors)
+        assert document == figure_file(Figure.from_json(told), points)

@@ -148,36 +148,35 @@ def _show(
 
 
 def _show_figures(experiment: Experiment, result: Result) -> None:
-    from flexgroup.experiments.figure import Kind
     from flexgroup.experiments.page import heading, told
     from flexgroup.metrics.catalogue import CONDITIONS
+    from flexgroup.report.figure import Kind
 
     for figure in experiment.figures:
         if figure.kind is not Kind.CURVES:
             continue
         across, up = figure.metrics
-        if across in CONDITIONS and across != "clients":
-            print(f"{figure.id}: {figure.title}; {heading(up)}:")
-            for series in figure.series:
-                last = figure.points_of(series, result.findings)[-1]
-                at = f"{last.shown(across):,.0f} {heading(across)}"
-                print(f"    {series.label:24} {told(last, up):>12} with {at}")
-            continue
-        print(f"{figure.id}: {figure.title}; at the highest throughput:")
+        against_size = across in CONDITIONS and across != "clients"
+        shown = heading(up) if against_size else "at the highest throughput"
+        print(f"{figure.id}: {figure.title}; {shown}:")
         for series in figure.series:
-            best = max(
-                figure.points_of(series, result.findings), key=lambda point: point.throughput
-            )
-            print(
-                f"    {series.label:24} {told(best, 'throughput'):>8} messages/s at "
-                f"{told(best, 'latency')} ms with {best.clients} clients"
-            )
+            curve = figure.points_of(series, result.points)
+            if against_size:
+                words = (
+                    f"{told(curve[-1], up):>12} with {told(curve[-1], across)} {heading(across)}"
+                )
+            else:
+                best = max(curve, key=lambda row: row["throughput"] or 0.0)
+                words = (
+                    f"{told(best, 'throughput'):>8} messages/s at {told(best, 'latency')} ms "
+                    f"with {best['clients']} clients"
+                )
+            print(f"    {series.label:24} {words}")
 
 
 def _show_violations(result: Result) -> None:
     """Print how often each promise was broken, and one example of each."""
-    names = [outcome.value for outcome in Outcome]
-    told = ", ".join(f"{result.outcomes.get(name, 0)} {name}" for name in names)
+    told = ", ".join(f"{result.outcomes.get(name, 0)} {name}" for name in Outcome)
     print(f"promised properties, run by run: {told}")
     counts = Counter((row["stack"], row["property"]) for row in result.violations)
     for (stack, name), count in counts.items():

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
-from flexgroup.diagram import marks
+from flexgroup.diagram import legend, marks, picture
 from flexgroup.diagram.events import Place, TraceEvent
 from flexgroup.diagram.layout import ACROSS, DOWN, Orientation, arrange
-from flexgroup.diagram.legend import legend
-from flexgroup.diagram.marks import MARK, RING, Point, Stroke, circle, label
-from flexgroup.diagram.markup import Markup, element, join, number
+from flexgroup.diagram.marks import MARK, RING, Stroke, circle
+from flexgroup.diagram.markup import Markup, element, join
+from flexgroup.diagram.picture import COLOURS, Drawn, Point, label, moved, resources
 from flexgroup.diagram.selection import Moment, Selection, SentPacket
 from flexgroup.diagram.wording import Wording
 from flexgroup.trace.schema import (
@@ -26,7 +24,7 @@ from flexgroup.trace.schema import (
     RECOVER,
 )
 
-COLOURS = 8
+ORDER_OF_TIME = "Time runs along the lines in the order of events; distances are not to scale."
 
 LEAD = 20.0
 """The distance from the beginning of a time line to the first event."""
@@ -74,24 +72,21 @@ def diagram(
     may have been about to. Without `timed`, the times of events mean nothing but their order.
     """
     selection = Selection(events, letters or {}, frozenset(witness), processes, complete)
-    across = _Drawing(selection, ACROSS, timed)
-    notes = ["Time runs along the lines in the order of events; distances are not to scale."]
+    summary = Wording(selection, timed).summary()
+    across, down = (_Drawing(selection, way, timed).drawn() for way in (ACROSS, DOWN))
+    subject = f"{title}: {summary}"
     return Diagram(
-        across.svg(title),
-        _Drawing(selection, DOWN, timed).svg(title),
-        (*notes, *selection.notes),
+        across.svg("space-time across", subject, sized=True),
+        down.svg("space-time down", subject, sized=True),
+        (ORDER_OF_TIME, *selection.notes),
         len(selection.packets),
-        across.standalone(title),
+        across.file("space-time across", title, summary, style(), selection.notes),
     )
 
 
-@cache
 def style() -> str:
     """Return the themes, and the style of diagrams."""
-    return "\n".join(
-        files("flexgroup.diagram").joinpath(name).read_text(encoding="utf-8")
-        for name in ("theme.css", "diagram.css")
-    )
+    return resources("diagram/theme.css", "diagram/diagram.css")
 
 
 class _Drawing:
@@ -135,54 +130,14 @@ class _Drawing:
         below = "" if self.orientation.down else self.words.below(moment)
         return max(MARK + 5, (len(below) + 1) * CHARACTER / 2)
 
-    def svg(self, title: str) -> Markup:
-        drawn, width, height = self._content()
-        return element(
-            "svg",
-            *drawn,
-            class_=f"space-time {'down' if self.orientation.down else 'across'}",
-            role="img",
-            aria_label=f"{title}: {self.words.summary()}",
-            width=width,
-            height=height,
-            viewBox=f"0 0 {number(width)} {number(height)}",
-        )
-
-    def standalone(self, title: str) -> Markup:
-        """Draw a file that needs nothing else to be looked at."""
-        drawn, width, height = self._content()
-        top = 40.0
-        notes = [
-            label(note, 16, top + height + 16 * line, "start", "time")
-            for line, note in enumerate(self.selection.notes)
-        ]
-        height += top + 16 * len(notes)
-        return element(
-            "svg",
-            element("title", title),
-            element("desc", self.words.summary()),
-            element("style", Markup(style().replace(":root", "svg.space-time"))),
-            element("rect", width="100%", height="100%", class_="background"),
-            label(title, 16, 26, "start", "heading"),
-            element("g", *drawn, transform=f"translate(0 {number(top)})"),
-            *notes,
-            xmlns="http://www.w3.org/2000/svg",
-            class_="space-time across",
-            role="img",
-            width=width,
-            height=height,
-            viewBox=f"0 0 {number(width)} {number(height)}",
-        )
-
-    def _content(self) -> tuple[list[Markup], float, float]:
-        """Return what is drawn, and its width and height."""
+    def drawn(self) -> Drawn:
         length = self.end + 26
         along = self.orientation.start + length + 12
         aside = (
             self.orientation.side + (len(self.lane) - 1) * self.lane_width + self.orientation.labels
         )
         width, height = (aside, along) if self.orientation.down else (along, aside)
-        drawn = [
+        parts = [
             *(self._line(process, length) for process in self.lane),
             *(self._link(*link) for link in self.selection.links),
             *(self._packet(packet) for packet in self.selection.packets),
@@ -194,8 +149,10 @@ class _Drawing:
             height -= 22
         least, most = self.orientation.legend
         width = max(width, least)
-        key = legend(self.selection, self._elided(), self._class, min(width, most), height + 14)
-        return [element("g", *drawn, class_="events"), key.markup], width, height + 14 + key.height
+        entries = legend.entries(self.selection, self._elided(), self._class)
+        key = picture.legend(entries, min(width, most), height + 14)
+        events = element("g", *parts, class_="events")
+        return Drawn([events, *key.parts], width, height + 14 + key.height)
 
     def _line(self, process: int, length: float) -> Markup:
         parts = [self._name(process)]
@@ -248,50 +205,38 @@ class _Drawing:
         return f"{kind} {'no-message' if message is None else f'm{self.colour[message] % COLOURS}'}"
 
     def _moment(self, moment: Moment, at: float) -> Markup:
-        x, y = self._point(at, self.lane[moment.process])
-        event = moment.mark
+        point = self._point(at, self.lane[moment.process])
+        named = self.selection.emphasised(moment)
+        event = moment.mark or named
         if event is None:
-            return self._dot(moment, x, y)
-        parts = [element("title", self.words.event(event))]
-        emphasised = event.place in self.selection.witness
-        if emphasised:
-            parts.append(marks.outline(event.kind, x, y, RING, "ring"))
-        parts += [marks.mark(event.kind, x, y, self.words.inside(event)), self._label(moment, x, y)]
-        trust = " trust" if event.is_trust else ""
-        kind = f"mark {event.kind}{trust}{' witness' if emphasised else ''}"
-        if event.message is None:
-            return element("g", *parts, class_=kind)
-        return element("g", *parts, class_=self._class(kind, event.message))
+            # Packets that came or went without anything else.
+            return moved(point, circle(2.5, self._class("pass", moment.events[0].message)))
+        kind = "mark"
+        if moment.mark is not None:
+            kind += f" {marks.look_of(event)}"
+            ring = marks.outline(event.kind, RING, "ring")
+            shape = marks.mark(event.kind, self.words.inside(event))
+        else:
+            ring, shape = circle(MARK / 2, "ring"), circle(2.5)
+        parts = [element("title", self.words.event(event)), shape, self._label(moment)]
+        if named is not None:
+            kind += " witness"
+            parts.insert(1, ring)
+        concerned = moment.mark is None or event.message is not None
+        return moved(point, *parts, class_=self._class(kind, event.message) if concerned else kind)
 
-    def _dot(self, moment: Moment, x: float, y: float) -> Markup:
-        """Draw packets that came or went without anything else."""
-        event = self.selection.emphasised(moment)
-        if event is not None:
-            return element(
-                "g",
-                element("title", self.words.event(event)),
-                circle(x, y, MARK / 2, "ring"),
-                circle(x, y, 2.5),
-                self._label(moment, x, y),
-                class_=self._class("mark witness", event.message),
-            )
-        return circle(x, y, 2.5, self._class("pass", moment.events[0].message))
-
-    def _label(self, moment: Moment, x: float, y: float) -> Markup:
+    def _label(self, moment: Moment) -> Markup:
         text = self.words.below(moment)
         kind = "step" if "step " in text else "name"
-        if not text:
-            return Markup("")
         if not self.orientation.down:
-            return label(text, x, y + 28, "middle", kind)
-        return label(text, x + RING + 4, y + 4, "start", kind) if kind == "step" else Markup("")
+            return label(text, 0, 28, "middle", kind) if text else Markup()
+        return label(text, RING + 4, 4, "start", kind) if kind == "step" else Markup()
 
     def _missing(self, process: int, message: str, at: float) -> Markup:
-        x, y = self._point(at, self.lane[process])
-        return element(
-            "g",
+        return moved(
+            self._point(at, self.lane[process]),
             element("title", self.words.missing(process, message)),
-            marks.mark(DELIVER, x, y, self.selection.letters[message]),
+            marks.mark(DELIVER, self.selection.letters[message]),
             class_=self._class("mark missing", message),
         )
 
@@ -308,16 +253,15 @@ class _Drawing:
             clear = self._clearance(event)
             stroke = marks.arrow(self._stub(event, -1), self._place(event), 0, clear)
         elif packet.receive is None:
-            ending = marks.lost if self.selection.complete else marks.unfinished
-            stroke = ending(self._place(event), self._stub(event, +1), self._clearance(event))
-            kind = "packet lost" if self.selection.complete else "packet unfinished"
+            ends = self._place(event), self._stub(event, +1)
+            stroke = marks.not_received(*ends, self._clearance(event), self.selection.complete)
+            kind = f"packet {self.selection.ending}"
         else:
             stroke = self._journey(packet.send, packet.receive, 2 if packet.is_copy else 1)
         return element(
             "g",
             element("title", self.words.packet(packet)),
-            element("path", d=stroke.shaft, class_="shaft"),
-            element("path", d=stroke.tip),
+            stroke.markup(),
             class_=self._class(kind, event.message),
         )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
-from flexgroup.diagram import marks
-from flexgroup.diagram.events import TraceEvent
-from flexgroup.diagram.marks import Point, Stroke
+from flexgroup.diagram.marks import Stroke, arrow, look_of, mark, not_received
 from flexgroup.diagram.markup import Markup, element
+from flexgroup.diagram.picture import LegendEntry, label, path
 from flexgroup.diagram.selection import Selection
 from flexgroup.trace.schema import (
     CHOICE,
@@ -21,149 +19,80 @@ from flexgroup.trace.schema import (
     VIEW,
 )
 
-ROW = 26.0
-SYMBOL = 34.0
-CHARACTER = 6.6
-MARGIN = 16.0
 MOST_MESSAGES = 12
+ENDS = (-12.0, 0.0), (12.0, 0.0)
+"""Where a line begins and ends."""
 
-WORDS = {
+OTHERS = {
     CRASH: "crash, and not running",
     RECOVER: "recovery",
     VIEW: "view installed, with its number",
     TIMER: "timer ran out",
     CHOICE: "choice, with the option taken",
+    SUSPECT: "suspicion, with the suspect's number",
+    f"{SUSPECT} trust": "trusted again",
 }
+"""What the marks of events are that concern no message, by how they look."""
 
-Class = Callable[[str, str | None], str]
+ClassOf = Callable[[str, str | None], str]
 """The class of an element of some kind that concerns a message."""
 
-Symbol = Callable[[float, float], Markup]
-"""Draws a symbol around a point."""
 
-Drawn = Callable[[Point, Point], Stroke]
-"""Draws an arrow from one point to another."""
-
-
-class Legend(NamedTuple):
-    markup: Markup
-    height: float
-
-
-class LegendEntry(NamedTuple):
-    """A symbol, drawn around a point, and what it means."""
-
-    symbol: Symbol
-    words: str
-
-
-def legend(selection: Selection, elided: bool, class_: Class, width: float, top: float) -> Legend:
-    """The entries in rows of at most this width."""
-    drawn = []
-    x, y = MARGIN, top + ROW / 2
-    for entry in _entries(selection, elided, class_):
-        wide = SYMBOL + len(entry.words) * CHARACTER + 18
-        if x > MARGIN and x + wide > width:
-            x, y = MARGIN, y + ROW
-        drawn.append(entry.symbol(x + SYMBOL / 2 - 4, y))
-        drawn.append(marks.label(entry.words, x + SYMBOL, y + 4, "start", "key"))
-        x += wide
-    if not drawn:
-        return Legend(Markup(""), 0.0)
-    return Legend(element("g", *drawn, class_="legend"), y + ROW / 2 + 6 - top)
-
-
-def _entries(selection: Selection, elided: bool, class_: Class) -> Iterator[LegendEntry]:
-    yield from _messages(selection, class_)
+def entries(selection: Selection, elided: bool, class_of: ClassOf) -> list[LegendEntry]:
     events = [moment.mark for moment in selection.moments if moment.mark is not None]
+    looks = {look_of(event) for event in events}
+    named = [event for event in events if event.message and event.place in selection.witness]
+    packets = selection.packets
     first = next(iter(selection.letters), None)
 
-    def plain(class_of: str, kind: str) -> Symbol:
-        return _symbol(kind, class_(class_of, first))
+    def about_one(kind: str) -> str:
+        return class_of(kind, first)
 
-    kinds = {event.kind for event in events}
-    if MULTICAST in kinds:
-        yield LegendEntry(plain("mark multicast", MULTICAST), "multicast")
-    if DELIVER in kinds:
-        yield LegendEntry(plain("mark deliver", DELIVER), "delivery")
-    if any(event.message is not None and event.place in selection.witness for event in events):
-        yield LegendEntry(
-            plain("mark witness", DELIVER), "filled, with its step: what the verdict names"
-        )
-    if selection.missing:
-        yield LegendEntry(plain("mark missing", DELIVER), "not delivered")
-    yield from _others(events)
-    yield from _arrows(selection, class_, first)
-    if selection.links:
-        yield LegendEntry(
-            _line(class_("link", first)), "multicast to delivery; no packets recorded"
-        )
-    if elided:
-        yield LegendEntry(_line("lane elided"), "other events, not shown")
-
-
-def _messages(selection: Selection, class_: Class) -> Iterator[LegendEntry]:
-    for message, letter in list(selection.letters.items())[:MOST_MESSAGES]:
-        multicast = selection.multicasts.get(message)
-
-        def symbol(x: float, y: float, message: str = message, letter: str = letter) -> Markup:
-            text = marks.label(letter, x, y + 4, "middle", "letter")
-            swatch = element("path", d=f"M{x - 11:.1f} {y + 9:.1f}h22", class_="shaft")
-            return element("g", swatch, text, class_=class_("mark swatch", message))
-
-        words = f"message {message}"
-        if multicast is not None:
-            words += f" to {{{','.join(map(str, multicast.destinations))}}}"
-        yield LegendEntry(symbol, words)
+    late = "packet that nobody received" if selection.complete else "packet not received by the end"
+    everything = [
+        (MULTICAST in looks, _mark(MULTICAST, about_one("mark multicast")), "multicast"),
+        (DELIVER in looks, _mark(DELIVER, about_one("mark deliver")), "delivery"),
+        (named, _mark(DELIVER, about_one("mark witness")),
+         "filled, with its step: what the verdict names"),
+        (selection.missing, _mark(DELIVER, about_one("mark missing")), "not delivered"),
+        *((look in looks, _mark(look.split()[0], f"mark {look}"), words)
+          for look, words in OTHERS.items()),
+        (any(packet.send and packet.receive for packet in packets),
+         _arrow(arrow(*ENDS), about_one("packet")), "packet"),
+        (any(packet.is_copy for packet in packets),
+         _arrow(arrow(*ENDS, tips=2), about_one("packet copy")), "its copy"),
+        (any(packet.receive is None for packet in packets),
+         _arrow(not_received(*ENDS, 0, selection.complete),
+                about_one(f"packet {selection.ending}")), late),
+        (any(packet.ends[0].message is None for packet in packets),
+         _arrow(arrow(*ENDS), class_of("packet", None)), "packet about no message"),
+        (selection.links, _line(about_one("link")), "multicast to delivery; no packets recorded"),
+        (elided, _line("lane elided"), "other events, not shown"),
+    ]  # fmt: skip
+    shown = list(selection.letters)[:MOST_MESSAGES]
+    return [
+        *(_message(selection, message, class_of) for message in shown),
+        *(LegendEntry(symbol, words) for occurs, symbol, words in everything if occurs),
+    ]
 
 
-def _others(events: list[TraceEvent]) -> Iterator[LegendEntry]:
-    for kind, words in WORDS.items():
-        found = [event for event in events if event.kind == kind]
-        if found:
-            yield LegendEntry(_symbol(kind, f"mark {kind}"), words)
-    suspicions = [event for event in events if event.kind == SUSPECT]
-    if any(not event.is_trust for event in suspicions):
-        yield LegendEntry(
-            _symbol(SUSPECT, f"mark {SUSPECT}"), "suspicion, with the suspect's number"
-        )
-    if any(event.is_trust for event in suspicions):
-        yield LegendEntry(_symbol(SUSPECT, f"mark {SUSPECT} trust"), "trusted again")
+def _message(selection: Selection, message: str, class_of: ClassOf) -> LegendEntry:
+    multicast = selection.multicasts.get(message)
+    words = f"message {message}"
+    if multicast is not None:
+        words += f" to {{{','.join(map(str, multicast.destinations))}}}"
+    swatch = path("M-11 9h22", "shaft")
+    letter = label(selection.letters[message], 0, 4, "middle", "letter")
+    return LegendEntry(element("g", swatch, letter, class_=class_of("mark swatch", message)), words)
 
 
-def _arrows(selection: Selection, class_: Class, first: str | None) -> Iterator[LegendEntry]:
-    packets = selection.packets
-
-    def entry(kind: str, words: str, stroke: Drawn, message: str | None = first) -> LegendEntry:
-        def symbol(x: float, y: float) -> Markup:
-            drawn = stroke((x - 12, y), (x + 12, y))
-            return element(
-                "g",
-                element("path", d=drawn.shaft, class_="shaft"),
-                element("path", d=drawn.tip),
-                class_=class_(kind, message),
-            )
-
-        return LegendEntry(symbol, words)
-
-    if any(packet.send and packet.receive for packet in packets):
-        yield entry("packet", "packet", marks.arrow)
-    if any(packet.is_copy for packet in packets):
-        yield entry("packet copy", "its copy", lambda a, b: marks.arrow(a, b, tips=2))
-    if any(packet.receive is None for packet in packets):
-        if selection.complete:
-            words = "packet that nobody received"
-            yield entry("packet lost", words, lambda a, b: marks.lost(a, b, 0))
-        else:
-            words = "packet not received by the end"
-            yield entry("packet unfinished", words, lambda a, b: marks.unfinished(a, b, 0))
-    if any(packet.ends[0].message is None for packet in packets):
-        yield entry("packet", "packet about no message", marks.arrow, None)
+def _mark(kind: str, class_: str) -> Markup:
+    return element("g", mark(kind), class_=class_)
 
 
-def _symbol(kind: str, class_: str) -> Symbol:
-    return lambda x, y: element("g", marks.mark(kind, x, y), class_=class_)
+def _arrow(stroke: Stroke, class_: str) -> Markup:
+    return element("g", stroke.markup(), class_=class_)
 
 
-def _line(class_: str) -> Symbol:
-    return lambda x, y: element("line", x1=x - 12, y1=y, x2=x + 12, y2=y, class_=class_)
+def _line(class_: str) -> Markup:
+    return element("line", x1=ENDS[0][0], x2=ENDS[1][0], class_=class_)

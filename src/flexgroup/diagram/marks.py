@@ -1,14 +1,17 @@
-"""The shapes of a space-time diagram: arrows for packets, and a mark for each kind of event."""
+"""The shapes of a space-time diagram: arrows for packets, and a mark for each kind of event.
+
+A mark is drawn around the origin, and moved to where it belongs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import cos, hypot, pi, sin
+from math import hypot, pi
 
+from flexgroup.diagram.events import TraceEvent
 from flexgroup.diagram.markup import Markup, element, join, number
-from flexgroup.trace.schema import CHOICE, CRASH, DELIVER, MULTICAST, RECOVER, SUSPECT, TIMER, VIEW
-
-Point = tuple[float, float]
+from flexgroup.diagram.picture import Point, cross, label, path, place, polygon
+from flexgroup.trace.schema import CHOICE, CRASH, MULTICAST, RECOVER, SUSPECT, TIMER, VIEW
 
 MARK = 10.0
 """The distance from the middle of a mark to its border."""
@@ -20,6 +23,12 @@ TIP = 6.0
 BEND = 30.0
 CROSS = 4.0
 
+POLYGONS = {VIEW: (6, 0.0, 1.0), CHOICE: (4, 0.0, 2.5), SUSPECT: (3, -pi / 2, 4.0)}
+"""The marks that have corners: how many, where the first is, and how far beyond the border."""
+
+LOWER = {SUSPECT: 2.0}
+"""How far below the others a mark is drawn, so that a letter fits."""
+
 
 @dataclass(frozen=True)
 class Stroke:
@@ -27,6 +36,9 @@ class Stroke:
 
     shaft: str
     tip: str
+
+    def markup(self) -> Markup:
+        return join([path(self.shaft, "shaft"), path(self.tip)])
 
 
 def arrow(
@@ -48,8 +60,8 @@ def arrow(
     begin = (start[0] + ux * clear_start, start[1] + uy * clear_start)
     stop = (end[0] - vx * clear_end, end[1] - vy * clear_end)
     heads = [(stop[0] - vx * TIP * i, stop[1] - vy * TIP * i) for i in range(tips)]
-    way = f"Q{_point(control)} {_point(stop)}" if bend else f"L{_point(stop)}"
-    return Stroke(f"M{_point(begin)}{way}", "".join(_tip(head, (vx, vy)) for head in heads))
+    way = f"Q{place(control)} {place(stop)}" if bend else f"L{place(stop)}"
+    return Stroke(f"M{place(begin)}{way}", "".join(_tip(head, (vx, vy)) for head in heads))
 
 
 def bent(start: Point, end: Point, bend: float, share: float) -> Point:
@@ -62,22 +74,14 @@ def bent(start: Point, end: Point, bend: float, share: float) -> Point:
     )
 
 
-def unfinished(start: Point, end: Point, clear_start: float) -> Stroke:
-    """Draw an arrow that ends in a small ring: nobody knows where it leads."""
-    x, y = end
-    r = number(CROSS - 1)
-    ring = f"M{_point((x - CROSS + 1, y))}a{r} {r} 0 1 0 {number(2 * CROSS - 2)} 0"
-    ring += f"a{r} {r} 0 1 0 -{number(2 * CROSS - 2)} 0"
-    return Stroke(arrow(start, end, clear_start, CROSS - 1).shaft, ring)
-
-
-def lost(start: Point, end: Point, clear_start: float) -> Stroke:
-    """Draw an arrow that ends in a cross."""
-    x, y = end
-    corners = [(x - CROSS, y - CROSS), (x + CROSS, y + CROSS)]
-    others = [(x - CROSS, y + CROSS), (x + CROSS, y - CROSS)]
-    cross = "".join(f"M{_point(a)}L{_point(b)}" for a, b in (corners, others))
-    return Stroke(arrow(start, end, clear_start).shaft, cross)
+def not_received(start: Point, end: Point, clear_start: float, complete: bool) -> Stroke:
+    """Draw an arrow that ends in a cross or, if nobody knows where it leads, in a small ring."""
+    if complete:
+        return Stroke(arrow(start, end, clear_start).shaft, cross(CROSS, end))
+    r = CROSS - 1
+    half = f"a{number(r)} {number(r)} 0 1 0"
+    ring = f"M{place((end[0] - r, end[1]))}{half} {number(2 * r)} 0{half} -{number(2 * r)} 0"
+    return Stroke(arrow(start, end, clear_start, r).shaft, ring)
 
 
 def arc(start: Point, end: Point, clear: float, down: bool) -> Stroke:
@@ -90,71 +94,37 @@ def arc(start: Point, end: Point, clear: float, down: bool) -> Stroke:
         bend = ((x1 + x2) / 2, y1 - BEND)
         x1, x2 = x1 + clear, x2 - clear
     tip = _tip((x2, y2), _direction(bend, (x2, y2)))
-    return Stroke(f"M{_point((x1, y1))}Q{_point(bend)} {_point((x2, y2))}", tip)
+    return Stroke(f"M{place((x1, y1))}Q{place(bend)} {place((x2, y2))}", tip)
 
 
-def mark(kind: str, x: float, y: float, text: str = "") -> Markup:
+def look_of(event: TraceEvent) -> str:
+    """Return the classes by which the mark of an event is drawn."""
+    return f"{event.kind} trust" if event.is_trust else event.kind
+
+
+def mark(kind: str, text: str = "") -> Markup:
     """Draw the mark of an event of this kind, with a letter or a number in it if there is one."""
-    if kind in _PLAIN:
-        return _PLAIN[kind](x, y)
-    shape = outline(kind, x, y, MARK)
-    lower = 3.0 if kind == SUSPECT else 0.0
-    return join([shape, label(text, x, y + 4 + lower, "middle", "letter")]) if text else shape
+    if kind in PLAIN:
+        return PLAIN[kind]
+    shape = outline(kind, MARK)
+    lower = 4 + 1.5 * LOWER.get(kind, 0.0)
+    return join([shape, label(text, 0, lower, "middle", "letter")]) if text else shape
 
 
-def outline(kind: str, x: float, y: float, radius: float, class_: str = "shape") -> Markup:
+def outline(kind: str, radius: float, class_: str = "shape") -> Markup:
     """Draw the outline by which one sees of which kind an event is."""
     if kind == MULTICAST:
         side = 2 * radius - 1
-        return element(
-            "rect", x=x - side / 2, y=y - side / 2, width=side, height=side, rx=2, class_=class_
-        )
-    if kind == VIEW:
-        return _polygon(x, y, radius + 1, 6, 0.0, class_)
-    if kind == CHOICE:
-        return _polygon(x, y, radius + 2.5, 4, 0.0, class_)
-    if kind == SUSPECT:
-        return _polygon(x, y + 2, radius + 4, 3, -pi / 2, class_)
-    assert kind in (DELIVER, CRASH, RECOVER, TIMER)
-    return circle(x, y, radius, class_)
+        corner = -side / 2
+        return element("rect", x=corner, y=corner, width=side, height=side, rx=2, class_=class_)
+    if kind in POLYGONS:
+        corners, turned, beyond = POLYGONS[kind]
+        return path(polygon(corners, turned, radius + beyond, LOWER.get(kind, 0.0)), class_)
+    return circle(radius, class_)
 
 
-def circle(x: float, y: float, radius: float = MARK, class_: str = "shape") -> Markup:
-    return element("circle", cx=x, cy=y, r=radius, class_=class_)
-
-
-def label(text: str, x: float, y: float, anchor: str, class_: str) -> Markup:
-    return element("text", text, x=x, y=y, text_anchor=anchor, class_=class_)
-
-
-def _polygon(x: float, y: float, radius: float, corners: int, start: float, class_: str) -> Markup:
-    """Draw a regular polygon whose first corner lies at this angle."""
-    angles = [start + 2 * pi * corner / corners for corner in range(corners)]
-    points = [(x + radius * cos(angle), y + radius * sin(angle)) for angle in angles]
-    return element("path", d=f"M{'L'.join(map(_point, points))}Z", class_=class_)
-
-
-def _cross(x: float, y: float) -> Markup:
-    r = MARK - 2
-    ends = [((x - r, y - r), (x + r, y + r)), ((x - r, y + r), (x + r, y - r))]
-    path = "".join(f"M{_point(start)}L{_point(end)}" for start, end in ends)
-    return join([circle(x, y, MARK + 1, "behind"), element("path", d=path, class_="stroke")])
-
-
-def _clock(x: float, y: float) -> Markup:
-    hands = f"M{_point((x, y - 4.5))}L{_point((x, y))}L{_point((x + 3.5, y + 2))}"
-    return join([circle(x, y, 7.5), element("path", d=hands, class_="stroke")])
-
-
-def _restart(x: float, y: float) -> Markup:
-    """Draw three quarters of a circle with a tip: it goes round again."""
-    r = MARK - 3
-    arc = f"M{_point((x, y - r))}A{number(r)} {number(r)} 0 1 1 {_point((x - r, y))}"
-    tip = _tip((x - r, y - 2), (0.0, -1.0))
-    return join([circle(x, y, MARK + 1, "behind"), element("path", d=arc + tip, class_="stroke")])
-
-
-_PLAIN = {CRASH: _cross, RECOVER: _restart, TIMER: _clock}
+def circle(radius: float, class_: str = "shape") -> Markup:
+    return element("circle", r=radius, class_=class_)
 
 
 def _direction(start: Point, end: Point) -> Point:
@@ -167,8 +137,19 @@ def _tip(at: Point, direction: Point) -> str:
     (x, y), (ux, uy) = at, direction
     left = (x - TIP * (ux + uy / 2), y - TIP * (uy - ux / 2))
     right = (x - TIP * (ux - uy / 2), y - TIP * (uy + ux / 2))
-    return f"M{_point(left)}L{_point(at)}L{_point(right)}"
+    return f"M{place(left)}L{place(at)}L{place(right)}"
 
 
-def _point(place: Point) -> str:
-    return f"{number(place[0])} {number(place[1])}"
+PLAIN = {
+    CRASH: join([circle(MARK + 1, "behind"), path(cross(MARK - 2), "stroke")]),
+    # Three quarters of a circle with a tip: it goes round again.
+    RECOVER: join(
+        [
+            circle(MARK + 1, "behind"),
+            path(f"M0 -7A7 7 0 1 1 -7 0{_tip((-7.0, -2.0), (0.0, -1.0))}", "stroke"),
+        ]
+    ),
+    # The hands of a clock.
+    TIMER: join([circle(7.5), path("M0 -4.5L0 0L3.5 2", "stroke")]),
+}
+"""The marks without a letter."""

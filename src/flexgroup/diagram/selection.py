@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from operator import attrgetter
 
 from flexgroup.diagram.events import Place, TraceEvent
 from flexgroup.trace.schema import (
@@ -35,6 +36,9 @@ MOST_OTHERS = 150
 FAULTS = (CRASH, RECOVER)
 OTHERS = (SUSPECT, VIEW, CHOICE, TIMER)
 """Events that concern no message, those that matter most first."""
+
+
+_by_place = attrgetter("place")
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Selection:
         self.letters = _all_letters(events, letters)
         self.multicasts = {event.message: event for event in events if event.kind == MULTICAST}
         packets = _packets_shown(events, following)
-        others = _others_shown(events)
+        others = self._others_meanwhile(events)
         lanes = self._lanes(events, packets, others)
         self.packets = self._packets(packets, lanes)
         events = [event for event in events if event.process in lanes]
@@ -108,6 +112,11 @@ class Selection:
         self.lanes = [process for process in lanes if process in busy]
         self.links = self._links(drawn)
         self.last_step = {event.process: event.step for event in sorted(events, key=_by_place)}
+
+    @property
+    def ending(self) -> str:
+        """How a packet that was not received is drawn."""
+        return "lost" if self.complete else "unfinished"
 
     def is_client(self, process: int) -> bool:
         return self.processes is not None and process >= self.processes
@@ -158,15 +167,19 @@ class Selection:
             self.notes.append(f"{len(kept)} of {len(involved)} processes are drawn.")
         return sorted(kept, key=lambda p: (not self.is_client(p), p))
 
+    def _note_left_out(self, count: int, one_or_more: tuple[str, str], which: str) -> None:
+        if count:
+            what, are = (one_or_more[0], "is") if count == 1 else (one_or_more[1], "are")
+            self.notes.append(f"{count} {what} {which} {are} left out.")
+
     def _packets(self, packets: Collection[SentPacket], lanes: Collection[int]) -> list[SentPacket]:
         """Choose packets between processes with lines, and say how many others there are."""
         between = [packet for packet in packets if all(end.process in lanes for end in packet.ends)]
-        if len(between) < len(packets):
-            left_out = len(packets) - len(between)
-            self.notes.append(
-                f"{left_out} {'packet' if left_out == 1 else 'packets'} from or to processes "
-                f"without a line {'is' if left_out == 1 else 'are'} left out."
-            )
+        self._note_left_out(
+            len(packets) - len(between),
+            ("packet", "packets"),
+            "from or to processes without a line",
+        )
         kept = nearest_packets(between, self.witness, MOST_PACKETS)
         if len(kept) < len(between):
             self.notes.append(
@@ -174,6 +187,22 @@ class Selection:
                 "those next to the violation first."
             )
         return kept
+
+    def _others_meanwhile(self, events: Collection[TraceEvent]) -> list[TraceEvent]:
+        """Return all suspicions and views, and the choices and timers while there were messages."""
+        first, last = _span(events)
+        others = [event for event in events if event.kind in OTHERS]
+        meanwhile = [
+            event
+            for event in others
+            if event.kind in (SUSPECT, VIEW) or first <= event.time <= last
+        ]
+        self._note_left_out(
+            len(others) - len(meanwhile),
+            ("timer or choice", "timers and choices"),
+            "before the first or after the last event about a message",
+        )
+        return meanwhile
 
     def _others(self, found: list[TraceEvent], events: Collection[TraceEvent]) -> list[TraceEvent]:
         """Choose suspicions and views before choices and timers, and those near the witness."""
@@ -256,16 +285,6 @@ def _following_faults(events: Iterable[TraceEvent]) -> set[Place]:
     return found
 
 
-def _others_shown(events: Collection[TraceEvent]) -> list[TraceEvent]:
-    """Return all suspicions and views, and the choices and timers while there were messages."""
-    first, last = _span(events)
-    return [
-        event
-        for event in events
-        if event.kind in OTHERS and (event.kind in (SUSPECT, VIEW) or first <= event.time <= last)
-    ]
-
-
 def nearest_packets(
     packets: Sequence[SentPacket], witness: Collection[Place], most: int
 ) -> list[SentPacket]:
@@ -316,10 +335,6 @@ def moments_of(events: Iterable[TraceEvent]) -> list[Moment]:
         if is_mark:
             current.mark = event
     return found
-
-
-def _by_place(event: TraceEvent) -> Place:
-    return event.place
 
 
 def _span(events: Iterable[TraceEvent]) -> tuple[int, int]:

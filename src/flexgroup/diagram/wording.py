@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from flexgroup.diagram.events import TraceEvent
@@ -12,11 +13,26 @@ from flexgroup.trace.schema import (
     DELIVER,
     MULTICAST,
     RECEIVE,
+    RECOVER,
     SEND,
     SUSPECT,
     TIMER,
     VIEW,
 )
+
+VERBS = {
+    MULTICAST: "multicast {about}",
+    DELIVER: "delivered {about}",
+    SEND: "sent a packet about {about}",
+    RECEIVE: "received a packet about {about}",
+    SUSPECT: "suspected {peer}",
+    VIEW: "installed view {number} of {members}",
+    TIMER: "saw its timer '{name}' run out",
+    CHOICE: "chose option {chosen} of '{name}'",
+    CRASH: "crashed",
+    RECOVER: "recovered",
+}
+"""What a process did, or what happened to it, from the details of the event."""
 
 UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
@@ -83,30 +99,14 @@ class Wording:
             named.append(f"step {emphasised.step}")
         return ", ".join(named)
 
-    def _about(self, event: TraceEvent) -> str:
-        if event.message is None:
-            return "no message"
-        return f"{self.selection.letters[event.message]} (message {event.message})"
-
     def _verb(self, event: TraceEvent) -> str:
-        details = event.details
-        if event.kind == MULTICAST:
-            return f"multicast {self._about(event)}"
-        if event.kind == DELIVER:
-            return f"delivered {self._about(event)}"
-        if event.kind in (SEND, RECEIVE):
-            verb = "sent" if event.kind == SEND else "received"
-            return f"{verb} a packet about {self._about(event)}"
-        if event.kind == SUSPECT:
-            peer = "another" if event.peer is None else self.selection.name(event.peer)
-            return f"trusted {peer} again" if event.is_trust else f"suspected {peer}"
-        if event.kind == VIEW:
-            return f"installed view {details.get('number', '')} of {_members(details)}"
-        if event.kind == TIMER:
-            return f"saw its timer '{details.get('name', '')}' run out"
-        if event.kind == CHOICE:
-            return f"chose option {details.get('chosen', '')} of '{details.get('name', '')}'"
-        return "crashed" if event.kind == CRASH else "recovered"
+        about = "no message"
+        if event.message is not None:
+            about = f"{self.selection.letters[event.message]} (message {event.message})"
+        peer = "another" if event.peer is None else self.selection.name(event.peer)
+        told = {**event.details, "members": _members(event.details), "about": about, "peer": peer}
+        words = "trusted {peer} again" if event.is_trust else VERBS[event.kind]
+        return words.format_map(defaultdict(str, told))
 
 
 class Clock:

@@ -108,19 +108,7 @@ def describe(experiment: Experiment, scale: str) -> dict[str, Any]:
         "software": SOFTWARE,
         "source": experiment.source,
         "runs": len(experiment.scenarios(scale)),
-        "figures": [
-            {
-                "id": figure.id,
-                "title": figure.title,
-                "kind": figure.kind.value,
-                "metrics": list(figure.metrics),
-                "section": figure.section,
-                "paper": figure.paper,
-                "image": figure.image,
-                "series": [dict(vars(series)) for series in figure.series],
-            }
-            for figure in experiment.figures
-        ],
+        "figures": [figure.to_json() for figure in experiment.figures],
     }
 
 

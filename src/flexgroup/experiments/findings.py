@@ -1,23 +1,18 @@
-"""What was measured and verified, as claims and figures ask it: by stack, workload and clients."""
+"""What was measured and verified, as claims ask it: by stack, workload and clients."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flexgroup.metrics.catalogue import HALF_WIDTH, PACKETS_OF_TYPE, find_metric
+from flexgroup.metrics.catalogue import find_metric
+from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.run import planned_crashes
 
 PROCESSES = 16
 NETWORK = "lan"
-
-Key = tuple[str, str, int, int, str, str]
-"""Stack, workload, processes, clients, network, and which processes crash, as `1,5`."""
-
-KEY = ("stack", "workload", "processes", "clients", "network")
-VIOLATED = "violated"
 
 Judged = Mapping[tuple[str, str, str, str], int]
 """Numbers of runs, by stack, network, which processes crash, and property."""
@@ -27,39 +22,44 @@ Judged = Mapping[tuple[str, str, str, str], int]
 class Point:
     """One point of a curve: what its runs have in common, and the means over the repetitions."""
 
+    stack: str
+    workload: str
     processes: int
     clients: int
-    crashed: int
-    throughput: float
-    """Messages per second."""
+    network: str
+    lost: str
+    """Which processes crash, as `1,5`."""
     latency: float
     """Milliseconds until the last destination delivers; nan if no message was answered."""
+    throughput: float
+    """Messages per second."""
     genuine: float
     fast: float
     steps: float
     volume: float
-    header_bytes: float
     busy: float
     """The share of the time that the processes work, on average over them."""
     unanswered: float
-    packets: Mapping[str, float] = field(default_factory=dict)
-    """How many packets of each type processes sent in a run."""
+    crashed: int
 
-    def shown(self, metric: str) -> float:
-        """Return the value of a metric or a condition, in the unit that is shown."""
-        if metric == "latency":
-            return self.latency
-        if metric.startswith(PACKETS_OF_TYPE):
-            return self.packets.get(metric.removeprefix(PACKETS_OF_TYPE), 0.0)
-        value: float = getattr(self, metric)
-        return value * find_metric(metric).unit.factor
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Point:
+        """Return the point of a row of the table `points`."""
+        latency = find_metric("latency")
+        shown = latency.shown(row[latency.name])
+        known: dict[str, Any] = {
+            "lost": planned_crashes(row["faults"]),
+            "crashed": int(row["crashed"]),
+            "latency": float("nan") if shown is None else shown,
+        }
+        return cls(**known, **{name: row[name] for name in cls.__annotations__.keys() - known})
 
 
 @dataclass(frozen=True)
 class Findings:
     """The points of an experiment, and in how many runs of a stack each property is violated."""
 
-    points: Mapping[Key, Point]
+    points: Sequence[Point]
     checked: Judged = field(default_factory=dict)
     """How many runs were checked."""
     violated: Judged = field(default_factory=dict)
@@ -79,38 +79,37 @@ class Findings:
             for row in verdicts
         ]
         return cls(
-            {_key(row): _point(row) for row in points},
+            [Point.of_row(row) for row in points],
             Counter(key for key, _ in told),
-            Counter(key for key, outcome in told if outcome == VIOLATED),
+            Counter(key for key, outcome in told if outcome == Outcome.VIOLATED),
         )
 
     def on(self, network: str) -> Findings:
         """Return the same, asked about another network."""
-        return Findings(self.points, self.checked, self.violated, network)
+        return replace(self, network=network)
 
     def at(
         self, stack: str, workload: str, clients: int, processes: int = PROCESSES, lost: str = ""
     ) -> Point:
-        return self.points[stack, workload, processes, clients, self.network, lost]
+        curve = self.curve(stack, workload, processes, lost)
+        (found,) = [point for point in curve if point.clients == clients]
+        return found
 
     def curve(
         self,
         stack: str,
         workload: str,
         processes: int | None = PROCESSES,
-        network: str | None = None,
         lost: str | None = "",
     ) -> list[Point]:
         """Return the points of a stack under a workload, as systems and loads and losses grow; None
         stands for all there are."""
-        wanted = (stack, workload, processes, network or self.network, lost)
         curve = [
             point
-            for (*what, size, _, where, crashed), point in self.points.items()
-            if all(
-                asked is None or asked == given
-                for asked, given in zip(wanted, (*what, size, where, crashed), strict=True)
-            )
+            for point in self.points
+            if (point.stack, point.workload, point.network) == (stack, workload, self.network)
+            and processes in (None, point.processes)
+            and lost in (None, point.lost)
         ]
         return sorted(curve, key=lambda point: (point.processes, point.clients, point.crashed))
 
@@ -131,31 +130,3 @@ class Findings:
             for (whose, where, crashed, what), count in judged.items()
             if (whose, where, what) == (stack, self.network, name) and lost in (None, crashed)
         )
-
-
-def _key(row: Mapping[str, Any]) -> Key:
-    stack, workload, processes, clients, network = (row[name] for name in KEY)
-    return stack, workload, processes, clients, network, planned_crashes(row["faults"])
-
-
-def _point(row: Mapping[str, Any]) -> Point:
-    latency = find_metric("latency")
-    shown = latency.shown(row[latency.name])
-    return Point(
-        processes=row["processes"],
-        clients=row["clients"],
-        crashed=int(row["crashed"]),
-        latency=float("nan") if shown is None else shown,
-        **{
-            name: row[name]
-            for name in (
-                *("throughput", "genuine", "fast", "steps", "volume"),
-                *("header_bytes", "busy", "unanswered"),
-            )
-        },
-        packets={
-            name.removeprefix(PACKETS_OF_TYPE): value
-            for name, value in row.items()
-            if name.startswith(PACKETS_OF_TYPE) and not name.endswith(HALF_WIDTH)
-        },
-    )

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.figure import Figure, Kind
-from flexgroup.experiments.findings import Findings, Point
 from flexgroup.metrics.catalogue import CONDITIONS, find_metric
+from flexgroup.report.figure import Figure, Kind, Row
 
 
 def page(
-    experiment: Experiment, scale: str, findings: Findings, claims: Sequence[dict[str, Any]]
+    experiment: Experiment, scale: str, points: Sequence[Row], claims: Sequence[dict[str, Any]]
 ) -> str:
     lines = [
         f"# {experiment.title}",
@@ -22,7 +21,7 @@ def page(
         "",
     ]
     for figure in experiment.figures:
-        lines += _section(figure, findings)
+        lines += _section(figure, points)
     if claims:
         lines += ["## Claims", ""]
         rows = [
@@ -34,7 +33,7 @@ def page(
     return "\n".join(lines) + "\n"
 
 
-def _section(figure: Figure, findings: Findings) -> Iterator[str]:
+def _section(figure: Figure, points: Sequence[Row]) -> Iterator[str]:
     yield f"## {figure.id}: {figure.title}"
     yield ""
     if figure.image:
@@ -42,60 +41,42 @@ def _section(figure: Figure, findings: Findings) -> Iterator[str]:
         yield ""
     yield f"The paper ({figure.section}): {figure.paper}"
     yield ""
-    match figure.kind:
-        case Kind.CURVES:
-            across, up = figure.metrics
-            what = heading(up) if across in CONDITIONS else f"{heading(across)}; {heading(up)}"
-            yield f"Here, {what}, by {heading(figure.varied)}:"
-            yield ""
-            yield from _curves(figure, findings)
-        case Kind.BARS:
-            yield f"Here, {heading(figure.metrics[0])}, with the most clients:"
-            yield ""
-            yield from _bars(figure, findings)
-        case Kind.TABLE:
-            yield "Here, with the most clients:"
-            yield ""
-            yield from _rows(figure, findings)
+    measured = [metric for metric in figure.metrics if metric not in CONDITIONS]
+    headings = [heading(metric) for metric in measured]
+    if figure.kind is Kind.TABLE:
+        yield "Here, with the most clients:"
+        yield ""
+        rows = [
+            [series.label, series.workload or "", *(told(row, metric) for metric in measured)]
+            for series in figure.series
+            for row in figure.points_of(series, points)
+        ]
+        yield from _table(["", "workload", *headings], rows)
+    else:
+        is_curves = figure.kind is Kind.CURVES
+        by = f"by {heading(figure.varied)}" if is_curves else "with the most clients"
+        yield f"Here, {'; '.join(headings)}, {by}:"
+        yield ""
+        yield from _side_by_side(figure, measured, points)
     yield ""
 
 
-def _curves(figure: Figure, findings: Findings) -> list[str]:
-    curves = [
-        {int(point.shown(figure.varied)): point for point in figure.points_of(series, findings)}
-        for series in figure.series
-    ]
-    metrics = [metric for metric in figure.metrics if metric not in CONDITIONS]
-
-    def cell(curve: dict[int, Point], at: int) -> str:
-        return "; ".join(told(curve[at], metric) for metric in metrics) if at in curve else ""
-
-    rows = [
-        [f"{at:,}", *(cell(curve, at) for curve in curves)] for at in sorted(set().union(*curves))
-    ]
-    return _table([heading(figure.varied), *(series.label for series in figure.series)], rows)
-
-
-def _bars(figure: Figure, findings: Findings) -> list[str]:
+def _side_by_side(figure: Figure, metrics: Sequence[str], points: Sequence[Row]) -> list[str]:
+    """Return a table with a column for each label, and a row for each value of the condition in
+    which points of curves differ, or for each workload of bars."""
+    cells: dict[Any, dict[str, str]] = {}
+    for series in figure.series:
+        for row in figure.points_of(series, points):
+            key = int(row[figure.varied]) if figure.kind is Kind.CURVES else series.workload
+            text = "; ".join(told(row, metric) for metric in metrics)
+            cells.setdefault(key, {})[series.label] = text
     labels = list(dict.fromkeys(series.label for series in figure.series))
-    values: dict[str, dict[str, str]] = {}
-    for series in figure.series:
-        (point,) = figure.points_of(series, findings)
-        values.setdefault(series.workload, {})[series.label] = told(point, figure.metrics[0])
-    rows = [
-        [workload, *(row.get(label, "") for label in labels)] for workload, row in values.items()
-    ]
-    return _table(["workload", *labels], rows)
-
-
-def _rows(figure: Figure, findings: Findings) -> list[str]:
-    rows = []
-    for series in figure.series:
-        (point,) = figure.points_of(series, findings)
-        rows.append(
-            [series.label, series.workload, *(told(point, metric) for metric in figure.metrics)]
-        )
-    return _table(["", "workload", *(heading(metric) for metric in figure.metrics)], rows)
+    if figure.kind is Kind.CURVES:
+        first, keys = heading(figure.varied), {key: f"{key:,}" for key in sorted(cells)}
+    else:
+        first, keys = "workload", {key: str(key) for key in cells}
+    rows = [[text, *(cells[key].get(label, "") for label in labels)] for key, text in keys.items()]
+    return _table([first, *labels], rows)
 
 
 def heading(metric: str) -> str:
@@ -103,9 +84,11 @@ def heading(metric: str) -> str:
     return find_metric(metric).heading
 
 
-def told(point: Point, metric: str) -> str:
+def told(row: Row, metric: str) -> str:
     """Return a value of a point as it is shown, without the unit."""
-    return format(point.shown(metric), find_metric(metric).digits)
+    found = find_metric(metric)
+    value = row.get(found.name)
+    return "-" if value is None else found.text(value)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

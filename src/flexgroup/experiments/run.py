@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from flexgroup.experiments.directory import Directory
-from flexgroup.experiments.drawing import draw
 from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.findings import VIOLATED, Findings
+from flexgroup.experiments.findings import Findings
 from flexgroup.experiments.page import page
 from flexgroup.experiments.sweep import Progress, Swept, sweep
 from flexgroup.experiments.tables import CLAIMS, read_table
 from flexgroup.metrics.catalogue import METRICS, PACKETS_OF_TYPE
 from flexgroup.metrics.tables import points, with_packet_types
 from flexgroup.pipeline.result_tables import in_order, write_tables
+from flexgroup.properties.verdict import Outcome
+from flexgroup.report.figures import figure_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,6 @@ class Result:
     simulated: int
     claims: tuple[dict[str, Any], ...]
     points: tuple[dict[str, Any], ...]
-    findings: Findings
     outcomes: dict[str, int]
     """How many verdicts hold, are violated, are unknown."""
     violations: tuple[dict[str, Any], ...]
@@ -121,17 +121,18 @@ def _conclude(
     write_tables({"claims": pa.Table.from_pylist(claims, CLAIMS)}, directory.tables)
     for figure in experiment.figures:
         if figure.image:
-            draw(figure, findings, directory.path / figure.image)
-    directory.page.write_text(page(experiment, scale, findings, claims), encoding="utf-8")
+            file = directory.path / figure.image
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"{figure_file(figure, points)}\n", encoding="utf-8")
+    directory.page.write_text(page(experiment, scale, points, claims), encoding="utf-8")
     return Result(
         directory,
         swept.found,
         len(swept.outcomes),
         tuple(claims),
         tuple(points),
-        findings,
         dict(Counter(row["outcome"] for row in verdicts)),
-        tuple(row for row in verdicts if row["outcome"] == VIOLATED),
+        tuple(row for row in verdicts if row["outcome"] == Outcome.VIOLATED),
         seconds,
     )
 

@@ -1,6 +1,6 @@
-"""Charts as inline SVG: curves with confidence intervals, and bars, with their axes.
+"""Charts as SVG: curves with confidence intervals, and bars, with their axes and a legend.
 
-Colours are those of the classes in `style.css`, so that a chart follows the page into the dark; a
+Colours are those of the classes in `charts.css`, so that a chart follows the page into the dark; a
 series also has a marker of its own, for eyes and printers that do not tell colours.
 """
 
@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, cos, floor, isfinite, log10, pi, sin
+from math import ceil, floor, isfinite, log10, pi
 
 from flexgroup.diagram.markup import Markup, element, join, number
-from flexgroup.report.tables import number_text
+from flexgroup.diagram.picture import (
+    COLOURS,
+    Drawn,
+    LegendEntry,
+    Point,
+    cross,
+    label,
+    legend,
+    moved,
+    path,
+    place,
+    polygon,
+)
 
-COLOURS = 8
 WIDTH = 400
 HEIGHT = 300
 LEFT, RIGHT, TOP, BOTTOM = 48, 18, 28, 44
@@ -22,6 +33,18 @@ BAR = 12
 BETWEEN_BARS = 2
 BETWEEN_GROUPS = 12
 ROOM_FOR_VALUE = 54
+
+CAP = 3
+"""Half the length of the line at the end of a confidence interval."""
+
+MARKERS = (
+    "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0Z",
+    polygon(4, pi / 4, 4.7),
+    polygon(3, -pi / 2, 4.8),
+    polygon(4, 0.0, 4.8),
+    cross(3.5),
+    polygon(3, pi / 2, 4.8),
+)
 
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -52,6 +75,10 @@ class ChartSeries:
     style: int
     points: tuple[ChartPoint, ...]
 
+    @property
+    def colour(self) -> str:
+        return f"s{self.style % COLOURS}"
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -59,205 +86,120 @@ class Scale:
     log: bool = False
 
 
-def curves(series: Sequence[ChartSeries], across: Scale, up: Scale, subject: str) -> Markup:
+def curves(series: Sequence[ChartSeries], across: Scale, up: Scale) -> Drawn:
     """Draw a curve for each series, its points joined in the order in which they are given."""
     points = [point for each in series for point in each.points]
-    x = axis(_reach(points, "x"), LEFT, WIDTH - RIGHT, across.log, most=5)
-    y = axis(_reach(points, "y"), HEIGHT - BOTTOM, TOP, up.log)
-    return _chart(
-        HEIGHT,
-        subject,
+    x = axis(_ends((p.x, p.x_half) for p in points), LEFT, WIDTH - RIGHT, across.log, most=5)
+    y = axis(_ends((p.y, p.y_half) for p in points), HEIGHT - BOTTOM, TOP, up.log)
+    parts = [
         *_grid_up(y),
         *_grid_across(x, HEIGHT - BOTTOM),
-        _text(up.label, 0, 14),
-        _text(across.label, WIDTH - RIGHT, HEIGHT - 6, "end"),
+        label(up.label, 0, 14),
+        label(across.label, WIDTH - RIGHT, HEIGHT - 6, "end"),
         *(_curve(each, x, y) for each in series),
-    )
+    ]
+    samples = [(path("M-12 0H12", f"curve {s.colour}"), _point(s, (0.0, 0.0))) for s in series]
+    return _with_legend(parts, HEIGHT, series, map(join, samples))
 
 
-def _reach(points: Sequence[ChartPoint], name: str) -> list[float]:
+def _ends(intervals: Iterable[tuple[float, float]]) -> list[float]:
     """List all that must fit on an axis: the ends of the intervals."""
-    values = [(getattr(point, name), getattr(point, f"{name}_half")) for point in points]
-    return [end for value, half in values for end in (value - half, value + half) if end >= 0]
+    ends = [end for value, half in intervals for end in (value - half, value + half)]
+    return [end for end in ends if end >= 0]
 
 
 def _curve(series: ChartSeries, x: Axis, y: Axis) -> Markup:
-    colour = f"s{series.style % COLOURS}"
     places = [(x.place(point.x), y.place(point.y)) for point in series.points]
-    parts = [_interval(point, x, y, colour) for point in series.points]
-    if len(places) > 1:
-        steps = "L".join(f"{number(px)} {number(py)}" for px, py in places)
-        parts.append(element("path", d=f"M{steps}", class_=f"curve {colour}"))
+    parts = []
     for point, (px, py) in zip(series.points, places, strict=True):
-        parts.append(
-            element(
-                "g",
-                element(
-                    "title", point.title or f"{series.name}: {short(point.x)}, {short(point.y)}"
-                ),
-                marker(px, py, series.style),
-                class_=f"point {colour}",
-            )
-        )
+        whiskers = ""
+        if point.x_half > 0:
+            whiskers += _interval_across(x.interval(point.x, point.x_half), py)
+        if point.y_half > 0:
+            ends = y.interval(point.y, point.y_half)
+            whiskers += f"M{place((px, ends[0]))}V{number(ends[1])}"
+            whiskers += "".join(f"M{place((px - CAP, end))}h{2 * CAP}" for end in ends)
+        if whiskers:
+            parts.append(path(whiskers, f"interval {series.colour}"))
+    if len(places) > 1:
+        parts.append(path(f"M{'L'.join(map(place, places))}", f"curve {series.colour}"))
+    for point, at in zip(series.points, places, strict=True):
+        parts.append(_point(series, at, element("title", point.title)))
     return element("g", *parts, class_="series")
 
 
-def _interval(point: ChartPoint, x: Axis, y: Axis, colour: str) -> Markup:
-    px, py = x.place(point.x), y.place(point.y)
-    path = ""
-    if point.x_half > 0:
-        low, high = x.place(max(x.low, point.x - point.x_half)), x.place(point.x + point.x_half)
-        path += f"M{number(low)} {number(py)}H{number(high)}"
-        path += "".join(f"M{number(end)} {number(py - 3)}v6" for end in (low, high))
-    if point.y_half > 0:
-        low, high = y.place(max(y.low, point.y - point.y_half)), y.place(point.y + point.y_half)
-        path += f"M{number(px)} {number(low)}V{number(high)}"
-        path += "".join(f"M{number(px - 3)} {number(end)}h6" for end in (low, high))
-    return element("path", d=path, class_=f"interval {colour}") if path else Markup()
+def _interval_across(ends: tuple[float, float], y: float) -> str:
+    caps = "".join(f"M{place((end, y - CAP))}v{2 * CAP}" for end in ends)
+    return f"M{place((ends[0], y))}H{number(ends[1])}{caps}"
 
 
-def bars(
-    groups: Sequence[str],
-    series: Sequence[ChartSeries],
-    scale: Scale,
-    subject: str,
-) -> Markup:
+def _point(series: ChartSeries, at: Point, *title: Markup) -> Markup:
+    return moved(at, *title, marker(series.style), class_=f"point {series.colour}")
+
+
+def marker(style: int) -> Markup:
+    """Draw one of six shapes, hollow in every other round of colours."""
+    hollow = "hollow" if style // COLOURS % 2 else None
+    return path(MARKERS[style % len(MARKERS)], hollow)
+
+
+def bars(groups: Sequence[str], series: Sequence[ChartSeries], scale: Scale) -> Drawn:
     """Draw a group of bars for each name in `groups`; x of a point is the number of its group."""
     x = axis([p.y + p.y_half for s in series for p in s.points], 0, WIDTH - ROOM_FOR_VALUE)
     parts: list[Markup] = []
     top = 8.0
     for group, name in enumerate(groups):
-        here = [(s, p) for s in series for p in s.points if p.x == group]
-        parts.append(_text(name, 0, top + 11))
+        parts.append(label(name, 0, top + 11))
         top += 18
-        for each, point in here:
+        for each, point in [(s, p) for s in series for p in s.points if p.x == group]:
             parts.append(_bar(each, point, x, top))
             top += BAR + BETWEEN_BARS
         top += BETWEEN_GROUPS
     bottom = top - BETWEEN_GROUPS + 4
-    return _chart(
-        round(bottom + BOTTOM),
-        subject,
+    axes = [
         *_grid_across(x, bottom, top=4),
-        _text(scale.label, WIDTH - ROOM_FOR_VALUE, bottom + BOTTOM - 6, "end"),
-        *parts,
-    )
+        label(scale.label, WIDTH - ROOM_FOR_VALUE, bottom + BOTTOM - 6, "end"),
+    ]
+    samples = [element("rect", x=-10, y=-6, width=20, height=12, class_=f"bar {s.colour}")
+               for s in series]  # fmt: skip
+    return _with_legend([*axes, *parts], bottom + BOTTOM, series, samples)
 
 
 def _bar(series: ChartSeries, point: ChartPoint, x: Axis, top: float) -> Markup:
     end = x.place(point.y)
     middle = top + BAR / 2
-    whisker = Markup()
+    parts = [
+        element("title", point.title),
+        element("rect", y=top, width=max(0.5, end), height=BAR, class_=f"bar {series.colour}"),
+    ]
     if point.y_half > 0:
-        low, high = (
-            x.place(max(0.0, point.y - point.y_half)),
-            x.place(point.y + point.y_half),
-        )
-        whisker = element(
-            "path",
-            d=f"M{number(low)} {number(middle)}H{number(high)}"
-            + "".join(f"M{number(at)} {number(middle - 3)}v6" for at in (low, high)),
-            class_="interval over",
-        )
-        end = max(end, high)
-    return element(
-        "g",
-        element("title", point.title or f"{series.name}: {number_text(point.y)}"),
-        element(
-            "rect",
-            x=0,
-            y=top,
-            width=max(0.5, x.place(point.y)),
-            height=BAR,
-            class_=f"bar s{series.style % COLOURS}",
-        ),
-        whisker,
-        _text(short(point.y), end + 5, middle + 4, class_="tick"),
-    )
+        ends = x.interval(point.y, point.y_half)
+        parts.append(path(_interval_across(ends, middle), "interval over"))
+        end = max(end, ends[1])
+    return element("g", *parts, label(short(point.y), end + 5, middle + 4, class_="tick"))
 
 
-def marker(x: float, y: float, style: int) -> Markup:
-    """Draw one of six shapes, hollow in every other round of colours."""
-    hollow = "hollow" if style // COLOURS % 2 else None
-    kind = style % 6
-    if kind == 0:
-        return element("circle", cx=x, cy=y, r=3.6, class_=hollow)
-    if kind == 1:
-        return element("rect", x=x - 3.3, y=y - 3.3, width=6.6, height=6.6, class_=hollow)
-    if kind == 4:
-        return element(
-            "path",
-            d=f"M{number(x - 3.5)} {number(y - 3.5)}l7 7M{number(x - 3.5)} {number(y + 3.5)}l7 -7",
-        )
-    corners = {2: (3, -pi / 2, 4.8), 3: (4, 0.0, 4.8), 5: (3, pi / 2, 4.8)}[kind]
-    return element("path", d=_polygon(x, y, *corners), class_=hollow)
+def _with_legend(
+    parts: Sequence[Markup], height: float, series: Sequence[ChartSeries], samples: Iterable[Markup]
+) -> Drawn:
+    """Put below a chart what each colour and marker stands for."""
+    names = [each.name for each in series]
+    key = legend(map(LegendEntry, samples, names), WIDTH, height)
+    return Drawn([*parts, *key.parts], WIDTH, height + key.height)
 
 
-def _polygon(x: float, y: float, corners: int, turned: float, radius: float) -> str:
-    angles = [turned + 2 * pi * corner / corners for corner in range(corners)]
-    places = [f"{number(x + radius * cos(a))} {number(y + radius * sin(a))}" for a in angles]
-    return f"M{'L'.join(places)}Z"
-
-
-def legend(names: Sequence[tuple[str, int]], line: bool = True) -> Markup:
-    """Draw what each colour and marker stands for."""
-    items = []
-    for name, style in names:
-        colour = f"s{style % COLOURS}"
-        sample = (
-            join(
-                [
-                    element("path", d="M1 6H25", class_=f"curve {colour}"),
-                    element("g", marker(13, 6, style), class_=f"point {colour}"),
-                ]
-            )
-            if line
-            else element("rect", x=3, y=0, width=20, height=12, class_=f"bar {colour}")
-        )
-        items.append(
-            element("li", element("svg", sample, viewBox="0 0 26 12", aria_hidden="true"), name)
-        )
-    return element("ul", *items, class_="legend")
-
-
-def _chart(height: float, subject: str, *parts: Markup) -> Markup:
-    return element(
-        "svg",
-        *parts,
-        class_="chart",
-        role="img",
-        aria_label=subject,
-        viewBox=f"0 0 {WIDTH} {number(height)}",
-    )
-
-
-def _grid_up(y: Axis) -> list[Markup]:
-    parts = []
+def _grid_up(y: Axis) -> Iterable[Markup]:
     for value in y.ticks(6):
         at = y.place(value)
-        kind = "axis" if value == y.low else "grid"
-        parts.append(element("path", d=f"M{LEFT} {number(at)}H{WIDTH - RIGHT}", class_=kind))
-        parts.append(_text(short(value), LEFT - 6, at + 4, "end", "tick"))
-    return parts
+        yield path(f"M{place((LEFT, at))}H{WIDTH - RIGHT}", y.line(value))
+        yield label(short(value), LEFT - 6, at + 4, "end", "tick")
 
 
-def _grid_across(x: Axis, bottom: float, top: float = TOP) -> list[Markup]:
-    parts = []
+def _grid_across(x: Axis, bottom: float, top: float = TOP) -> Iterable[Markup]:
     for value in x.ticks(6):
         at = x.place(value)
-        kind = "axis" if value == x.low else "grid"
-        parts.append(
-            element("path", d=f"M{number(at)} {number(top)}V{number(bottom)}", class_=kind)
-        )
-        anchor = "start" if at < 6 else "middle"
-        parts.append(_text(short(value), at, bottom + 16, anchor, "tick"))
-    return parts
-
-
-def _text(
-    words: str, x: float, y: float, anchor: str | None = None, class_: str | None = None
-) -> Markup:
-    return element("text", words, x=x, y=y, text_anchor=anchor, class_=class_)
+        yield path(f"M{place((at, top))}V{number(bottom)}", x.line(value))
+        yield label(short(value), at, bottom + 16, "start" if at < 6 else "middle", "tick")
 
 
 @dataclass(frozen=True)
@@ -278,6 +220,14 @@ class Axis:
         else:
             share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
+
+    def interval(self, value: float, half: float) -> Point:
+        """Return the places of both ends of an interval."""
+        return self.place(max(self.low, value - half)), self.place(value + half)
+
+    def line(self, value: float) -> str:
+        """Return how the line at a value is drawn: as the axis, or as part of the grid."""
+        return "axis" if value == self.low else "grid"
 
     def ticks(self, most: int) -> list[float]:
         if self.log:

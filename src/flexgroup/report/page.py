@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 
-from flexgroup.diagram.drawing import style as diagram_style
 from flexgroup.diagram.markup import Markup, element, join
+from flexgroup.diagram.picture import resources
 from flexgroup.report.contents import Contents
 from flexgroup.report.figures import (
     claims_markup,
@@ -135,15 +133,14 @@ def _totals(contents: Contents) -> Markup:
     )
 
 
-@cache
 def style() -> Markup:
-    """Return the themes, the style of diagrams and that of the page."""
-    return Markup(f"{diagram_style()}\n{_resource('style.css')}")
+    """Return the themes, the style of diagrams and charts, and that of the page."""
+    names = ("diagram/theme.css", "diagram/diagram.css", "report/charts.css", "report/style.css")
+    return Markup(resources(*names))
 
 
-@cache
 def script() -> Markup:
-    return Markup(_resource("page.js"))
+    return Markup(resources("report/page.js"))
 
 
 def policy() -> str:
@@ -152,10 +149,6 @@ def policy() -> str:
         f"default-src 'none'; style-src {_digest(style())}; script-src {_digest(script())}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _resource(name: str) -> str:
-    return files("flexgroup.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
