@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from flexgroup.core.message import Message
@@ -13,7 +14,6 @@ from flexgroup.server.recording.handoff import (
     RunBegan,
     RunEnded,
     ServerEnded,
-    framed,
     take_whole,
 )
 from flexgroup.server.recording.trace_writer import (
@@ -27,6 +27,7 @@ from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run
 from flexgroup.trace.writer import STARTED
+from flexgroup.wire.frames import FrameReader, FrameWriter
 
 RUN = "cafe-000007-fifo"
 EVERYBODY = ("s1", "s2", "s3")
@@ -86,12 +87,13 @@ def test_what_is_handed_over_survives_the_pipe_in_any_pieces() -> None:
     handed: list[AnyHanded] = [
         RunBegan(DESCRIPTION, EVERYBODY), happened(0), RunEnded(RUN, (2,)), ServerEnded(True),
     ]  # fmt: skip
-    received, found = bytearray(), []
-    for byte in b"".join(framed(one) for one in handed):
-        received.append(byte)
+    sent, received = FrameWriter(), FrameReader()
+    found: list[AnyHanded] = []
+    for byte in b"".join(sent.frame(msgspec.msgpack.encode(one)) for one in handed):
+        received.feed(bytes([byte]))
         found += take_whole(received)
     assert found == handed
-    assert not received
+    assert not received.waiting
 
 
 def test_events_are_written_while_the_run_goes_on(traces: Path) -> None:

@@ -50,12 +50,7 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
                 "under_way": len(hosted.stability.own),
                 "kept": len(hosted.stability.kept),
                 "layers": [
-                    {"layer": type(layer).__name__, "sent": sent}
-                    for layer, sent in zip(
-                        hosted.domain.host.stack.layers,
-                        hosted.domain.host.stack.sent_counts(),
-                        strict=True,
-                    )
+                    {"layer": layer, "sent": sent} for layer, sent in hosted.sent_by_layer()
                 ],
             }
             for hosted in deployment.domains

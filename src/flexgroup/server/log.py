@@ -12,9 +12,6 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-STANDARD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "data"})
-"""Attributes of every record; what else is there came with `extra`."""
-
 
 def set_up_logging(kind: str, stream: TextIO | None = None) -> None:
     """`text`, `json` or `none`; anew each time it is called."""
@@ -32,9 +29,8 @@ def set_up_logging(kind: str, stream: TextIO | None = None) -> None:
 
 def details(record: logging.LogRecord) -> dict[str, Any]:
     """What the event is about."""
-    data = getattr(record, "data", None)
-    more = {key: value for key, value in vars(record).items() if key not in STANDARD}
-    return {**(data if isinstance(data, dict) else {}), **more}
+    data: dict[str, Any] = getattr(record, "data", {})
+    return data
 
 
 def moment(record: logging.LogRecord) -> str:

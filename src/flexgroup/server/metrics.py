@@ -38,33 +38,29 @@ class Observed:
     acceptor: Acceptor
 
 
-class Totals:
-    """Counters by name and labels: what has ended, or what is there now."""
+Totals = Counter[tuple[str, Labels]]
+"""Counters by name and labels: what has ended, or what is there now."""
 
-    def __init__(self) -> None:
-        self.counts: Counter[tuple[str, Labels]] = Counter()
+PEERS: dict[type, str] = {Session: "client", PeerLink: "server"}
+"""What is at the other end of a connection, by who takes its frames."""
 
-    def add_connection(self, connection: Connection) -> None:
-        if isinstance(connection.handler, Session):
-            peer = "client"
-        elif isinstance(connection.handler, PeerLink):
-            peer = "server"
-        else:
-            peer = "other"
-        self.counts["frames_received", (peer,)] += connection.frames_in
-        self.counts["frames_sent", (peer,)] += connection.frames_out
-        self.counts["bytes_received", (peer,)] += connection.bytes_in
-        self.counts["bytes_sent", (peer,)] += connection.bytes_out
 
-    def add_domain(self, hosted: HostedDomain) -> None:
-        stack = hosted.stack
-        self.counts["multicasts", (stack,)] += hosted.messages_cast
-        self.counts["deliveries", (stack,)] += hosted.messages_delivered
-        self.counts["packets_sent", (stack,)] += hosted.domain.packets_sent
-        self.counts["packets_received", (stack,)] += hosted.domain.packets_received
-        layers = hosted.domain.host.stack.layers
-        for layer, sent in zip(layers, hosted.domain.host.stack.sent_counts(), strict=True):
-            self.counts["layer_packets_sent", (stack, type(layer).__name__)] += sent
+def add_connection(totals: Totals, connection: Connection) -> None:
+    peer = (PEERS.get(type(connection.handler), "other"),)
+    totals["frames_received", peer] += connection.frames_in
+    totals["frames_sent", peer] += connection.frames_out
+    totals["bytes_received", peer] += connection.bytes_in
+    totals["bytes_sent", peer] += connection.bytes_out
+
+
+def add_domain(totals: Totals, hosted: HostedDomain) -> None:
+    stack = hosted.stack
+    totals["multicasts", (stack,)] += hosted.messages_cast
+    totals["deliveries", (stack,)] += hosted.messages_delivered
+    totals["packets_sent", (stack,)] += hosted.domain.packets_sent
+    totals["packets_received", (stack,)] += hosted.domain.packets_received
+    for layer, sent in hosted.sent_by_layer():
+        totals["layer_packets_sent", (stack, layer)] += sent
 
 
 # By name: what it says to people, and its labels.
@@ -86,7 +82,7 @@ class Metrics(Collector):
 
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
-        self._ended = Totals()
+        self._ended: Totals = Counter()
         self._froze_at: float | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -105,7 +101,7 @@ class Metrics(Collector):
     # What the server tells.
 
     def connection_ended(self, connection: Connection) -> None:
-        self._ended.add_connection(connection)
+        add_connection(self._ended, connection)
 
     def froze(self) -> None:
         if self._froze_at is None:
@@ -114,7 +110,7 @@ class Metrics(Collector):
     def installed(self, ended: Iterable[HostedDomain]) -> None:
         """A configuration, in place of one that had these domains."""
         for hosted in ended:
-            self._ended.add_domain(hosted)
+            add_domain(self._ended, hosted)
         if self._froze_at is not None:
             self._changes.observe(time.monotonic() - self._froze_at)
             self._froze_at = None
@@ -124,28 +120,23 @@ class Metrics(Collector):
     def totals(self) -> dict[str, float]:
         """The sums since the server began, over all stacks and connections."""
         sums: Counter[str] = Counter()
-        for (name, _), count in self._totals().counts.items():
+        for (name, _), count in self._totals().items():
             sums[name] += count
         return {**{name: sums[name] for name in COUNTERS}, "cpu_seconds": time.process_time()}
 
     def _totals(self) -> Totals:
-        totals = Totals()
-        totals.counts.update(self._ended.counts)
+        totals = self._ended.copy()
         for connection in self._observed.acceptor.connections:
-            totals.add_connection(connection)
+            add_connection(totals, connection)
         for hosted in self._observed.deployment.domains:
-            totals.add_domain(hosted)
+            add_domain(totals, hosted)
         return totals
-
-    def describe(self) -> Iterable[Metric]:
-        """Describe nothing, or the registry would collect before the server is put together."""
-        return ()
 
     def collect(self) -> Iterator[Metric]:
         totals = self._totals()
         for name, (text, labels) in COUNTERS.items():
             counter = CounterMetricFamily(f"flexgroup_{name}", text, labels=labels)
-            for (counted, values), count in sorted(totals.counts.items()):
+            for (counted, values), count in sorted(totals.items()):
                 if counted == name:
                     counter.add_metric(values, count)
             yield counter

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from socket import gethostname
 
@@ -194,8 +194,8 @@ class GroupServer:
         self.intake.clear()
         self._switchboard.finish()
 
-    async def _join_one_of(self, addresses: tuple[str, ...]) -> None:
-        """Join through the first of these servers that lets this one in."""
+    async def _join_one_of(self, addresses: Sequence[str]) -> str:
+        """Join through the first of these servers that lets this one in, and return its address."""
         seconds = 10 * self._settings.timings.patience
         failures: list[str] = []
         for address in addresses:
@@ -209,7 +209,7 @@ class GroupServer:
             except UsageError as error:
                 failures.append(str(error))
             else:
-                return
+                return address
             if self._is_stopped:
                 break
             self._ended = self._loop.create_future()
@@ -235,15 +235,11 @@ class GroupServer:
         self._ended = self._loop.create_future()
         self.links.close()
         while not self._is_stopped:
-            for address in self._known_addresses:
-                if address == self.address or self._is_stopped:
-                    continue
-                with suppress(FlexGroupError, TimeoutError):
-                    seconds = 10 * self._settings.timings.patience
-                    await asyncio.wait_for(self._join(address), seconds)
-                    log.info("rejoined", extra={"data": {"through": address}})
-                    return True
-                self._ended = self._loop.create_future()
+            others = [address for address in self._known_addresses if address != self.address]
+            with suppress(FlexGroupError):
+                through = await self._join_one_of(others)
+                log.info("rejoined", extra={"data": {"through": through}})
+                return True
             await asyncio.sleep(self._settings.timings.patience / 2)
         return False
 

@@ -7,7 +7,7 @@ from typing import final
 from flexgroup.membership.configuration import Configuration
 from flexgroup.server.clients.contents import opened, packed
 from flexgroup.server.clients.session import Seat, Session
-from flexgroup.wire.requests import Joined
+from flexgroup.wire.requests import Join, Joined
 from flexgroup.worlds.network.envelope import Envelope
 
 
@@ -53,9 +53,12 @@ class LocalMembers:
                     continue
                 seat = session.seats.get(group.number)
                 if seat is None or not seat.member:
-                    request, own = session.joining.pop(group.name, (0, True))
-                    seat = Seat(group.number, group.name, member.process, True, own)
-                    session.sit(seat, Joined(request, group.number, group.view, names, group.stack))
+                    join = session.asking
+                    assert isinstance(join, Join)
+                    seat = Seat(group.number, group.name, member.process, True, join.own)
+                    session.sit(
+                        seat, Joined(join.request, group.number, group.view, names, group.stack)
+                    )
                 elif changed:
                     session.tell_view(seat, group.view, names)
                 here.append((session, seat))

@@ -67,7 +67,7 @@ class RequestHandler:
             return
         log.info("client left", extra={"data": {"client": session.name, "reason": reason}})
         is_known = (
-            session.asking
+            session.asking is not None
             or any(seat.member for seat in session.seats.values())
             or self._deployment.is_owner(session.number)
         )
@@ -114,7 +114,7 @@ class RequestHandler:
         """A client's requests are carried out one after another. During a change nothing is read:
         whoever asked for the change may have been told that it is made, and have told others."""
         frozen = self._deployment.frozen
-        return session.asking or (frozen and isinstance(request, READS))
+        return session.asking is not None or (frozen and isinstance(request, READS))
 
     def _go_on(self, session: Session) -> None:
         while session.waiting and not self._has_to_wait(session, session.waiting[0]):
@@ -128,30 +128,25 @@ class RequestHandler:
             self._go_on(session)
 
     def _carry_out(self, session: Session, request: AnyFromClient) -> None:
-        if isinstance(request, requests.Exists):
-            there = self._deployment.group(request.group) is not None
-            session.say(requests.Done(request.request, there))
-        elif isinstance(request, requests.Info):
-            self._tell_about(session, request)
-        elif isinstance(request, requests.Attach):
-            self._attach(session, request)
-        elif isinstance(request, requests.Create):
-            self._create(session, request)
-        elif isinstance(request, requests.Destroy):
-            process = session.name
-            group = self._deployment.group(request.group)
-            seat = session.seats.get(group.number) if group is not None else None
-            if seat is not None and seat.member:
-                process = seat.process
-            self._ask(session, request.request, DestroyGroup(request.group, process))
-        elif isinstance(request, requests.Join):
-            self._join_group(session, request)
-        elif isinstance(request, requests.Leave):
-            self._leave_group(session, request)
-
-    def _answered(self, session: Session) -> None:
-        session.asking = False
-        self._go_on(session)
+        match request:
+            case requests.Exists():
+                there = self._deployment.group(request.group) is not None
+                session.say(requests.Done(request.request, there))
+            case requests.Info():
+                self._tell_about(session, request)
+            case requests.Attach():
+                self._attach(session, request)
+            case requests.Create():
+                self._create(session, request)
+            case requests.Destroy():
+                group = self._deployment.group(request.group)
+                seat = session.seats.get(group.number) if group is not None else None
+                process = seat.process if seat is not None and seat.member else session.name
+                self._ask(session, request, DestroyGroup(request.group, process))
+            case requests.Join():
+                self._join_group(session, request)
+            case requests.Leave():
+                self._leave_group(session, request)
 
     def _tell_about(self, session: Session, request: requests.Info) -> None:
         group = self._deployment.group(request.group)
@@ -195,7 +190,7 @@ class RequestHandler:
         allow = tuple(request.allow) if request.allow is not None else None
         self._ask(
             session,
-            request.request,
+            request,
             CreateGroup(
                 request.group,
                 plan.name,
@@ -232,32 +227,21 @@ class RequestHandler:
     def _join_group(self, session: Session, request: requests.Join) -> None:
         if len(session.seats) >= self._settings.limits.groups_per_client:
             self._refuse_more(session, request.request)
-            return
-        if self._settings.tls_server is not None and request.process != session.name:
+        elif self._settings.tls_server is not None and request.process != session.name:
             session.refuse(
                 request.request,
                 refusals.NOT_ALLOWED,
                 f"with certificates a process joins under its own name, '{session.name}'",
             )
-            return
-        if any(seat.member and seat.name == request.group for seat in session.seats.values()):
+        elif any(seat.member and seat.name == request.group for seat in session.seats.values()):
             session.refuse(
                 request.request,
                 refusals.ALREADY_MEMBER,
                 f"this connection is in '{request.group}' already; leave it first, or connect "
                 "again to be in it twice",
             )
-            return
-        session.joining[request.group] = (request.request, request.own)
-
-        def answer(error: tuple[str, str] | None) -> None:
-            if error is not None:
-                session.joining.pop(request.group, None)
-                session.refuse(request.request, error[0], error[1])
-            self._answered(session)
-
-        session.asking = True
-        self._propose(JoinGroup(request.group, request.process, session.number), answer)
+        else:
+            self._ask(session, request, JoinGroup(request.group, request.process, session.number))
 
     def _leave_group(self, session: Session, request: requests.Leave) -> None:
         seat = session.seats.get(request.handle)
@@ -271,19 +255,18 @@ class RequestHandler:
             session.leave_seat(seat.group)
             session.say(requests.Done(request.request))
         else:
-            self._ask(
-                session,
-                request.request,
-                LeaveGroup(seat.name, seat.process, session.number),
-            )
+            self._ask(session, request, LeaveGroup(seat.name, seat.process, session.number))
 
-    def _ask(self, session: Session, request: int, operation: AnyOperation) -> None:
+    def _ask(self, session: Session, request: requests.Request, operation: AnyOperation) -> None:
+        """Have the servers agree on an operation, and tell the client how that has ended."""
+
         def answer(error: tuple[str, str] | None) -> None:
-            if error is None:
-                session.say(requests.Done(request))
-            else:
-                session.refuse(request, error[0], error[1])
-            self._answered(session)
+            if error is not None:
+                session.refuse(request.request, *error)
+            elif not isinstance(request, requests.Join):  # it was answered with the first view
+                session.say(requests.Done(request.request))
+            session.asking = None
+            self._go_on(session)
 
-        session.asking = True
+        session.asking = request
         self._propose(operation, answer)

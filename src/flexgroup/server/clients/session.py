@@ -27,6 +27,7 @@ from flexgroup.wire.requests import (
     Hello,
     Joined,
     Refused,
+    Request,
     Send,
     ViewChange,
 )
@@ -93,10 +94,8 @@ class Session:
         self.name = name
         self.connection = connection
         self.seats: dict[int, Seat] = {}
-        self.joining: dict[str, tuple[int, bool]] = {}
-        """The request and `own` of each join that is under way, by the group's name."""
-        self.asking = False
-        """A request of this client that other servers must agree to is under way."""
+        self.asking: Request | None = None
+        """The request of this client that is under way because other servers must agree to it."""
         self.waiting: deque[AnyFromClient] = deque()
         """The requests that have come since, and wait for its end."""
         self.sent = 0

@@ -116,6 +116,12 @@ class HostedDomain:
         self.messages_delivered += sum([envelope.count for envelope in opened])
         return opened
 
+    def sent_by_layer(self) -> list[tuple[str, int]]:
+        """The names of the layers, the lowest first, with how many packets each has sent."""
+        stack = self.domain.host.stack
+        names = [type(layer).__name__ for layer in stack.layers]
+        return list(zip(names, stack.sent_counts(), strict=True))
+
     # What servers tell each other about stability.
 
     def counts(self, held_back: set[int]) -> bytes:

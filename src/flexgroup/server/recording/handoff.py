@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,13 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from flexgroup.trace.run import Run
+from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS, FrameReader, FrameWriter
 
 log = logging.getLogger("flexgroup.server")
 
 WRITER = "flexgroup.server.recording.trace_writer"
 """The module that the other process runs."""
-
-LENGTH_BYTES = 4
 
 PIPE_BYTES = 1 << 20
 """The pipe takes this much at a time, which makes three hundred thousand events a second."""
@@ -62,23 +62,10 @@ AnyHanded = RunBegan | Events | RunEnded | ServerEnded
 _decoder = msgspec.msgpack.Decoder(AnyHanded)
 
 
-def framed(handed: AnyHanded) -> bytes:
-    content = msgspec.msgpack.encode(handed)
-    return len(content).to_bytes(LENGTH_BYTES, "little") + content
-
-
-def take_whole(received: bytearray) -> list[AnyHanded]:
-    """What is there whole; it is removed."""
-    whole, start = [], 0
-    while len(received) >= start + LENGTH_BYTES:
-        begin = start + LENGTH_BYTES
-        end = begin + int.from_bytes(received[start:begin], "little")
-        if end > len(received):
-            break
-        whole.append(_decoder.decode(received[begin:end]))
-        start = end
-    del received[:start]
-    return whole
+def take_whole(received: FrameReader) -> Iterator[AnyHanded]:
+    """Take what has arrived whole."""
+    while (content := received.next_frame()) is not None:
+        yield _decoder.decode(content)
 
 
 class Handoff:
@@ -99,12 +86,13 @@ class Handoff:
         if sys.platform == "linux":
             with suppress(OSError):  # beyond the limit of this user
                 fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._frames = FrameWriter(MOST_BYTES_OF_SERVERS)
         self._waiting = bytearray()
         self._is_broken = False
 
     def put(self, handed: AnyHanded) -> None:
         if not self._is_broken:
-            self._waiting += framed(handed)
+            self._waiting += self._frames.frame(msgspec.msgpack.encode(handed))
 
     @property
     def waiting_bytes(self) -> int:

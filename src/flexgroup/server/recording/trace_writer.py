@@ -42,6 +42,7 @@ from flexgroup.trace.writer import (
     write_part,
     write_run,
 )
+from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS, FrameReader
 
 LEAST_SECONDS = 1.0
 """Events are written this often."""
@@ -84,7 +85,6 @@ class OpenRun:
 class EndedRun:
     """A run that is over at this server, and not listed yet."""
 
-    name: str
     servers: tuple[str, ...]
     missed: tuple[int, ...]
     """Processes that are not in the next configuration: they left, or were killed."""
@@ -159,7 +159,7 @@ class ServerTraceWriter:
             for name, run in self._open.items():
                 self._write(name, run)
                 self._mark(name, KILLED)
-                self._ended.append(EndedRun(name, run.servers, (), run.description, math.inf))
+                self._ended.append(EndedRun(run.servers, (), run.description, math.inf))
             self._open = {}
         self.write_what_is_due(now)
         while self._closed is not None and self._closed.is_last and self._ended:
@@ -182,7 +182,7 @@ class ServerTraceWriter:
         self._write(handed.run, run)
         self._mark(handed.run, schema.CUT if handed.missed else schema.COMPLETE)
         self._ended.append(
-            EndedRun(handed.run, run.servers, handed.missed, run.description, now + LATE_SECONDS)
+            EndedRun(run.servers, handed.missed, run.description, now + LATE_SECONDS)
         )
 
     def _mark(self, run: str, how: str) -> None:
@@ -194,13 +194,13 @@ class ServerTraceWriter:
     def _is_settled(self, run: EndedRun, now: float) -> bool:
         for place in run.silent:
             server = run.servers[place]
-            mark = self._directory / ENDED / f"{run.name}@{server}"
+            mark = self._directory / ENDED / f"{run.description.run}@{server}"
             if mark.exists():
                 run.marks[server] = mark.read_text()
         if run.silent and now < run.until:
             return False
         # If nothing was sent at any server, it is not worth a run.
-        if (self._directory / STARTED / run_file(run.name)).exists():
+        if (self._directory / STARTED / run_file(run.description.run)).exists():
             self._describe("runs", run.row())
         return True
 
@@ -213,13 +213,13 @@ class ServerTraceWriter:
 def main(directory: Path, server: str, source: int) -> None:
     """Write until the source ends."""
     writer = ServerTraceWriter(directory, server)
-    received = bytearray()
+    received = FrameReader(MOST_BYTES_OF_SERVERS)
     while True:
         readable, _, _ = select.select([source], [], [], MOMENT)
         more = os.read(source, 1 << 20) if readable else b""
         if readable and not more:
             break
-        received += more
+        received.feed(more)
         for handed in take_whole(received):
             writer.take(handed, time.monotonic())
         writer.write_what_is_due(time.monotonic())
