@@ -96,27 +96,24 @@ class SendQueue:
 
     async def _send_all(self) -> None:
         try:
-            await self._send_until_empty()
+            while sends := self._take_waiting():
+                for send in sends:
+                    try:
+                        await send()
+                    except Exception as error:
+                        self._failed = error
         except asyncio.CancelledError:
-            with self._changed:
-                self._is_busy = False
-                self._messages = 0
-                self._failed = LinkClosed()
-                self._changed.notify_all()
+            self._failed = LinkClosed()
+            self._waiting.clear()
+            self._take_waiting()
             raise
 
-    async def _send_until_empty(self) -> None:
-        while True:
-            with self._changed:
-                sends = list(self._waiting)
-                self._waiting.clear()
-                self._messages = 0
-                self._is_busy = bool(sends)
-                self._changed.notify_all()
-            for send in sends:
-                try:
-                    await send()
-                except Exception as error:
-                    self._failed = error
-            if not sends:
-                return
+    def _take_waiting(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+        """Return what waits; nothing is under way any more if that is nothing."""
+        with self._changed:
+            sends = list(self._waiting)
+            self._waiting.clear()
+            self._messages = 0
+            self._is_busy = bool(sends)
+            self._changed.notify_all()
+        return sends

@@ -349,12 +349,8 @@ def connect(
     """
     wanted = connecting.connect(address, name=name, tls=tls, timeout=timeout)
     background = Background()
-
-    async def connected() -> asynchronous.Link:
-        return await wanted
-
     try:
-        return Link(background, background.wait_for(connected()))
+        return Link(background, background.wait_for(wanted.link()))
     except BaseException:
         background.stop()
         raise

@@ -39,17 +39,18 @@ class Connecting:
         self._link: Link | None = None
 
     def __await__(self) -> Generator[Any, None, Link]:
-        return self._connect().__await__()
+        return self.link().__await__()
 
     async def __aenter__(self) -> Link:
-        self._link = await self._connect()
+        self._link = await self.link()
         return self._link
 
     async def __aexit__(self, *error: object) -> None:
         assert self._link is not None
         await self._link.close()
 
-    async def _connect(self) -> Link:
+    async def link(self) -> Link:
+        """Connect, and return the link when the server has welcomed this process."""
         connection = ClientConnection(str(self._address), self._name, self._timeout)
         try:
             async with asyncio.timeout(self._timeout):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
@@ -35,6 +36,7 @@ from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.wire import requests
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Item | list[Message[Any]])
 
 CREATIONS = 10
 """How often to try while others create and destroy the same group."""
@@ -47,11 +49,6 @@ def name_of(what: str, text: str) -> str:
             f"{what} is a text of 1 to {requests.LONGEST_NAME} characters, not {text!r:.50}"
         )
     return text
-
-
-def _moment_after(timeout: float | None) -> float | None:
-    """Return when the timeout ends, by the clock of the running loop."""
-    return None if timeout is None else asyncio.get_running_loop().time() + timeout
 
 
 class Group(Generic[T]):
@@ -71,7 +68,6 @@ class Group(Generic[T]):
         self.process = link.name
         """The name under which this process is in the group."""
         self._codec = codec
-        self._encode = None if codec is None else codec.encode
         self._connection = link.connection
         self._outgoing = link.connection.outgoing
         self._inbox: Inbox | None = None
@@ -146,9 +142,7 @@ class Group(Generic[T]):
 
     async def leave(self) -> None:
         """Stop being a member; the group goes on, and what was not received yet is lost."""
-        inbox = self._inbox
-        if inbox is None:
-            raise self._not_inside()
+        inbox = self._entered_inbox()
         if inbox.ended is not None:
             raise inbox.ended.with_traceback(None)
         inbox.drop(NotMember(f"this process has left the group '{self.name}'; join it again"))
@@ -177,9 +171,7 @@ class Group(Generic[T]):
     @property
     def view(self) -> View:
         """The members of the group, at the place in the order that this process has come to."""
-        if self._inbox is None:
-            raise self._not_inside()
-        return self._inbox.current_view()
+        return self._entered_inbox().current_view()
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -214,10 +206,8 @@ class Group(Generic[T]):
 
         This is `send_all` for functions that cannot wait; `room` waits until there is room.
         """
-        inbox = self._inbox
-        if inbox is None:
-            raise self._not_inside()
-        return self._outgoing.send_now(inbox, bodies, self._encode)
+        data = self.all_encoded(bodies)
+        return self._outgoing.send_now(self.inbox(), data)
 
     async def room(self, messages: int = 1) -> None:
         """Wait until there is room to send so many at once, and let others run in any case."""
@@ -244,10 +234,8 @@ class Group(Generic[T]):
     async def receive(self, timeout: float | None = None) -> Message[T]:
         """Return the next message, or raise NoMessage if none comes in `timeout` seconds."""
         inbox = self._received_inbox()
-        until = _moment_after(timeout)
-        while (delivery := inbox.take_delivery()) is None:
-            await self.arrival(inbox, timeout, until)
-        return self.decoded(delivery)
+        take = inbox.take_delivery
+        return self.decoded(take() or await self.arrival(inbox, take, timeout))
 
     async def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
         """Return the next message, and those after it that are here already.
@@ -256,20 +244,17 @@ class Group(Generic[T]):
         seconds.
         """
         inbox = self._received_inbox()
-        until = _moment_after(timeout)
-        decoded = None if self._codec is None else self.decoded
-        while not (messages := inbox.take_messages(decoded)):
-            await self.arrival(inbox, timeout, until)
-        return messages
+        take = partial(inbox.take_messages, None if self._codec is None else self.decoded)
+        return take() or await self.arrival(inbox, take, timeout)
 
     def __aiter__(self) -> AsyncIterator[Message[T]]:
         return self
 
     async def __anext__(self) -> Message[T]:
         inbox = self._received_inbox()
+        take = inbox.take_delivery
         try:
-            while (delivery := inbox.take_delivery()) is None:
-                await self.arrival(inbox)
+            delivery = take() or await self.arrival(inbox, take)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return self.decoded(delivery)
@@ -319,10 +304,7 @@ class Group(Generic[T]):
     async def take(self, most: int, timeout: float | None) -> list[Item]:
         """Return at least one delivery or view, and more if they are here, not decoded yet."""
         inbox = self._received_inbox()
-        until = _moment_after(timeout)
-        while (item := inbox.take()) is None:
-            await self.arrival(inbox, timeout, until)
-        items = [item]
+        items = [cast(Item, inbox.take() or await self.arrival(inbox, inbox.take, timeout))]
         while inbox.items and len(items) < most:
             items.append(cast(Item, inbox.take()))
         return items
@@ -348,23 +330,32 @@ class Group(Generic[T]):
         return Message(delivery.sender, body, self.name)
 
     async def arrival(
-        self, inbox: Inbox, timeout: float | None = None, until: float | None = None
-    ) -> None:
-        """Wait until something may be here; the timeout ends at `until`, by the loop's clock."""
-        waiter = inbox.waiter()
-        try:
-            if until is None:
-                await waiter
-            else:
-                async with asyncio.timeout_at(until):
+        self, inbox: Inbox, take: Callable[[], R | None], timeout: float | None = None
+    ) -> R:
+        """Wait until there is something to take, and return it; NoMessage after `timeout`."""
+        until = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        while True:
+            waiter = inbox.waiter()
+            try:
+                if until is None:
                     await waiter
-        except BaseException as error:
-            inbox.give_up(waiter)
-            if isinstance(error, TimeoutError):
-                raise NoMessage(
-                    f"nothing was delivered in the group '{self.name}' within {timeout:g} s"
-                ) from None
-            raise
+                else:
+                    async with asyncio.timeout_at(until):
+                        await waiter
+            except BaseException as error:
+                inbox.give_up(waiter)
+                if isinstance(error, TimeoutError):
+                    raise NoMessage(
+                        f"nothing was delivered in the group '{self.name}' within {timeout:g} s"
+                    ) from None
+                raise
+            if taken := take():
+                return taken
+
+    def _entered_inbox(self) -> Inbox:
+        if self._inbox is None:
+            raise self._not_inside()
+        return self._inbox
 
     def _joined_inbox(self) -> Inbox:
         inbox = self._inbox
@@ -400,9 +391,9 @@ class _Events(Generic[T]):
             first, self._first = self._first, None
             return first
         self._inbox.check_nobody_listens()
+        take = self._inbox.take
         try:
-            while (item := self._inbox.take()) is None:
-                await self._group.arrival(self._inbox)
+            item = cast(Item, take() or await self._group.arrival(self._inbox, take))
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return item if isinstance(item, View) else self._group.decoded(item)

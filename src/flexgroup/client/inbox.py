@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast, final
 
 from msgspec.structs import force_setattr
@@ -27,7 +27,7 @@ nothing, early enough that the server need not wait."""
 
 
 def messages_of(
-    items: deque[Item], decoded: Decode | None
+    items: Iterable[Item], decoded: Decode | None
 ) -> tuple[list[Message[Any]], int, Exception | None]:
     """Return the messages in front, and how many items they take up, with views among them.
 
@@ -56,28 +56,6 @@ def messages_of(
 
 
 @final
-class Listening:
-    """A listener, and how messages are decoded for it."""
-
-    __slots__ = ("changed", "decoded", "delivered", "ended", "refused", "views_were_kept")
-
-    def __init__(
-        self,
-        listener: Listener[Any],
-        decoded: Decode | None,
-        views_were_kept: bool,
-    ) -> None:
-        # Found once: a method of a class that is not compiled is slow to find.
-        self.delivered: Callable[[list[Message[Any]]], None] = listener.delivered
-        self.changed: Callable[[View], None] = listener.changed
-        self.refused: Callable[[FlexGroupError], None] = listener.refused
-        self.ended: Callable[[FlexGroupError], None] = listener.ended
-        self.decoded = decoded
-        """If this is None, bodies stay as they are."""
-        self.views_were_kept = views_were_kept
-
-
-@final
 class Inbox:
     """The inbox of one membership; a process that leaves and joins again has a new one."""
 
@@ -85,11 +63,13 @@ class Inbox:
         "_allowance",
         "_batch",
         "_credit",
+        "_decoded",
         "_fresh",
-        "_listening",
+        "_listener",
         "_report",
         "_taken",
         "_to_notify",
+        "_views_were_kept",
         "_waiters",
         "ended",
         "gone",
@@ -133,7 +113,11 @@ class Inbox:
         self._credit = credit
         self._waiters: list[Future[None]] = []
         """Those who wait and were not woken yet."""
-        self._listening: Listening | None = None
+        self._listener: Listener[Any] | None = None
+        self._decoded: Decode | None = None
+        """How messages are decoded for the listener; if this is None, bodies stay as they are."""
+        self._views_were_kept = False
+        """What `keeps_views` was before there was a listener."""
         self._fresh: list[Message[bytes]] = []
         """The first messages for the listener; what follows them stands in `items`."""
         self._to_notify = to_notify
@@ -153,7 +137,7 @@ class Inbox:
         group = self.group
         for message in messages:
             force_setattr(message, "group", group)
-        if self._listening is not None and not self.items:
+        if self._listener is not None and not self.items:
             if self._fresh:
                 self._fresh.extend(messages)
             else:
@@ -281,7 +265,7 @@ class Inbox:
 
     def _wake(self, most: int) -> None:
         """Wake those who have waited longest, one for each thing that they may take."""
-        if self._listening is not None:
+        if self._listener is not None:
             self._to_notify.append(self)
             return
         waiters = self._waiters
@@ -301,19 +285,21 @@ class Inbox:
                     f"somebody waits for messages of the group '{self.group}'; end that before"
                     " listening"
                 )
-        self._listening = Listening(listener, decoded, self.keeps_views)
+        self._listener = listener
+        self._decoded = decoded
+        self._views_were_kept = self.keeps_views
         self.keeps_views = True
         self._to_notify.append(self)
 
     def stop_listening(self) -> None:
-        if self._listening is not None:
-            self.keeps_views = self._listening.views_were_kept
-            self._listening = None
+        if self._listener is not None:
+            self.keeps_views = self._views_were_kept
+            self._listener = None
             self.items.extendleft(reversed(self._fresh))
             self._fresh = []
 
     def check_nobody_listens(self) -> None:
-        if self._listening is not None:
+        if self._listener is not None:
             raise UsageError(
                 f"the group '{self.group}' has a listener, which gets all that comes;"
                 " group.listen(None) ends that"
@@ -321,46 +307,39 @@ class Inbox:
 
     def notify_listener(self) -> None:
         """Hand everything that is here to the listener, as long as there is one."""
-        while (listening := self._listening) is not None:
-            fresh = self._fresh
+        while (listener := self._listener) is not None:
             if self.refused:
-                self._call(listening.refused, self.refused.pop(0))
-            elif fresh:
-                self._fresh = []
-                decoded = listening.decoded
-                messages = fresh if decoded is None else self._readable(fresh, decoded)
+                self._call(listener.refused, self.refused.pop(0))
+            elif self._fresh:
+                messages = self._take_fresh()
                 if messages:
                     count = len(messages)  # what becomes of the list is the listener's affair
-                    self._call(listening.delivered, messages)
+                    self._call(listener.delivered, messages)
                     self._count(count)
             elif self.items:
                 first = self.items[0]
                 if type(first) is View:
                     self.items.popleft()
                     self.view = first
-                    self._call(listening.changed, first)
+                    self._call(listener.changed, first)
                 else:
                     self._refresh()
             else:
                 if self.ended is not None:
                     self.stop_listening()
-                    self._call(listening.ended, self.ended)
+                    self._call(listener.ended, self.ended)
                 return
 
-    def _readable(self, fresh: list[Message[bytes]], decoded: Decode) -> list[Message[Any]]:
+    def _take_fresh(self) -> list[Message[Any]]:
         """Return the messages up to one that cannot be read, which is reported if it is first."""
-        messages: list[Message[Any]] = []
-        for place, delivery in enumerate(fresh):
-            try:
-                messages.append(decoded(delivery))
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                if messages:
-                    self._fresh = fresh[place:]
-                    break
-                self._report(f"a message in the group '{self.group}' cannot be read", error)
-                self._count(1)
+        fresh, self._fresh = self._fresh, []
+        if self._decoded is None:
+            return fresh
+        messages, taken, error = messages_of(fresh, self._decoded)
+        self._fresh = fresh[taken:]
+        if error is not None:
+            self._report(f"a message in the group '{self.group}' cannot be read", error)
+            self._count(1)
         return messages
 
     def _refresh(self) -> None:
