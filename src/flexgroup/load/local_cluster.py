@@ -21,25 +21,20 @@ STOP_SECONDS = 10.0
 MOST_SERVERS = 64
 
 
-class LocalServer:
+class LocalServer(ChildProcess):
     """One server process."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        super().__init__(command, log=log)
         self.name = name
         self.log = log
         self.address = ""
         """The address is known when the server is ready."""
-        self._child = ChildProcess(command, log=log)
-        self.process = self._child.process
-
-    @property
-    def is_running(self) -> bool:
-        return self._child.is_running
 
     def wait_until_ready(self) -> None:
         """Wait for the line in which the server says where it listens."""
         try:
-            line = self._child.read_line(START_SECONDS)
+            line = self.read_line(START_SECONDS)
         except ProcessFailedError:
             raise UsageError(f"{self.name} did not start: {self.last_log_line()}") from None
         self.address = str(json.loads(line)["address"])
@@ -49,10 +44,6 @@ class LocalServer:
         if not lines:
             return f"it said nothing within {START_SECONDS:g} s"
         return lines[-1].removeprefix("flexgroup: error: ")
-
-    def stop(self) -> None:
-        """Stop the server in good order, or by force if that takes too long."""
-        self._child.end(STOP_SECONDS)
 
 
 class LocalCluster:
@@ -107,5 +98,5 @@ class LocalCluster:
     def stop(self) -> None:
         """Stop the youngest first, since the oldest leads the changes that their leaving makes."""
         for server in reversed(self.servers):
-            server.stop()
+            server.end(STOP_SECONDS)
         self.servers.clear()

@@ -49,16 +49,7 @@ class Load:
 
     def counts(self) -> dict[str, Any]:
         """Return all but the latencies, as a JSON object."""
-        return {
-            "seconds": self.seconds,
-            "completed": self.completed,
-            "delivered": self.delivered,
-            "server_cpu": self.server_cpu,
-            "member_cpu": self.member_cpu,
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self.counts(), "latencies": self.latencies}
+        return {name: value for name, value in vars(self).items() if name != "latencies"}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Load:

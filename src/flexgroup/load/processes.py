@@ -154,4 +154,4 @@ def wait_to_begin(loops: ClosedLoops) -> tuple[list[bytes], float]:
 
 
 def report(loops: ClosedLoops) -> None:
-    print(json.dumps(loops.load.to_json()), flush=True)
+    print(json.dumps(vars(loops.load)), flush=True)
