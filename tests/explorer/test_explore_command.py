@@ -126,6 +126,7 @@ def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
         (["--protocol", "skeen", *RACE, "--property", "beauty"], "knows no property 'beauty'"),
         (["--protocol", "skeen", *RACE, "--sometimes", "a<z"], "the messages are a, b"),
         (["--protocol", "skeen", *RACE, "--workers", "0"], "0 workers"),
+        (["--protocol", "dcc", *RACE, "--workers", "2"], "missing fifo"),
         (["--protocol", "skeen", *RACE, "--losses", "-1"], "cannot be negative"),
         (["--protocol", "skeen", *RACE, "--pct", "3"], "--walks N"),
         (["--protocol", "skeen", "--all-destinations", "3"], "write 4x3"),

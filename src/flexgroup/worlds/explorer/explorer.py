@@ -14,7 +14,6 @@ from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import AsymmetricError
-from flexgroup.worlds.explorer.worker import WorkerSummary
 from flexgroup.worlds.explorer.workers import SearchTotals, Workers
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ class Exploration:
     def _outcome(
         self, workers: Workers, stopped_at: str, totals: SearchTotals
     ) -> ExplorationResult:
-        summaries: list[WorkerSummary] = workers.summaries()
+        summaries = workers.summaries()
         if any(summary.timers_seen for summary in summaries) and not self.scope.bounds.timers:
             self._notes.append(TIMERS_IGNORED)
         return ExplorationResult(
@@ -197,11 +196,11 @@ class Exploration:
         search = new_search(self.plan, self.scope, self.options)
         violations = tuple(
             Violation(
-                name,
-                schedule_of(search, self.scope, path_to(search, fingerprint, workers.parent)),
+                found.property,
+                schedule_of(search, self.scope, path_to(search, found.fingerprint, workers.parent)),
                 shortest=not self.options.reduce,
             )
-            for name, fingerprint, _ in totals.findings
+            for found in totals.findings
         )
         search.machine.forget()
         return violations

@@ -7,30 +7,22 @@ and the table entries behind the fingerprints go ahead (`TableUpdates`).
 
 from __future__ import annotations
 
-from typing import final
+from typing import NamedTuple, final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from librt.vecs import vec
 from mypy_extensions import i32, i64
 
 from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.visited import NONE
 
 
-@final
-class TableUpdates:
+class TableUpdates(NamedTuple):
     """What a search has added to its tables."""
 
-    __slots__ = ("budgets", "in_flight", "steps")
-
-    def __init__(
-        self,
-        steps: list[tuple[int, int]],
-        in_flight: list[tuple[int, ...]],
-        budgets: list[tuple[int, ...]],
-    ) -> None:
-        self.steps = steps
-        self.in_flight = in_flight
-        self.budgets = budgets
+    steps: list[tuple[int, int]]
+    in_flight: list[tuple[int, ...]]
+    budgets: list[tuple[int, ...]]
 
 
 @final
@@ -95,33 +87,27 @@ def pack_states(
         budget = int(states[offset + stride - 1])
         write_i64_le(out, i64(search.budgets.fingerprints[budget]))
         write_i64_le(out, fingerprints[place])
-        write_i64_le(out, parents[place] if place < len(parents) else i64(-1))
+        write_i64_le(out, parents[place] if place < len(parents) else i64(NONE))
         offset += stride
     return out.getvalue()
 
 
-def unpack_states(search: Search, data: bytes) -> list[list[int]]:
-    """Unpack states into the numbers of this search."""
-    stride = 2 * search.actors + 1
-    found: list[list[int]] = []
-    at: i64 = 0
-    row = vec[i32]([0] * stride)
-    while at < len(data):
-        _read(search, data, at, row)
-        found.append([int(part) for part in row])
-        at += 8 * (stride + 2)
-    return found
-
-
 def take_states(search: Search, data: bytes) -> None:
-    """Take in packed states that another search has found and this one owns."""
+    """Take in packed states, for the next level.
+
+    Those with a parent were found by another search, and this one, which owns them, may know them.
+    """
     stride = 2 * search.actors + 1
     at: i64 = 0
     row = vec[i32]([0] * stride)
     while at < len(data):
         _read(search, data, at, row)
         at += 8 * stride
-        search.take_in(row, int(read_i64_le(data, at)), int(read_i64_le(data, at + 8)))
+        fingerprint, parent = int(read_i64_le(data, at)), int(read_i64_le(data, at + 8))
+        if parent == NONE:
+            search.append(row, fingerprint)
+        else:
+            search.take_in(row, fingerprint, parent)
         at += 16
 
 

@@ -25,7 +25,7 @@ from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.transitions import EVENT, Transition
-from flexgroup.worlds.explorer.worker import memory_of, seen_orders
+from flexgroup.worlds.explorer.workers import memory_of, seen_orders
 
 LONGEST = 100_000
 """Steps after which a walk is taken for endless."""

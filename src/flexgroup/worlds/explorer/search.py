@@ -117,7 +117,7 @@ class Search:
         canonical = self._lowest(self._now, fingerprint)
         if canonical % self.workers == self.me:
             self.visited.add(canonical, NONE, 0)
-            self._append(self._now, fingerprint)
+            self.append(self._now, fingerprint)
             self._check(self._now, canonical, 0)
         self.states, self.next_states = self.next_states, self.states
         self.fingerprints, self.next_fingerprints = self.next_fingerprints, self.fingerprints
@@ -151,22 +151,10 @@ class Search:
         canonical = self._lowest(state, fingerprint)
         known = self.visited.add(canonical, parent, level)
         if known == NONE:
-            self._append(state, fingerprint)
+            self.append(state, fingerprint)
             self._check(state, canonical, level)
         elif known < level:
             self.strays += 1
-
-    def restore(self, states: list[list[int]], position: int, upcoming: list[list[int]]) -> None:
-        """Go on where a search was interrupted; what it had visited is added by the caller."""
-        self.states, self.fingerprints = vec[i32](), vec[i64]()
-        self.next_states, self.next_fingerprints = vec[i32](), vec[i64]()
-        for state in states:
-            self._append(vec[i32](state), self.fingerprint(state))
-        self.states, self.fingerprints = self.next_states, self.next_fingerprints
-        self.next_states, self.next_fingerprints = vec[i32](), vec[i64]()
-        for state in upcoming:
-            self._append(vec[i32](state), self.fingerprint(state))
-        self.position = position
 
     # Single states, for random walks and for paths.
 
@@ -218,8 +206,7 @@ class Search:
             part += 1
         self._fingerprint = int(self.fingerprints[place])
         self._canonical = self._lowest(self._now, self._fingerprint)
-        left = self.budgets.left[int(self._now[2 * self.actors])]
-        self._faults_possible = sum(left) > 0 or self.notices
+        self._load(self._now)
 
     def _expand(self) -> None:
         self._taken = 0
@@ -317,7 +304,7 @@ class Search:
         known = self.visited.add(canonical, self._canonical, self.level + 1)
         if known == NONE:
             self._ahead += 1
-            self._append(after, fingerprint)
+            self.append(after, fingerprint)
             if look:
                 self._check(after, canonical, self.level + 1)
         elif known > self.level:
@@ -325,7 +312,8 @@ class Search:
         elif self.workers > 1:
             self.strays += 1
 
-    def _append(self, state: vec[i32], fingerprint: i64) -> None:
+    def append(self, state: vec[i32], fingerprint: i64) -> None:
+        """Put a state into the next level."""
         part: i64 = 0
         while part < self._stride:
             self.next_states = append(self.next_states, state[part])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from librt.vecs import vec
 from mypy_extensions import i32, i64
@@ -68,16 +68,12 @@ class Transition:
         self.after = after
 
 
-@final
-class StateViolation:
-    """A property that does not hold in a state."""
+class StateViolation(NamedTuple):
+    """A property that does not hold in a state, and the level of the state."""
 
-    __slots__ = ("fingerprint", "level", "property")
-
-    def __init__(self, name: str, fingerprint: int, level: int) -> None:
-        self.property = name
-        self.fingerprint = fingerprint
-        self.level = level
+    property: str
+    fingerprint: int
+    level: int
 
 
 @final

@@ -29,18 +29,10 @@ class Visited:
 
     def add(self, key: i64, parent: i64, level: i64) -> i64:
         """Add a state; return NONE if it is new, else the level at which it was found before."""
-        mask = self._size - 1
-        slot = key & mask
-        while True:
-            found = self._keys[slot]
-            if found == NONE:
-                break
-            if found == key:
-                return i64(self._levels[slot])
-            slot = (slot + 1) & mask
-        self._keys[slot] = key
-        self._parents[slot] = parent
-        self._levels[slot] = i16(level)
+        slot = self._slot(key)
+        if self._keys[slot] == key:
+            return i64(self._levels[slot])
+        self._put(slot, key, parent, i16(level))
         self.count += 1
         if i64(self.count) > self._limit:
             self._grow()
@@ -49,18 +41,18 @@ class Visited:
     def parent(self, key: i64) -> i64:
         return self._parents[self._slot(key)]
 
-    def level(self, key: i64) -> i64:
-        return i64(self._levels[self._slot(key)])
-
-    def has(self, key: i64) -> bool:
-        return self._keys[self._slot(key)] == key
-
     def _slot(self, key: i64) -> i64:
+        """The place of a key, or the one where it belongs if it is not there."""
         mask = self._size - 1
         slot = key & mask
         while self._keys[slot] != key and self._keys[slot] != NONE:
             slot = (slot + 1) & mask
         return slot
+
+    def _put(self, slot: i64, key: i64, parent: i64, level: i16) -> None:
+        self._keys[slot] = key
+        self._parents[slot] = parent
+        self._levels[slot] = level
 
     def _grow(self) -> None:
         keys, parents, levels = self._keys, self._parents, self._levels
@@ -74,17 +66,11 @@ class Visited:
             fresh_levels = append(fresh_levels, 0)
             place += 1
         self._levels = fresh_levels
-        mask = self._size - 1
         place = 0
         while place < i64(len(keys)):
             key = keys[place]
             if key != NONE:
-                slot = key & mask
-                while self._keys[slot] != NONE:
-                    slot = (slot + 1) & mask
-                self._keys[slot] = key
-                self._parents[slot] = parents[place]
-                self._levels[slot] = levels[place]
+                self._put(self._slot(key), key, parents[place], levels[place])
             place += 1
 
     def bytes_used(self) -> int:
