@@ -95,7 +95,6 @@ COMPILED = (
     "worlds/explorer/in_flight.py",
     "worlds/explorer/property_checks.py",
     "worlds/explorer/machine.py",
-    "worlds/explorer/transitions.py",
     "worlds/explorer/packed_states.py",
     "worlds/explorer/reduction.py",
     "worlds/explorer/search.py",

@@ -81,11 +81,11 @@ def test_the_measure_is_the_size_without_encoding(packet: Packet) -> None:
     if isinstance(packet, Everything):
         assert isinstance(packet.m.payload, bytes)
         assert measure.payload_bytes == len(packet.m.payload)
-        assert measure.about == packet.m.id
+        assert measure.message == packet.m.id
     elif isinstance(packet, About):
-        assert (measure.payload_bytes, measure.about) == (0, packet.other)
+        assert (measure.payload_bytes, measure.message) == (0, packet.other)
     else:
-        assert (measure.header_bytes, measure.about) == (1, NO_MESSAGE)
+        assert (measure.header_bytes, measure.message) == (1, NO_MESSAGE)
 
 
 @unhurried
@@ -150,7 +150,7 @@ def test_a_layer_carries_the_packet_of_the_layer_above(m: Message, number: int, 
     packet = Note(Message(message_id(1, 2), (0,), inner), number)
     assert codec.decode(codec.encode(packet)) == packet
     measure = codec.measure(packet)
-    assert measure.about == m.id, "a packet is about the application's message"
+    assert measure.message == m.id, "a packet is about the application's message"
     assert isinstance(m.payload, bytes)
     assert measure.payload_bytes == len(m.payload)
     assert measure.header_bytes + measure.payload_bytes == len(codec.encode(packet))

@@ -26,9 +26,8 @@ from flexgroup.diagram.selection import (
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.recorder import Recorder
-from flexgroup.worlds.explorer.result import ScheduleStep
+from flexgroup.worlds.explorer.schedule import ScheduleStep, stage, write_trace
 from flexgroup.worlds.explorer.scope import from_clients
-from flexgroup.worlds.explorer.staged import stage, write_trace
 
 from .elements import Element, parsed
 

@@ -21,10 +21,9 @@ from flexgroup.trace.replay import replay
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.minimise import minimise, smaller_scopes
 from flexgroup.worlds.explorer.result import Violation
+from flexgroup.worlds.explorer.schedule import script, stage, write_trace
 from flexgroup.worlds.explorer.scope import Scope, from_clients
-from flexgroup.worlds.explorer.scripts import script
 from flexgroup.worlds.explorer.search_setup import SearchOptions
-from flexgroup.worlds.explorer.staged import stage, write_trace
 
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 

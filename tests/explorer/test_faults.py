@@ -13,9 +13,9 @@ from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
 from flexgroup.worlds.explorer.explorer import TIMERS_IGNORED, explore
 from flexgroup.worlds.explorer.property_checks import StateProperty
-from flexgroup.worlds.explorer.result import ExplorationResult, ScheduleStep
+from flexgroup.worlds.explorer.result import ExplorationResult
+from flexgroup.worlds.explorer.schedule import ScheduleStep, script
 from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
-from flexgroup.worlds.explorer.scripts import script
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 from .variant_parts import plan_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
 from flexgroup.worlds.explorer.random_walks import RandomWalks
+from flexgroup.worlds.explorer.schedule import script
 from flexgroup.worlds.explorer.scope import from_clients
-from flexgroup.worlds.explorer.scripts import script
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 CYCLIC = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3))

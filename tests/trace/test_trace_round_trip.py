@@ -18,9 +18,8 @@ from flexgroup.trace.cost_models import CostModel, parse_cost_model
 from flexgroup.trace.history import History, Packets
 from flexgroup.trace.reader import load_history, read_run, read_runs
 from flexgroup.trace.writer import TraceWriter
-from flexgroup.worlds.explorer.result import ScheduleStep
+from flexgroup.worlds.explorer.schedule import ScheduleStep, write_trace
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
-from flexgroup.worlds.explorer.staged import write_trace
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario, run_scenario
 

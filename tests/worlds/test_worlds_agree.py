@@ -24,10 +24,10 @@ from flexgroup.trace.writer import blocks_by_kind
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.machine import is_cast, message_in
 from flexgroup.worlds.explorer.paths import schedule_of
+from flexgroup.worlds.explorer.schedule import stage
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
+from flexgroup.worlds.explorer.search import Transition
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
-from flexgroup.worlds.explorer.staged import stage
-from flexgroup.worlds.explorer.transitions import Transition
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.faults import Faults as NoFaults
 from flexgroup.worlds.simulator.fault_plans import Faults

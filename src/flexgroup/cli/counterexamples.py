@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
     """The commands with their answers, where replaying understands all of them."""
     from flexgroup.testing.script import rewrite
-    from flexgroup.worlds.explorer.scripts import script
+    from flexgroup.worlds.explorer.schedule import script
 
     title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
     text = script(plan.name, scope, found.run, title)
@@ -35,8 +35,8 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
     from flexgroup.properties.catalogue import PROPERTIES, check
     from flexgroup.trace.collector import Collector
     from flexgroup.trace.recorder import Recorder
+    from flexgroup.worlds.explorer.schedule import is_over, stage
     from flexgroup.worlds.explorer.scope import LETTERS
-    from flexgroup.worlds.explorer.staged import is_over, stage
 
     collector = Collector()
     recorder = Recorder(collector)
@@ -65,7 +65,7 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
 
 def write_counterexample(directory: Path, plan: StackPlan, scope: Scope, found: Violation) -> None:
     """Write script, diagram and trace into a directory, under a name made from what they show."""
-    from flexgroup.worlds.explorer.staged import write_trace
+    from flexgroup.worlds.explorer.schedule import write_trace
 
     name = "-".join([*re.split(r"\W+", plan.name), *found.name.split()])
     try:

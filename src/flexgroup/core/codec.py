@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Final, final
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from flexgroup.core.errors import PeerError
 from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT
+from flexgroup.core.journal import Transmission
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
     NO_MESSAGE,
@@ -120,19 +121,6 @@ class _Level:
 
 
 @final
-@mypyc_attr(acyclic=True, free_list_len=1)
-class Measure:
-    """The size of a packet on the wire, and the message that it is about."""
-
-    __slots__ = ("about", "header_bytes", "payload_bytes")
-
-    def __init__(self) -> None:
-        self.header_bytes = 0
-        self.payload_bytes = 0
-        self.about: MessageId = NO_MESSAGE
-
-
-@final
 class Codec:
     """Encodes, decodes and measures the packets of one stack."""
 
@@ -160,11 +148,11 @@ class Codec:
             raise PeerError(f"{reader.end - reader.position} bytes are left over after the packet")
         return packet
 
-    def measure(self, packet: Packet) -> Measure:
-        """What `encode` would produce, without producing it."""
-        measure = Measure()
-        self._measure(packet, measure)
-        return measure
+    def measure(self, packet: Packet) -> Transmission:
+        """The size of what `encode` would produce, and the message that the packet is about."""
+        measured = Transmission(packet)
+        self._measure(packet, measured)
+        return measured
 
     def _write(self, out: BytesWriter, level: int, packet: Packet) -> None:
         format_ = self._levels[level].formats_by_type[type(packet)]
@@ -246,7 +234,7 @@ class Codec:
         self._measured = destinations
         self._measured_bytes = size
 
-    def _measure(self, packet: Packet, measure: Measure) -> None:
+    def _measure(self, packet: Packet, measured: Transmission) -> None:
         size = 1
         for name, kind in packet.FIELDS:
             if kind == MESSAGE:
@@ -257,16 +245,16 @@ class Codec:
                 size += self._measured_bytes
                 payload = m.payload
                 if isinstance(payload, Packet):
-                    self._measure(payload, measure)
+                    self._measure(payload, measured)
                 else:
-                    measure.about = m.id
-                    measure.payload_bytes += len(payload)
+                    measured.message = m.id
+                    measured.payload_bytes += len(payload)
                     size += varint_size(len(payload))
             elif kind == ID:
                 identity: int = getattr(packet, name)
                 size += varint_size(origin_of(identity)) + varint_size(seq_of(identity))
-                if measure.about == NO_MESSAGE:
-                    measure.about = identity
+                if measured.message == NO_MESSAGE:
+                    measured.message = identity
             elif kind == STAMP:
                 timestamp: int = getattr(packet, name)
                 size += varint_size(clock_of(timestamp)) + varint_size(process_of(timestamp))
@@ -282,4 +270,4 @@ class Codec:
                 text: str = getattr(packet, name)
                 encoded = len(text.encode())
                 size += varint_size(encoded) + encoded
-        measure.header_bytes += size
+        measured.header_bytes += size

@@ -30,5 +30,11 @@ Guarantees = frozenset[Guarantee]
 NOTHING: Guarantees = frozenset()
 
 
+def guarantees_of_channels(reliable: bool, fifo: bool) -> Guarantees:
+    """What channels give to the lowest layer; even a bounded number of faults voids a guarantee."""
+    given = {Guarantee.RELIABLE: reliable, Guarantee.FIFO: fifo}
+    return frozenset([guarantee for guarantee, is_given in given.items() if is_given])
+
+
 def names(guarantees: Guarantees) -> str:
     return ", ".join(sorted(guarantee.value for guarantee in guarantees)) or "nothing"

@@ -29,7 +29,21 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.journal import Journal, Transmission
+from flexgroup.core.journal import (
+    CHOICE,
+    CRASH,
+    RECOVER,
+    SUSPECT,
+    SUSPECTED,
+    TIMER,
+    TRUSTED,
+    VIEW,
+    Journal,
+    Transmission,
+    choice_detail,
+    timer_detail,
+    view_detail,
+)
 from flexgroup.core.layer import (
     CancelTimer,
     Deliver,
@@ -177,10 +191,7 @@ class Host:
         """A timer that is set runs out."""
         self.time = time
         del self.timers[level, name]
-        journal = self.journal
-        if journal is not None:
-            journal.timer(self.process, self.step, time, level, name)
-            self.step += 1
+        self._record(TIMER, 0, timer_detail(level, name))
         self.stack.timer(level, name)
         self._act(self.stack.take_effects(), NO_MESSAGE, 0)
 
@@ -205,20 +216,14 @@ class Host:
         self.timers.clear()
         self.offers.clear()
         self.depths.clear()
-        journal = self.journal
-        if journal is not None:
-            journal.crash(self.process, self.step, time)
-            self.step += 1
+        self._record(CRASH, 0, None)
 
     def recover(self, time: int, stack: Stack) -> None:
         """The process starts again, with a new stack and what the old one saved."""
         self.up = True
         self.time = time
         self.stack = stack
-        journal = self.journal
-        if journal is not None:
-            journal.recover(self.process, self.step, time)
-            self.step += 1
+        self._record(RECOVER, 0, None)
         stack.restart(self.saved)
         self._act(stack.take_effects(), NO_MESSAGE, 0)
 
@@ -242,33 +247,29 @@ class Host:
 
     def note(self, notice: Notice) -> None:
         """A view is installed, or a suspicion arises or ends, now."""
-        journal = self.journal
-        if journal is None:
-            return
         if isinstance(notice, Suspect):
-            journal.suspicion(self.process, self.step, self.time, notice.process, True)
+            self._record(SUSPECT, notice.process, SUSPECTED)
         elif isinstance(notice, Trust):
-            journal.suspicion(self.process, self.step, self.time, notice.process, False)
+            self._record(SUSPECT, notice.process, TRUSTED)
         elif isinstance(notice, View):
-            journal.view(self.process, self.step, self.time, notice.members, notice.number)
-        else:
-            return
-        self.step += 1
+            self._record(VIEW, 0, view_detail(notice.number, notice.members))
+
+    def _record(self, kind: int, peer: int, detail: str | None) -> None:
+        """Write down something that concerns no message, and happens now."""
+        journal = self.journal
+        if journal is not None:
+            journal.other(kind, self.process, self.step, self.time, peer, detail)
+            self.step += 1
 
     def transmission(self, packet: Packet) -> Transmission:
         """A packet with what the journal says of it; without a journal, the bare packet."""
         journal = self.journal
         if journal is None:
             return Transmission(packet)
-        measure = self._codec.measure(packet)
-        return Transmission(
-            packet,
-            measure.about,
-            measure.header_bytes,
-            measure.payload_bytes,
-            journal.label(packet),
-            1,
-        )
+        measured = self._codec.measure(packet)
+        measured.label = journal.label(packet)
+        measured.depth = 1
+        return measured
 
     def fork(self) -> Host:
         """A host in the same state, which shares nothing that changes but world and journal."""
@@ -355,10 +356,7 @@ class Host:
             self.world.on_notice(self, effect)
 
     def _choose(self, offer: Offer, chosen: int) -> None:
-        journal = self.journal
-        if journal is not None:
-            journal.choice(self.process, self.step, self.time, offer.level, offer.name, chosen)
-            self.step += 1
+        self._record(CHOICE, 0, choice_detail(offer.level, offer.name, chosen))
         self.stack.choose(offer.level, offer.name, chosen)
 
     def _remember_depth(self, message: MessageId, depth: int) -> None:

@@ -36,33 +36,21 @@ class Transmission:
 
     __slots__ = ("depth", "header_bytes", "label", "message", "packet", "payload_bytes")
 
-    def __init__(
-        self,
-        packet: Packet,
-        message: MessageId = NO_MESSAGE,
-        header_bytes: int = 0,
-        payload_bytes: int = 0,
-        label: int = NO_LABEL,
-        depth: int = 0,
-    ) -> None:
+    def __init__(self, packet: Packet) -> None:
         self.packet = packet
-        self.message = message
+        self.message: MessageId = NO_MESSAGE
         """The message that the packet is about, or NO_MESSAGE."""
-        self.header_bytes = header_bytes
-        self.payload_bytes = payload_bytes
-        self.label = label
+        self.header_bytes = 0
+        self.payload_bytes = 0
+        self.label = NO_LABEL
         """The number under which the journal keeps the type and the detail of the packet."""
-        self.depth = depth
+        self.depth = 0
         """How many communication steps, this one included, led here from the multicast."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Journal:
-    """Keeps the history of each process of a run.
-
-    A subclass says what is done with messages, packets and deliveries, and in `other` what is
-    done with events of all other kinds.
-    """
+    """Keeps the history of each process of a run; a subclass says how."""
 
     def label(self, packet: Packet) -> int:
         """A number for the type and the detail of a packet, by which `send` knows it again."""
@@ -98,35 +86,26 @@ class Journal:
     def other(
         self, kind: int, process: int, step: int, time: int, peer: int, detail: str | None
     ) -> None:
-        """Something happens that concerns no message."""
+        """Something of another kind happens, which concerns no message."""
         raise NotImplementedError
 
-    def timer(self, process: int, step: int, time: int, level: int, name: str) -> None:
-        """A timer of the layer at this level runs out."""
-        self.other(TIMER, process, step, time, 0, f'{{"level":{level},"name":"{name}"}}')
 
-    def choice(
-        self, process: int, step: int, time: int, level: int, name: str, chosen: int
-    ) -> None:
-        """The world chooses among the options that a layer offered."""
-        detail = f'{{"level":{level},"name":"{name}","chosen":{chosen}}}'
-        self.other(CHOICE, process, step, time, 0, detail)
+def timer_detail(level: int, name: str) -> str:
+    """A timer of the layer at this level has run out."""
+    return f'{{"level":{level},"name":"{name}"}}'
 
-    def suspicion(self, process: int, step: int, time: int, peer: int, suspected: bool) -> None:
-        """A failure detector changes its mind about a peer."""
-        detail = '{"suspected":true}' if suspected else '{"suspected":false}'
-        self.other(SUSPECT, process, step, time, peer, detail)
 
-    def view(
-        self, process: int, step: int, time: int, members: tuple[int, ...], number: int
-    ) -> None:
-        """The process installs a view."""
-        listed = ",".join([str(member) for member in members])
-        detail = f'{{"members":[{listed}],"number":{number}}}'
-        self.other(VIEW, process, step, time, 0, detail)
+def choice_detail(level: int, name: str, chosen: int) -> str:
+    """The world has chosen among the options that a layer offered."""
+    return f'{{"level":{level},"name":"{name}","chosen":{chosen}}}'
 
-    def crash(self, process: int, step: int, time: int) -> None:
-        self.other(CRASH, process, step, time, 0, None)
 
-    def recover(self, process: int, step: int, time: int) -> None:
-        self.other(RECOVER, process, step, time, 0, None)
+def view_detail(number: int, members: tuple[int, ...]) -> str:
+    """The process has installed a view."""
+    listed = ",".join([str(member) for member in members])
+    return f'{{"members":[{listed}],"number":{number}}}'
+
+
+# A failure detector has changed its mind about a peer.
+SUSPECTED: Final = '{"suspected":true}'
+TRUSTED: Final = '{"suspected":false}'

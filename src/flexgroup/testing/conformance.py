@@ -279,10 +279,10 @@ def packets_survive_the_codec(plan: StackPlan) -> None:
             assert measure.header_bytes + measure.payload_bytes == len(encoded), (
                 f"{packet!r} is measured as it is not encoded"
             )
-            if measure.about == NO_MESSAGE:
+            if measure.message == NO_MESSAGE:
                 assert measure.payload_bytes == 0
             else:
-                about = trial.bench.messages[measure.about]
+                about = trial.bench.messages[measure.message]
                 assert isinstance(about.payload, bytes)
                 assert measure.payload_bytes in (0, len(about.payload))
 

@@ -47,7 +47,7 @@ from itertools import chain
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.fields import ID, INTS, MESSAGE, STAMP
-from flexgroup.core.guarantees import Guarantee
+from flexgroup.core.guarantees import guarantees_of_channels
 from flexgroup.core.message import MessageId, Packet, clock_of, name_of, origin_of, process_of
 from flexgroup.core.precedence import find_cycle
 from flexgroup.core.stack import guarantees_above
@@ -211,8 +211,7 @@ class Script:
         size = int(match[3])
         if size < 1:
             raise UsageError("a script needs at least one process")
-        channels = {Guarantee.RELIABLE, Guarantee.FIFO} if self._fifo else {Guarantee.RELIABLE}
-        guarantees_above(plan.layers, frozenset(channels))
+        guarantees_above(plan.layers, guarantees_of_channels(reliable=True, fifo=self._fifo))
         groups = [
             tuple(sorted({_number(member) for member in word.split(",")}))
             for word in (match[4] or "").split()

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.guarantees import Guarantee, Guarantees, guarantees_of_channels
 from flexgroup.core.promises import promised_properties
 from flexgroup.trace.cost_models import CostModel
 
@@ -91,10 +91,7 @@ class _Network:
 
     @property
     def channels(self) -> Guarantees:
-        given = set() if self.is_lossy else {Guarantee.RELIABLE}
-        if self.options.get("fifo") != "no":
-            given.add(Guarantee.FIFO)
-        return frozenset(given)
+        return guarantees_of_channels(not self.is_lossy, self.options.get("fifo") != "no")
 
     def cost(self, option: str, usual: int) -> int:
         text = self.options.get(option)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.machine import ClientAddressedError
@@ -13,11 +12,9 @@ from flexgroup.worlds.explorer.paths import path_to, schedule_of
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
+from flexgroup.worlds.explorer.snapshot import SearchSnapshot
 from flexgroup.worlds.explorer.symmetry import AsymmetricError
 from flexgroup.worlds.explorer.workers import SearchTotals, Workers
-
-if TYPE_CHECKING:
-    from flexgroup.worlds.explorer.snapshot import SearchSnapshot
 
 AT_ONCE = 2000
 """How many states are expanded between two looks at the clock and the limits."""
@@ -121,8 +118,6 @@ class Exploration:
             self._passes += 1
             workers.again()
         if stopped_at and self.keep is not None:
-            from flexgroup.worlds.explorer.snapshot import SearchSnapshot
-
             self.keep(
                 SearchSnapshot(
                     self.plan.name,

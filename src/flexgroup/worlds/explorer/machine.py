@@ -21,6 +21,7 @@ from flexgroup.core.layer import Suspect
 from flexgroup.core.message import Message, MessageId, Packet, message_id
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, write_canonically
+from flexgroup.worlds.explorer.scope import Scope
 
 RECEIVE: Final = 0
 CAST: Final = 1
@@ -169,36 +170,11 @@ class LocalStep:
 
 
 @final
-class Casting:
-    """The casts of one origin, and whether their order is open."""
-
-    __slots__ = ("any_order", "destinations", "places")
-
-    def __init__(
-        self, places: list[int], destinations: list[tuple[int, ...]], any_order: bool
-    ) -> None:
-        self.places = places
-        self.destinations = destinations
-        self.any_order = any_order
-
-    def possible(self, made: tuple[int, ...]) -> list[int]:
-        left = [place for place in self.places if place not in made]
-        return left if self.any_order else left[:1]
-
-
-@final
 class Machine(World):
     """The world of one step, and the tables of events, states of processes, and steps."""
 
-    def __init__(
-        self,
-        size: int,
-        followed: int,
-        codec: Codec,
-        castings: dict[int, Casting],
-        timers_run_out: bool,
-    ) -> None:
-        self.size = size
+    def __init__(self, scope: Scope, followed: int, codec: Codec) -> None:
+        self.size = scope.processes
         self.followed = followed
         """Processes with a number from here on are clients whose packets need not be followed."""
         self.events: list[Event] = []
@@ -213,9 +189,8 @@ class Machine(World):
         """The sorts of events, as bits, that each sort was seen to give rise to."""
         self.growth = 0
         self.timers_seen = False
-        self.timers_run_out = timers_run_out
+        self._scope = scope
         self._codec = codec
-        self._castings = castings
         self._event_numbers: dict[int, int] = {}
         self._local_numbers: dict[int, int] = {}
         self._history_numbers: dict[tuple[int, ...], int] = {}
@@ -242,7 +217,7 @@ class Machine(World):
             known = self._steps[key] = self._compute(local, event)
         return known
 
-    def first(self, process: int, stack: Stack) -> LocalStep:
+    def first(self, stack: Stack) -> LocalStep:
         """The state in which a process starts, and what it sends then."""
         local = Local(Host(stack, self, self._codec))
         self._begin(local)
@@ -285,10 +260,15 @@ class Machine(World):
             local.idle = local.crashed or bool(local.problem) or bool(local.offers)
         return number
 
-    def message(self, origin: int, seq: int, place: int) -> Message:
-        casting = self._castings[origin]
-        destinations = casting.destinations[casting.places.index(place)]
-        return Message(message_id(origin, seq), destinations, b"")
+    def _possible_casts(self, local: Local) -> list[int]:
+        """The places, in the scope, of what a process may multicast next."""
+        scope = self._scope
+        left = [
+            place
+            for place, cast in enumerate(scope.casts)
+            if cast.origin == local.host.process and place not in local.casts
+        ]
+        return left if scope.any_order else left[:1]
 
     def _own_events(self, local: Local) -> list[int]:
         process = local.host.process
@@ -300,15 +280,14 @@ class Machine(World):
                 self.event(Event(CHOICE, process, process, None, level, name, chosen))
                 for chosen in range(options)
             ]
-        found: list[int] = []
-        casting = self._castings.get(process)
-        if casting is not None:
-            for place in casting.possible(local.casts):
-                found.append(self.event(Event(CAST, process, process, None, 0, "", place)))
+        found = [
+            self.event(Event(CAST, process, process, None, 0, "", place))
+            for place in self._possible_casts(local)
+        ]
         # A timer of no ticks is not a matter of time: it is sure to run out, as soon as the process
         # has handled what is at hand. So it is always possible and draws on no stock.
         for level, name, at_once in local.timers:
-            if at_once or self.timers_run_out:
+            if at_once or self._scope.bounds.timers > 0:
                 found.append(self.event(Event(TIMER, process, process, None, level, name, at_once)))
         return found
 
@@ -350,7 +329,8 @@ class Machine(World):
             assert event.packet is not None
             host.receive(0, event.source, Transmission(event.packet))
         elif event.kind == CAST:
-            m = self.message(event.process, len(local.casts), event.number)
+            destinations = self._scope.casts[event.number].destinations
+            m = Message(message_id(event.process, len(local.casts)), destinations, b"")
             local.casts = (*local.casts, event.number)
             local.history = (*local.history, cast_entry(m.id, event.number))
             host.cast(0, m)
@@ -394,7 +374,7 @@ class Machine(World):
         """Events that differ only in what their packets carry are of one sort."""
         packet = event.packet
         if packet is not None:
-            about = self._codec.measure(packet).about
+            about = self._codec.measure(packet).message
             label = f"{event.source}>{event.process} {_type_names(packet)} {about}"
         else:
             label = f"{KINDS[event.kind]} {event.process} {event.name} {event.number}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flexgroup.worlds.explorer.machine import CAST, KINDS, RECEIVE
-from flexgroup.worlds.explorer.result import ScheduleStep
+from flexgroup.worlds.explorer.machine import KINDS, RECEIVE
+from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.search import Search
-from flexgroup.worlds.explorer.transitions import DUPLICATION, EVENT, LOSS, Transition
+from flexgroup.worlds.explorer.search import DUPLICATION, EVENT, LOSS, Search, Transition
 
 _WORDS = {LOSS: "lost", DUPLICATION: "doubled"}
 
@@ -75,11 +74,9 @@ class _Queues:
             word = _WORDS.get(transition.kind, KINDS[RECEIVE])
             step = ScheduleStep(word, event.process, event.source, place)
         else:
-            number = event.number
             step = ScheduleStep(
-                KINDS[event.kind], event.process, event.source, 0, event.name, number
+                KINDS[event.kind], event.process, event.source, 0, event.name, event.number
             )
-            assert event.kind != CAST or number >= 0
         if transition.kind == EVENT:
             for output in machine.step(before[2 * transition.actor], transition.event).outputs:
                 self._put(output)

@@ -22,29 +22,14 @@ from flexgroup.worlds.explorer.machine import RECEIVE, ClientAddressedError
 from flexgroup.worlds.explorer.paths import schedule_of
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.search import EVENT, Search, Transition
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
-from flexgroup.worlds.explorer.transitions import EVENT, Transition
 from flexgroup.worlds.explorer.workers import memory_of, seen_orders
 
 LONGEST = 100_000
 """Steps after which a walk is taken for endless."""
 
 Choose = Callable[[list[Transition]], Transition]
-
-
-class EvenChance:
-    """A walk that takes every transition with equal chance."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def __call__(self, transitions: list[Transition]) -> Transition:
-        return self._random.choice(transitions)
-
-    @property
-    def channels(self) -> int:
-        return 0
 
 
 class Priorities:
@@ -62,7 +47,7 @@ class Priorities:
     def channels(self) -> int:
         return len(self._priorities)
 
-    def __call__(self, transitions: list[Transition]) -> Transition:
+    def choose(self, transitions: list[Transition]) -> Transition:
         for transition in transitions:
             self._priorities.setdefault(self._channel(transition), 1.0 + self._random.random())
         best = max(transitions, key=self._priority)
@@ -111,23 +96,20 @@ class RandomWalks:
 
     def _take(self, search: Search) -> ExplorationResult:
         began = time.monotonic()
-        longest = _steps_at_first(search)
+        # How long a walk may be, for the first draw of where priorities change.
+        longest = len(_one(search, Random(0).choice)[0])
         taken = steps = deepest = complete = channels = 0
         violations: tuple[Violation, ...] = ()
         stopped_at = ""
         while taken < self.walks and not violations and not stopped_at:
             random = Random(f"{self.seed}/{taken}")
-            choose = (
-                Priorities(search, random, self.depth, longest)
-                if self.depth
-                else EvenChance(random)
-            )
-            path, broken = _one(search, choose)
+            priorities = Priorities(search, random, self.depth, longest) if self.depth else None
+            path, broken = _one(search, priorities.choose if priorities else random.choice)
             taken += 1
             steps += len(path)
             deepest = max(deepest, len(path))
             longest = max(longest, len(path))
-            channels = max(channels, choose.channels)
+            channels = max(channels, priorities.channels if priorities else 0)
             complete += not broken
             for transition in path:
                 search.visited.add(search.canonical(transition.after), -1, 0)
@@ -165,12 +147,6 @@ class RandomWalks:
             memory=memory_of(search),
             local_states=len(search.machine.locals),
         )
-
-
-def _steps_at_first(search: Search) -> int:
-    """How long a walk may be, for the first draw of where priorities change."""
-    path, _ = _one(search, EvenChance(Random(0)))
-    return len(path)
 
 
 def _one(search: Search, choose: Choose) -> tuple[list[Transition], list[str]]:

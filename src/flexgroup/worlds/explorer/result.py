@@ -1,30 +1,15 @@
-"""The result of an exploration, and the schedules in it."""
+"""The result of an exploration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from flexgroup.core.message import MessageId, message_id
+from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import LETTERS, Scope
 
 Orders = tuple[tuple[MessageId, ...], ...]
 """The messages that each process delivered, in order."""
-
-
-@dataclass(frozen=True)
-class ScheduleStep:
-    """One step of a run, in a form that means the same in every process."""
-
-    kind: str
-    """One of receive, cast, timer, choice, crash, suspect, lost and doubled; the last two are
-    what the network does to a packet."""
-    process: int
-    source: int = -1
-    place: int = 0
-    """The number of older packets in the channel of a packet."""
-    name: str = ""
-    number: int = 0
-    """The place of a cast in the scope, or the option of a choice."""
 
 
 @dataclass(frozen=True)

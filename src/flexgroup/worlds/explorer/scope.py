@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.guarantees import Guarantees, guarantees_of_channels
 
 Destinations = tuple[int, ...]
 
@@ -96,11 +96,9 @@ class Scope:
 
     @property
     def channels(self) -> Guarantees:
-        """What the channels guarantee; even a bounded number of faults voids a guarantee."""
-        given = {Guarantee.FIFO} if self.fifo else set()
-        if not self.bounds.losses and not self.bounds.duplicates:
-            given.add(Guarantee.RELIABLE)
-        return frozenset(given)
+        return guarantees_of_channels(
+            not self.bounds.losses and not self.bounds.duplicates, self.fifo
+        )
 
     @property
     def clients(self) -> int:

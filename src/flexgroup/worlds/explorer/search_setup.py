@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flexgroup.core.codec import Codec
@@ -12,13 +11,12 @@ from flexgroup.core.message import MessageId, message_id
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import property_checks as properties
 from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
-from flexgroup.worlds.explorer.machine import CAST, CRASH, SUSPECT, Casting, Event, Machine
+from flexgroup.worlds.explorer.machine import CAST, CRASH, SUSPECT, Event, Machine
 from flexgroup.worlds.explorer.property_checks import PropertyChecks, StateProperty
 from flexgroup.worlds.explorer.reduction import Reduction
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.search import Budgets, Search
 from flexgroup.worlds.explorer.symmetry import Symmetry
-from flexgroup.worlds.explorer.transitions import Budgets
 
 
 def promised(plan: StackPlan, scope: Scope) -> list[str]:
@@ -58,9 +56,7 @@ def new_search(
     names = list(options.properties or promises)
     follow = options.follow_clients or _some_client_has_more_to_do(scope)
     actors = scope.processes + (scope.clients if follow else 0)
-    machine = Machine(
-        scope.processes, actors, Codec(plan.layers), _castings(scope), scope.bounds.timers > 0
-    )
+    machine = Machine(scope, actors, Codec(plan.layers))
     in_flight = InFlightPackets(machine, scope.fifo)
     known = {} if follow else cast_at_the_start(scope)
     checks = PropertyChecks(
@@ -100,7 +96,7 @@ def _first_state(
     state = [EMPTY] * (2 * actors + 1)
     outputs: list[int] = []
     for process in range(scope.processes + scope.clients):
-        begun = machine.first(process, plan.build(process, scope.processes, scope.groups))
+        begun = machine.first(plan.build(process, scope.processes, scope.groups))
         if process < actors:
             state[2 * process] = begun.after
             if symmetry is not None:
@@ -136,15 +132,6 @@ def cast_at_the_start(scope: Scope) -> dict[MessageId, int]:
     }
 
 
-def _castings(scope: Scope) -> dict[int, Casting]:
-    found: dict[int, Casting] = {}
-    for origin in sorted({cast.origin for cast in scope.casts}):
-        places = [place for place, cast in enumerate(scope.casts) if cast.origin == origin]
-        sets = [scope.casts[place].destinations for place in places]
-        found[origin] = Casting(places, sets, scope.any_order)
-    return found
-
-
 def _some_client_has_more_to_do(scope: Scope) -> bool:
     origins = [cast.origin for cast in scope.casts if cast.origin >= scope.processes]
     return len(origins) > len(set(origins))
@@ -160,8 +147,5 @@ def _alike(scope: Scope) -> list[list[int]]:
 
 
 def _someone_listens(plan: StackPlan) -> bool:
-    def handlers(layers: Sequence[type[Layer]]) -> list[object]:
-        return [layer.__dict__.get("on_notice") for cls in layers for layer in cls.__mro__[:-1]
-                if layer is not Layer]  # fmt: skip
-
-    return any(handler is not None for handler in handlers(plan.layers))
+    """Some layer has a handler of its own for notices."""
+    return any(layer.on_notice is not Layer.on_notice for layer in plan.layers)

@@ -31,10 +31,9 @@ from flexgroup.worlds.explorer.packed_states import (
 from flexgroup.worlds.explorer.property_checks import VALIDITY
 from flexgroup.worlds.explorer.result import Orders
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.search import OutgoingStates, Search, StateViolation
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import AsymmetricError, renamed_id
-from flexgroup.worlds.explorer.transitions import OutgoingStates, StateViolation
 
 NEVER = -1
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import final
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.guarantees import Guarantees, guarantees_of_channels
 
 
 @final
@@ -43,12 +43,9 @@ class Faults:
 
     def channels(self) -> Guarantees:
         """Return what the lowest layer can rely on."""
-        given = set()
-        if self.loss == 0 and self.duplication == 0:
-            given.add(Guarantee.RELIABLE)
-        if self.reordering == 0:
-            given.add(Guarantee.FIFO)
-        return frozenset(given)
+        return guarantees_of_channels(
+            self.loss == 0 and self.duplication == 0, self.reordering == 0
+        )
 
 
 @final

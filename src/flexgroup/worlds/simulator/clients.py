@@ -100,16 +100,13 @@ class Clients(Application):
             if waiting is None:
                 return
             if waiting.client == NOBODY:
-                self._answer(simulation, m.id, time)
+                self.answered(simulation, NOBODY, time, m.id)
                 return
             client = self.size + waiting.client
         if not self.last_answers or process == m.destinations[-1]:
             simulation.answer(process, client, m.id)
 
     def answered(self, simulation: Simulation, client: int, time: int, message: int) -> None:
-        self._answer(simulation, message, time)
-
-    def _answer(self, simulation: Simulation, message: int, time: int) -> None:
         waiting = self._waiting.get(message)
         if waiting is None:
             return

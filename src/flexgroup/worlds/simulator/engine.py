@@ -24,9 +24,7 @@ from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.simulator.channels import FifoChannels
 from flexgroup.worlds.simulator.events import (
     Answer,
-    Cast,
     Crash,
-    Detection,
     NextCast,
     Recovery,
     TimerEnd,
@@ -116,7 +114,7 @@ class Simulation(World):
 
     def cast_at(self, time: int, m: Message) -> None:
         """Let the origin of m multicast it at this time."""
-        self.queue.push(time, origin_of(m.id), 0, 0, Cast(m))
+        self.queue.push(time, origin_of(m.id), 0, 0, m)
 
     def alarm(self, time: int, client: int) -> None:
         """Let the application hear of this client at this time."""
@@ -124,10 +122,7 @@ class Simulation(World):
 
     def cast(self, process: int, time: int, m: Message) -> None:
         """Let this process multicast m now, or as soon as it is free."""
-        host = self.hosts[process]
-        start = self._free_at(host, time)
-        if self._can_act(host, start):
-            host.cast(start, m)
+        self._attend(self.hosts[process], time, m)
 
     def answer(self, process: int, client: int, message: int) -> None:
         """Let a process send a client the answer to its message."""
@@ -198,13 +193,6 @@ class Simulation(World):
         if host.up and finish <= host.crash_at:
             host.receive(finish, source, transmission, sent, start - time)
 
-    def _free_at(self, host: Host, time: int) -> int:
-        """When the process can attend to what happens now."""
-        return time if time > host.time or not self._contention else host.time
-
-    def _can_act(self, host: Host, time: int) -> bool:
-        return host.up and time <= host.crash_at
-
     def _send_unreliably(
         self, host: Host, target: int, step: int, transmission: Transmission
     ) -> None:
@@ -236,22 +224,26 @@ class Simulation(World):
             self.application.answered(self, target, time, cause.message)
         elif isinstance(cause, NextCast):
             self.application.alarmed(self, target, time)
-        elif isinstance(cause, Cast):
-            self.cast(target, time, cause.m)
-        elif isinstance(cause, TimerEnd):
-            self._end_timer(self.hosts[target], time, cause)
-        elif isinstance(cause, Detection):
-            self._detect(self.hosts[target], time, cause.notice)
         elif isinstance(cause, Crash):
-            self._crash(self.hosts[target], time)
+            if self.hosts[target].up:
+                self.hosts[target].crash(time)
         elif isinstance(cause, Recovery):
             self._recover(self.hosts[target], time)
+        else:
+            self._attend(self.hosts[target], time, cause)
 
-    def _end_timer(self, host: Host, time: int, timer: TimerEnd) -> None:
-        start = self._free_at(host, time)
-        is_set = host.timers.get((timer.level, timer.name)) == timer.number
-        if is_set and self._can_act(host, start):
-            host.timer(start, timer.level, timer.name)
+    def _attend(self, host: Host, time: int, cause: object) -> None:
+        """Let a process attend to what happens, when it is free and unless it has crashed then."""
+        start = time if time > host.time or not self._contention else host.time
+        if not host.up or start > host.crash_at:
+            return
+        if isinstance(cause, Message):
+            host.cast(start, cause)
+        elif isinstance(cause, TimerEnd):
+            if host.timers.get((cause.level, cause.name)) == cause.number:
+                host.timer(start, cause.level, cause.name)
+        elif isinstance(cause, Notice):
+            host.notice(start, cause)
 
     def _plan_faults(self) -> None:
         plan = self._faults
@@ -260,29 +252,17 @@ class Simulation(World):
         for time, process in plan.recoveries:
             self.queue.push(time, process, 0, 0, Recovery())
         for start, end, suspicious, suspected in plan.suspicions:
-            self._plan_detection(start, suspicious, Suspect(suspected))
-            self._plan_detection(end, suspicious, Trust(suspected))
+            self.queue.push(start, suspicious, 0, 0, Suspect(suspected))
+            self.queue.push(end, suspicious, 0, 0, Trust(suspected))
         if plan.detection < 0:
             return
         for process in range(self.size):
             for time, crashed in plan.crashes:
                 if crashed != process:
-                    self._plan_detection(time + plan.detection, process, Suspect(crashed))
+                    self.queue.push(time + plan.detection, process, 0, 0, Suspect(crashed))
             for time, recovered in plan.recoveries:
                 if recovered != process:
-                    self._plan_detection(time + plan.detection, process, Trust(recovered))
-
-    def _plan_detection(self, time: int, process: int, notice: Notice) -> None:
-        self.queue.push(time, process, 0, 0, Detection(notice))
-
-    def _detect(self, host: Host, time: int, notice: Notice) -> None:
-        start = self._free_at(host, time)
-        if self._can_act(host, start):
-            host.notice(start, notice)
-
-    def _crash(self, host: Host, time: int) -> None:
-        if host.up:
-            host.crash(time)
+                    self.queue.push(time + plan.detection, process, 0, 0, Trust(recovered))
 
     def _recover(self, host: Host, time: int) -> None:
         if not host.up:

@@ -1,7 +1,8 @@
 """What can happen in a simulation, and the queue that holds it in order of time.
 
-Most often a packet arrives: the cause is a `Transmission`, with nothing around it.
-Every other cause has a class of its own here.
+Most often a packet arrives: the cause is a `Transmission`, with nothing around it. A message that
+its origin multicasts, and the notice of a failure detector, stand for themselves as well. Every
+other cause has a class of its own here.
 """
 
 from __future__ import annotations
@@ -11,9 +12,6 @@ from typing import Final, final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
-
-from flexgroup.core.layer import Notice
-from flexgroup.core.message import Message
 
 COMPILED: Final = not __file__.endswith(".py")
 
@@ -26,16 +24,6 @@ class Answer:
 
     def __init__(self, message: int) -> None:
         self.message = message
-
-
-@final
-class Cast:
-    """A process multicasts this message."""
-
-    __slots__ = ("m",)
-
-    def __init__(self, m: Message) -> None:
-        self.m = m
 
 
 @final
@@ -65,16 +53,6 @@ class Crash:
 @final
 class Recovery:
     __slots__ = ()
-
-
-@final
-class Detection:
-    """The failure detector of a process changes its mind about another."""
-
-    __slots__ = ("notice",)
-
-    def __init__(self, notice: Notice) -> None:
-        self.notice = notice
 
 
 END_BITS: Final = 14

@@ -12,7 +12,7 @@ from math import log
 from typing import Any
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.guarantees import Guarantees, guarantees_of_channels
 from flexgroup.worlds.simulator.network import JITTER_VALUES, Network
 from flexgroup.worlds.simulator.regions import REGIONS, one_way_ns
 
@@ -34,13 +34,6 @@ class NetworkOptions:
     contention: bool = True
 
 
-DESCRIPTIONS = {
-    "unit": "every link takes one delay of 1 ms; handling costs nothing",
-    "lan": "one switch: short delays with jitter, a cost per packet and per byte",
-    "wan": "processes spread over cloud regions with measured latencies; costs as in lan",
-    "neko": "the costs of the Neko simulator: send 0.1, transmit 0.8, receive 0.1 ms",
-}
-
 # A prototype on the Java virtual machine, over TCP within one rack, of the kind that the DCC
 # dissertation measured. A packet costs a system call, a wake-up and a hand-over at either end;
 # a byte stands for encoding, decoding and merging clocks, which Java does slowly. The reasons
@@ -48,9 +41,13 @@ DESCRIPTIONS = {
 _LAN = NetworkOptions(delay=40_000, jitter=10_000, send=15_000, receive=15_000, byte=100_000)
 
 _DEFAULTS = {
+    # Every link takes one delay; handling costs nothing.
     "unit": NetworkOptions(delay=1_000_000),
+    # One switch: short delays with jitter, a cost per packet and per byte.
     "lan": _LAN,
+    # Processes spread over cloud regions with measured latencies.
     "wan": replace(_LAN, delay=0, jitter=500_000),
+    # The costs of the Neko simulator.
     "neko": NetworkOptions(delay=800_000, send=100_000, receive=100_000),
 }
 
@@ -86,12 +83,8 @@ def parse_network(spec: str) -> Network:
 
 def channel_guarantees(network: Network, drops: bool = False) -> Guarantees:
     """What the channels of this network give to the lowest layer."""
-    given = set()
-    if network.loss == 0 and network.duplication == 0 and not drops:
-        given.add(Guarantee.RELIABLE)
-    if network.fifo:
-        given.add(Guarantee.FIFO)
-    return frozenset(given)
+    is_reliable = network.loss == 0 and network.duplication == 0 and not drops
+    return guarantees_of_channels(is_reliable, network.fifo)
 
 
 def parse_time(text: str) -> int:

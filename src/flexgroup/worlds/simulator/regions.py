@@ -56,17 +56,6 @@ def round_trip_ms(a: int, b: int) -> float:
     return (MEASURED_ROUND_TRIP_MS[a][b] + MEASURED_ROUND_TRIP_MS[b][a]) / 2
 
 
-_ONE_WAY_NS = tuple(
-    tuple(round(round_trip_ms(a, b) * 1_000_000 / 2) for b in range(len(REGIONS)))
-    for a in range(len(REGIONS))
-)
-
-
 def one_way_ns(a: int, b: int) -> int:
     """The time from region `a` to `b`, in whole nanoseconds of the simulator's clock."""
-    return _ONE_WAY_NS[a][b]
-
-
-def region_of(process: int) -> int:
-    """Where a process runs: the regions take turns."""
-    return process % len(REGIONS)
+    return round(round_trip_ms(a, b) * 1_000_000 / 2)

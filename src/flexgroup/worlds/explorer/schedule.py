@@ -1,0 +1,153 @@
+"""The schedule of a run: its steps in words that mean the same everywhere.
+
+A schedule becomes a script, is performed once more on a bench, and is written as a trace that
+others can judge. Nothing of the search is used for that: that the staged run ends as the search
+said is a check of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from flexgroup.core.journal import Journal
+from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.bench import Bench, ImpossibleError
+from flexgroup.worlds.explorer.scope import LETTERS, Scope
+
+BLOCK = 4
+"""How many commands of a script share an answer: enough to read in one look."""
+
+COMMANDS = {
+    "receive": "deliver {source}->{process}{at}",
+    "lost": "drop {source}->{process}{at}",
+    "doubled": "duplicate {source}->{process}{at}",
+    "cast": "cast {process} {letter} to={destinations}",
+    "timer": "timer {process} {name}",
+    "choice": "choose {process} {number}",
+    "crash": "crash {process}",
+    "suspect": "suspect {process} {source}",
+}
+"""How each kind of step is said to `flexgroup replay` (docs/scripts.md)."""
+
+
+@dataclass(frozen=True)
+class ScheduleStep:
+    """One step of a run."""
+
+    kind: str
+    """One of those in COMMANDS; lost and doubled are what the network does to a packet."""
+    process: int
+    source: int = -1
+    place: int = 0
+    """The number of older packets in the channel of a packet."""
+    name: str = ""
+    number: int = 0
+    """The place of a cast in the scope, or the option of a choice."""
+
+    def command(self, scope: Scope) -> str:
+        words = asdict(self)
+        words["at"] = f" {self.place}" if self.place else ""
+        if self.kind == "cast":
+            words["letter"] = LETTERS[self.number]
+            words["destinations"] = ",".join(map(str, scope.casts[self.number].destinations))
+        return COMMANDS[self.kind].format(**words)
+
+    def perform(self, bench: Bench, scope: Scope) -> None:
+        match self.kind:
+            case "receive":
+                bench.deliver(self.source, self.process, self.place)
+            case "lost":
+                bench.remove(self.source, self.process, self.place)
+            case "doubled":
+                bench.duplicate(self.source, self.process, self.place)
+            case "cast":
+                bench.cast(self.process, scope.casts[self.number].destinations)
+            case "timer":
+                level = bench.level_of_timer(self.process, self.name)
+                bench.end_timer(self.process, level, self.name)
+            case "choice":
+                bench.choose(self.process, self.number)
+            case "crash":
+                bench.crash(self.process)
+            case "suspect":
+                bench.suspect(self.process, self.source)
+
+
+def script(stack: str, scope: Scope, run: Sequence[ScheduleStep], title: str = "") -> str:
+    """The commands in blocks, without answers: `flexgroup.testing.script.rewrite` adds them."""
+    channels = "fifo" if scope.fifo else "reordering"
+    groups = " ".join(",".join(map(str, group)) for group in scope.groups)
+    told = f", groups {groups}" if groups else ""
+    head = f"stack {stack} over {channels} channels, processes {scope.processes}{told}"
+    casts = [h for h in run if h.kind == "cast" and h.process >= scope.processes]
+    first = len(casts) if run[: len(casts)] == tuple(casts) else 0
+    commands = [step.command(scope) for step in run]
+    blocks = [[head, *commands[:first]]]
+    for start in range(first, len(commands), BLOCK):
+        blocks.append(commands[start : start + BLOCK])
+    end = ["delivered", "verdict"]
+    if any(step.kind == "crash" for step in run):
+        end.insert(0, "stabilize  # what is left goes to processes that crashed")
+    blocks.append(end)
+    text = "\n\n".join("\n".join([*block, "----"]) for block in blocks)
+    comment = "".join(f"# {line}\n" for line in title.splitlines())
+    return f"{comment}{text}\n"
+
+
+def stage(
+    plan: StackPlan, scope: Scope, run: Sequence[ScheduleStep], journal: Journal | None = None
+) -> Bench:
+    """Let all of a run happen on a bench; an ImpossibleError says what cannot.
+
+    A handler may raise: such runs are what the search is looking for.
+    """
+    bench = Bench(plan, scope.processes, scope.groups, journal)
+    for step in run:
+        try:
+            step.perform(bench, scope)
+        except ImpossibleError:
+            raise
+        except Exception:
+            continue
+    return bench
+
+
+def is_over(bench: Bench) -> bool:
+    """Tell whether nothing is in flight, but for packets to processes that crashed."""
+    return all(target in bench.crashed for _, target in bench.channels)
+
+
+def write_trace(
+    plan: StackPlan,
+    scope: Scope,
+    run: tuple[ScheduleStep, ...],
+    directory: Path,
+    name: str,
+    force: bool = False,
+) -> None:
+    """Write a run into a trace set, under this name."""
+    # Imported here because Arrow takes longer to load than most scopes to explore.
+    from flexgroup.trace import schema
+    from flexgroup.trace.run import Run, channel_names
+    from flexgroup.trace.writer import TraceWriter, as_json
+
+    with TraceWriter(directory, name, force) as writer:
+        recorder = Recorder(writer)
+        bench = stage(plan, scope, run, recorder)
+        recorder.flush()
+        writer.close(
+            Run(
+                run=name,
+                world="explorer",
+                stack=plan.name,
+                options=as_json({"casts": [cast.destinations for cast in scope.casts]}),
+                processes=scope.processes,
+                clients=scope.clients,
+                outcome=schema.COMPLETE if is_over(bench) else schema.CUT,
+                channels=channel_names(scope.channels),
+                promises=plan.promises(scope.channels),
+            )
+        )
