@@ -60,7 +60,7 @@ class Record:
 
 
 def deeply_copied(value: Any) -> Any:
-    """A copy of a part of the state, however nested; it shares what never changes."""
+    """A copy of what a field of a record holds, however nested; it shares what never changes."""
     if value is None:
         return None
     if isinstance(value, Record):
@@ -83,6 +83,24 @@ def deeply_copied(value: Any) -> Any:
             return value
         return getattr(type(value), "_make", tuple)(items)
     if isinstance(value, set):
+        return value.copy()
+    return value
+
+
+def copied(value: Any) -> Any:
+    """A copy of an attribute of a layer, which shares only what never changes.
+
+    Lists, dicts and sets in there hold immutable values or records, which nest whatever they like.
+    """
+    if isinstance(value, dict):
+        return {
+            key: item.copy() if isinstance(item, Record) else item for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [item.copy() if isinstance(item, Record) else item for item in value]
+    if isinstance(value, set):
+        return value.copy()
+    if isinstance(value, Record):
         return value.copy()
     return value
 

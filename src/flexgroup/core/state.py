@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from flexgroup.core.fields import declared_only, names_of
-from flexgroup.core.layer import Layer, Record, deeply_copied
+from flexgroup.core.layer import Layer, Record, copied
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
 
@@ -51,7 +51,7 @@ def fork_layer(layer: AnyLayer) -> AnyLayer:
     twin.level = layer.level
     twin.effects = list(layer.effects)
     for name in state_names(layer):
-        setattr(twin, name, deeply_copied(getattr(layer, name)))
+        setattr(twin, name, copied(getattr(layer, name)))
     return twin
 
 
