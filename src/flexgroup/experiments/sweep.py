@@ -31,9 +31,13 @@ import pyarrow as pa
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace.writer import run_file
-from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.fault_plans import Faults
-from flexgroup.worlds.simulator.scenario import Scenario, SimulationResult, record_scenario
+from flexgroup.worlds.simulator.scenario import (
+    Scenario,
+    SimulationResult,
+    parse_casts,
+    record_scenario,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

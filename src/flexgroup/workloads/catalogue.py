@@ -28,6 +28,8 @@ KINDS = (
     WorkloadKind("KIND@P", "partitioned:4x4@0.02", "as KIND, but a share P goes to random sets"),
 )
 
+_WITHOUT_ARGUMENT: dict[str, Callable[[int], Workload]] = {"tpcc": Tpcc, "broadcast": Broadcast}
+
 _COUNT = re.compile(r"[0-9]{1,9}")
 _GROUPS = re.compile(r"([0-9]{1,9})x([0-9]{1,9})")
 _DECIMAL = re.compile(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?")
@@ -39,10 +41,19 @@ def parse_workload(spec: str, processes: int) -> Workload:
         raise UsageError(f"{processes} processes have no workload: ask for at least one process")
     base, at, probability = spec.partition("@")
     kind, colon, argument = base.partition(":")
-    if kind not in _PARSERS:
+    if kind == "random":
+        workload = _parse_random(spec, argument, processes)
+    elif kind == "partitioned":
+        workload = _parse_partitioned(spec, argument, processes)
+    elif kind not in _WITHOUT_ARGUMENT:
         forms = ", ".join(known.form for known in KINDS)
         raise UsageError(f"there is no workload {spec!r}: write one of {forms}")
-    workload = _PARSERS[kind](spec, colon + argument, processes)
+    elif colon:
+        raise UsageError(
+            f"workload {spec!r}: nothing may follow {kind} but @P: write {kind} or {kind}@0.02"
+        )
+    else:
+        workload = _WITHOUT_ARGUMENT[kind](processes)
     if not at:
         return workload
     if not _DECIMAL.fullmatch(probability):
@@ -54,46 +65,21 @@ def parse_workload(spec: str, processes: int) -> Workload:
 
 
 def _parse_random(spec: str, argument: str, processes: int) -> Workload:
-    if argument == ":N":
+    if argument == "N":
         return RandomAny(processes)
-    if not _COUNT.fullmatch(argument[1:]):
+    if not _COUNT.fullmatch(argument):
         raise UsageError(
-            f"workload {spec!r}: {argument[1:]!r} is not a number of destinations: "
+            f"workload {spec!r}: {argument!r} is not a number of destinations: "
             "write one, such as random:4, or random:N for any number"
         )
-    return RandomFixed(processes, int(argument[1:]))
+    return RandomFixed(processes, int(argument))
 
 
 def _parse_partitioned(spec: str, argument: str, processes: int) -> Workload:
-    split = _GROUPS.fullmatch(argument[1:])
+    split = _GROUPS.fullmatch(argument)
     if split is None:
         raise UsageError(
-            f"workload {spec!r}: {argument[1:]!r} does not split processes into groups: "
+            f"workload {spec!r}: {argument!r} does not split processes into groups: "
             "write nodes per group, x, number of groups, such as partitioned:2x8"
         )
     return Partitioned(processes, int(split[1]), int(split[2]))
-
-
-def _parse_tpcc(spec: str, argument: str, processes: int) -> Workload:
-    _refuse_argument(spec, argument, "tpcc")
-    return Tpcc(processes)
-
-
-def _parse_broadcast(spec: str, argument: str, processes: int) -> Workload:
-    _refuse_argument(spec, argument, "broadcast")
-    return Broadcast(processes)
-
-
-def _refuse_argument(spec: str, argument: str, kind: str) -> None:
-    if argument:
-        raise UsageError(
-            f"workload {spec!r}: nothing may follow {kind} but @P: write {kind} or {kind}@0.02"
-        )
-
-
-_PARSERS: dict[str, Callable[[str, str, int], Workload]] = {
-    "random": _parse_random,
-    "tpcc": _parse_tpcc,
-    "partitioned": _parse_partitioned,
-    "broadcast": _parse_broadcast,
-}

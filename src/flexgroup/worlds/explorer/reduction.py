@@ -12,6 +12,7 @@ learnt something new is made again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, final
 
 from librt.vecs import vec
@@ -72,10 +73,16 @@ class Reduction:
             pending = int(now[2 * q + 1])
             if pending:
                 found = from_pending.get(pending, -1)
-                coming |= found if found >= 0 else self._learn_pending(p, pending)
+                if found < 0:
+                    found = self._reachable_from(p, self._in_flight.contents[pending])
+                    from_pending[pending] = found
+                coming |= found
             local = int(now[2 * q])
             found = from_local.get(local, -1)
-            coming |= found if found >= 0 else self._learn_local(p, local)
+            if found < 0:
+                found = self._reachable_from(p, self._machine.locals[local].own)
+                from_local[local] = found
+            coming |= found
         coming &= self._addressed[p]
         if coming and self._in_flight.fifo:
             coming &= ~self._behind_first(p, int(now[2 * p + 1]))
@@ -96,20 +103,11 @@ class Reduction:
         self._from_local = [{} for _ in range(self._actors)]
         self._behind = {}
 
-    def _learn_pending(self, p: int, pending: int) -> int:
-        events = self._machine.events
+    def _reachable_from(self, p: int, events: Iterable[int]) -> int:
+        """Return the sorts of these events, and all that they can give rise to without p."""
         mask = 0
-        for event in self._in_flight.contents[pending]:
-            mask |= self._reachable(p, events[event].sort)
-        self._from_pending[p][pending] = mask
-        return mask
-
-    def _learn_local(self, p: int, local: int) -> int:
-        events = self._machine.events
-        mask = 0
-        for event in self._machine.locals[local].own:
-            mask |= self._reachable(p, events[event].sort)
-        self._from_local[p][local] = mask
+        for event in events:
+            mask |= self._reachable(p, self._machine.events[event].sort)
         return mask
 
     def _behind_first(self, p: int, pending: int) -> int:

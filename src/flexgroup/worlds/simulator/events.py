@@ -70,6 +70,7 @@ class EventQueue:
 
     Ties are broken by the order of scheduling. Where the cause is a packet, `source` sent it at its
     step `sent`. What is known of the event popped last are attributes, so that none is an object.
+    A heap of tuples from the standard library is the fastest queue there is in plain Python.
     """
 
     def __init__(self) -> None:
@@ -79,34 +80,13 @@ class EventQueue:
         self.sent = 0
         self.scheduled = 0
         """How many events were ever pushed."""
-
-    def __len__(self) -> int:
-        raise NotImplementedError
-
-    def is_before(self, time: int) -> bool:
-        """Whether an event happens before this time."""
-        raise NotImplementedError
-
-    def push(self, time: int, target: int, source: int, sent: int, cause: object) -> None:
-        raise NotImplementedError
-
-    def pop(self) -> object:
-        """The cause of the next event; there must be one."""
-        raise NotImplementedError
-
-
-@final
-class TupleQueue(EventQueue):
-    """The standard library's heap of tuples: the fastest queue there is in plain Python."""
-
-    def __init__(self) -> None:
-        super().__init__()
         self._heap: list[tuple[int, int, int, int, int, object]] = []
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def is_before(self, time: int) -> bool:
+        """Whether an event happens before this time."""
         return len(self._heap) > 0 and self._heap[0][0] < time
 
     def push(self, time: int, target: int, source: int, sent: int, cause: object) -> None:
@@ -115,15 +95,16 @@ class TupleQueue(EventQueue):
         heappush(self._heap, (time, scheduled, target, source, sent, cause))
 
     def pop(self) -> object:
+        """The cause of the next event; there must be one."""
         self.time, _, self.target, self.source, self.sent, cause = heappop(self._heap)
         return cause
 
 
 @final
 class NativeQueue(EventQueue):
-    """A binary heap for compiled code, which moves numbers without making objects.
+    """The same for compiled code: a binary heap that moves numbers without making objects.
 
-    The heap holds only numbers (time, order and the place of the event in tables). Where delays are
+    It holds only numbers (time, order and the place of the event in tables). Where delays are
     exact, a million events happen at a few thousand times: those of one time form a chain in which
     each names the next, and only its head is in the heap.
     """
@@ -258,4 +239,4 @@ class NativeQueue(EventQueue):
 
 def new_event_queue() -> EventQueue:
     """The queue that suits this form, compiled or not."""
-    return NativeQueue() if COMPILED else TupleQueue()
+    return NativeQueue() if COMPILED else EventQueue()

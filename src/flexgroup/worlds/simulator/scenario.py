@@ -16,11 +16,10 @@ from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
-from flexgroup.worlds.simulator.cast_plans import parse_casts
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
-from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network
+from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network, parse_time
 
 if TYPE_CHECKING:
     from flexgroup.trace.run import Run
@@ -30,6 +29,10 @@ ROWS_AT_ONCE = 1 << 18
 
 MOST_PROCESSES = 1 << 12
 MOST_MESSAGES_A_SECOND = 1e9
+MOST_CASTS = 1 << 20
+
+EVERYBODY = "all"
+"""Who multicasts, in a planned multicast by every process."""
 
 Progress = Callable[[float], None]
 """Told the share of the simulated duration that has passed, from 0 to 1."""
@@ -53,7 +56,8 @@ class Scenario:
     """Seconds of virtual time, after `duration`, to finish what is under way."""
     faults: Faults = field(default_factory=Faults)
     casts: str = field(default="", repr=False)
-    """Multicasts by members at planned times, as `0@0s all@10ms`."""
+    """Multicasts by members at planned times: with `0@0s all@10ms`, by process 0 at the start and
+    by every process at 10 ms. Where a message goes, the workload says."""
 
     def __post_init__(self) -> None:
         # Numbers that are equal must look equal: the name of the run is made of how they look.
@@ -249,3 +253,27 @@ def _check(scenario: Scenario) -> None:
         raise UsageError(f"a drain time of {scenario.drain} s is not possible; give 0 to 1e6")
     if not 0 <= scenario.seed < 1 << 63:
         raise UsageError(f"the seed {scenario.seed} is not possible; give 0 to 2**63 - 1")
+
+
+def parse_casts(text: str, processes: int) -> list[tuple[int, int]]:
+    """The planned multicasts as (time, process); those of one process in the order written."""
+    planned = [_planned(word, processes) for word in text.split()]
+    count = sum(len(members) for _, members in planned)
+    if count > MOST_CASTS:
+        raise UsageError(f"{count} planned multicasts are too many; plan up to {MOST_CASTS}")
+    casts = [(moment, member) for moment, members in planned for member in members]
+    return sorted(casts, key=lambda cast: cast[0])
+
+
+def _planned(word: str, processes: int) -> tuple[int, range]:
+    """The time at which processes multicast, and which processes these are."""
+    who, at, time = word.partition("@")
+    if not at:
+        raise UsageError(f"--cast '{word}': write PROCESS@TIME or all@TIME, for example 0@5ms")
+    if who == EVERYBODY:
+        return parse_time(time), range(processes)
+    if not who.isdecimal() or int(who) >= processes:
+        raise UsageError(
+            f"--cast '{word}': '{who}' is not a process; they are 0 to {processes - 1}, or all"
+        )
+    return parse_time(time), range(int(who), int(who) + 1)
