@@ -59,9 +59,6 @@ class Module:
                 if isinstance(node, ast.Assign):
                     self.aliases[ast.unparse(target)] = ast.unparse(node.value)
 
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
 
 class Package:
     """All modules of a package, by their full names."""
@@ -75,7 +72,6 @@ class Package:
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             self.modules[name] = Module(name, path.read_text(encoding="utf-8"))
             self.paths[name] = relative
-        self._declared: dict[str, Declared | None] = {}
 
     def write(self, folder: Path) -> None:
         """Write everything out into this folder, which has nothing else in it afterwards."""
@@ -84,7 +80,7 @@ class Package:
             self._write_out(module)
             path = folder / self.paths[name]
             wanted.add(path)
-            text = module.text()
+            text = "\n".join(module.lines)
             if not path.is_file() or path.read_text(encoding="utf-8") != text:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
@@ -94,9 +90,10 @@ class Package:
     def _write_out(self, module: Module) -> None:
         imports: set[str] = set()
         for name, node in module.classes.items():
+            mark = _mark_of(node)
             declared = self.declared(module.homes[name])
-            if _mark_of(node):
-                _blank(module.lines, _mark_of(node))
+            if mark is not None:
+                _blank(module.lines, mark)
             elif declared is not None:
                 for field in _fields_in(node):
                     _cut_default(module.lines, field)
@@ -112,8 +109,10 @@ class Package:
         owner = node.name
         fields.check(owner, declared.fields)
         written = [fields.constructor(declared.fields)]
-        plain = _PlainWords(self, declared.homes)
-        resolved = [f._replace(annotation=plain.said(f.annotation)) for f in declared.fields]
+        words = _PlainWords(self, declared.homes)
+        resolved = [
+            f._replace(annotation=ast.unparse(words.plain(f.annotation))) for f in declared.fields
+        ]
         if declared.base == PACKET:
             kinds = tuple((f.name, fields.kind_of(owner, f.name, f.annotation)) for f in resolved)
             written.append(f"FIELDS: ClassVar[Fields] = {kinds!r}")
@@ -135,11 +134,6 @@ class Package:
 
     def declared(self, home: str) -> Declared | None:
         """What the class of this full name declares and inherits, if it declares fields."""
-        if home not in self._declared:
-            self._declared[home] = self._look_at(home)
-        return self._declared[home]
-
-    def _look_at(self, home: str) -> Declared | None:
         module_name, _, class_name = home.rpartition(".")
         module = self.modules.get(module_name)
         if module is None or class_name not in module.classes:
@@ -160,14 +154,6 @@ class Package:
                 return Declared(above.base, above.fields + own, above.homes | homes)
         return None
 
-    def alias(self, home: str) -> tuple[Module, str] | None:
-        """What this full name stands for, if it is another name for a type, and where it is."""
-        home_module, _, name = home.rpartition(".")
-        there = self.modules.get(home_module)
-        if name in fields.KINDS or there is None or name not in there.aliases:
-            return None
-        return there, there.aliases[name]
-
 
 class _PlainWords(ast.NodeTransformer):
     """Puts what they stand for in place of other names for types."""
@@ -177,19 +163,15 @@ class _PlainWords(ast.NodeTransformer):
         self._homes = homes
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        found = self._package.alias(self._homes.get(node.id, ""))
-        if found is None:
+        module, _, name = self._homes.get(node.id, "").rpartition(".")
+        there = self._package.modules.get(module)
+        if name in fields.KINDS or there is None or name not in there.aliases:
             return node
-        there, meaning = found
-        plain: ast.AST = _PlainWords(self._package, there.homes).visit(_expression(meaning))
-        return plain
+        return _PlainWords(self._package, there.homes).plain(there.aliases[name])
 
-    def said(self, annotation: str) -> str:
-        return ast.unparse(self.visit(_expression(annotation)))
-
-
-def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    def plain(self, annotation: str) -> ast.AST:
+        meant: ast.AST = self.visit(ast.parse(annotation, mode="eval").body)
+        return meant
 
 
 def _mark_of(node: ast.ClassDef) -> ast.expr | None:
@@ -231,6 +213,5 @@ def _cut_default(lines: list[str], node: ast.AnnAssign) -> None:
         lines[first:last] = [""] * (last - first)
 
 
-def _blank(lines: list[str], node: ast.expr | None) -> None:
-    if node is not None:
-        lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+def _blank(lines: list[str], node: ast.expr) -> None:
+    lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
