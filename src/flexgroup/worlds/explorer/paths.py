@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from flexgroup.worlds.explorer.machine import KINDS, RECEIVE
@@ -42,46 +43,33 @@ def schedule_of(search: Search, scope: Scope, path: list[Transition]) -> tuple[S
             for place, cast in enumerate(scope.casts)
             if cast.origin >= scope.processes
         ]
-    queues = _Queues(search)
+    machine = search.machine
+    # The channels in the order in which packets were sent, which a search does not keep.
+    channels: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    state = search.first
+    sent = [
+        packet
+        for actor in range(search.actors)
+        for packet in search.in_flight.contents[state[2 * actor + 1]]
+    ]
     for transition in path:
-        steps.append(queues.follow(transition))
-    return tuple(steps)
-
-
-class _Queues:
-    """The channels in the order in which packets were sent, which a search does not keep."""
-
-    def __init__(self, search: Search) -> None:
-        self._search = search
-        self._queues: dict[tuple[int, int], list[int]] = {}
-        self._state = first = search.first
-        for actor in range(search.actors):
-            for event in search.in_flight.contents[first[2 * actor + 1]]:
-                self._put(event)
-
-    def follow(self, transition: Transition) -> ScheduleStep:
-        machine = self._search.machine
+        for packet in sent:
+            channels[machine.events[packet].source, machine.events[packet].process].append(packet)
         event = machine.events[transition.event]
-        before = self._state
-        self._state = transition.after
+        place = 0
         if event.kind == RECEIVE:
-            queue = self._queues[event.source, event.process]
-            place = queue.index(transition.event)
+            channel = channels[event.source, event.process]
+            place = channel.index(transition.event)
             if transition.kind == DUPLICATION:
-                queue.insert(place, transition.event)
+                channel.insert(place, transition.event)
             else:
-                del queue[place]
-            word = _WORDS.get(transition.kind, KINDS[RECEIVE])
-            step = ScheduleStep(word, event.process, event.source, place)
-        else:
-            step = ScheduleStep(
-                KINDS[event.kind], event.process, event.source, 0, event.name, event.number
-            )
+                del channel[place]
+        word = _WORDS.get(transition.kind, KINDS[event.kind])
+        steps.append(
+            ScheduleStep(word, event.process, event.source, place, event.name, event.number)
+        )
+        sent = []
         if transition.kind == EVENT:
-            for output in machine.step(before[2 * transition.actor], transition.event).outputs:
-                self._put(output)
-        return step
-
-    def _put(self, event: int) -> None:
-        packet = self._search.machine.events[event]
-        self._queues.setdefault((packet.source, packet.process), []).append(event)
+            sent = machine.step(state[2 * transition.actor], transition.event).outputs
+        state = transition.after
+    return tuple(steps)
