@@ -12,7 +12,6 @@ from flexgroup.properties.kernels.causal_past import latest_in_causal_past
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
 from flexgroup.properties.kernels.disagreement import disagreements
 from flexgroup.properties.kernels.grouping import (
-    by_pairs,
     distinct,
     grouped,
     largest_before,
@@ -27,7 +26,7 @@ from flexgroup.properties.kernels.head_merge import (
 )
 from flexgroup.properties.kernels.shortest_paths import QueueSearch, shortest_cycle
 from flexgroup.properties.kernels.skipped_messages import MISSING, skips
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, by_pairs
 
 from .oracle import Relation, closure, shortest_cycle_length
 
@@ -351,6 +350,9 @@ class TestSorting:
     def test_by_pairs_of_numbers_too_large_for_one_integer(self) -> None:
         pairs = [(1 << 20, 5), (3, 1 << 62), (3, 7)]
         assert by_pairs(*ends(pairs)).tolist() == [2, 1, 0]
+
+    def test_by_pairs_of_negative_numbers(self) -> None:
+        assert by_pairs(*ends([(1, -5), (0, 3), (1, -6)])).tolist() == [1, 2, 0]
 
     @without_deadline
     @given(st.lists(st.integers(0, 9)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from flexgroup.trace.history import History
+from flexgroup.trace.history import History, RunFacts
 from flexgroup.trace.reader import history_of
 from flexgroup.trace.recorder import Sink
 from flexgroup.trace.writer import DestinationSets, Labels, event_tables
@@ -38,4 +38,4 @@ class Collector(Sink):
         def events(kind: str) -> pa.Table:
             return pa.concat_tables(tables.get(kind, [pa.table({})]))
 
-        return history_of(events, run=run, processes=processes, complete=complete)
+        return history_of(events, RunFacts(run, processes, complete))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,19 @@ SmallInts = NDArray[np.signedinteger[Any]]
 
 def no_ints() -> Ints:
     return np.empty(0, dtype=np.int64)
+
+
+def by_pairs(major: Ints, minor: Ints) -> Ints:
+    """Return row numbers sorted by two columns, several times as fast as lexsort where neither has
+    negative numbers.
+
+    Rows that are equal in both come in any order.
+    """
+    span = int(minor.max(initial=0)) + 1
+    least = min(major.min(initial=0), minor.min(initial=0))
+    if least < 0 or (int(major.max(initial=0)) + 1) * span > np.iinfo(np.int64).max:
+        return np.lexsort((minor, major))
+    return np.argsort(major * span + minor)
 
 
 def by_key(keys: Ints) -> Iterator[tuple[int, Ints]]:
@@ -143,12 +156,26 @@ def may_be_lost(lost: Lost, messages: Ints) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class History:
-    """Everything that was recorded of one run."""
+class RunFacts:
+    """What must be known of a run besides its events."""
 
     run: str
     processes: int
     complete: bool
+    lost: Lost = field(default=(), kw_only=True)
+    faulty: tuple[int, ...] = field(default=(), kw_only=True)
+    """Processes that are faulty by design: nothing is expected of them, and nothing that they did
+    counts."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return them by name, and nothing else that this object may have."""
+        return {fact.name: getattr(self, fact.name) for fact in fields(RunFacts)}
+
+
+@dataclass(frozen=True)
+class History(RunFacts):
+    """Everything that was recorded of one run."""
+
     multicasts: Multicasts
     deliveries: Deliveries
     sends: Packets = field(default_factory=Packets)
@@ -156,7 +183,3 @@ class History:
     crashes: Faults = field(default_factory=Faults)
     recoveries: Faults = field(default_factory=Faults)
     views: Views = field(default_factory=Views)
-    lost: Lost = ()
-    faulty: tuple[int, ...] = ()
-    """Processes that are faulty by design: nothing is expected of them, and nothing that they did
-    counts."""

@@ -24,11 +24,12 @@ from flexgroup.trace.history import (
     Faults,
     History,
     Ints,
-    Lost,
     Multicasts,
     Packets,
+    RunFacts,
     SmallInts,
     Views,
+    by_pairs,
     lost_since,
     no_ints,
     parse_view,
@@ -194,7 +195,7 @@ def _rows_of_runs(path: Path) -> list[dict[str, Any]]:
 def read_events(directory: Path, run: str, kind: str) -> pa.Table:
     """Read the events of one kind of one run with all their columns, by process and step."""
     table = read_columns(directory, run, kind, schema.EVENT_COLUMNS.names)
-    order = np.lexsort((ints(table, "step"), ints(table, "process")))
+    order = by_pairs(ints(table, "process"), ints(table, "step"))
     return table.take(pa.array(order)) if table.num_rows else table
 
 
@@ -249,7 +250,7 @@ class _Columns:
 
     def __init__(self, table: pa.Table) -> None:
         process, step = ints(table, "process"), ints(table, "step")
-        order = np.lexsort((step, process))
+        order = by_pairs(process, step)
         self.process: SmallInts = process[order].astype(np.int32)
         self.step: Ints = step[order]
         self._order = order
@@ -305,34 +306,21 @@ HISTORY_COLUMNS: dict[str, Sequence[str]] = {
 """What a history is made of: columns of these kinds of events."""
 
 
-def history_of(
-    events: Callable[[str], pa.Table],
-    *,
-    run: str,
-    processes: int,
-    complete: bool,
-    lost: Lost = (),
-    faulty: tuple[int, ...] = (),
-    where: str = "",
-) -> History:
+def history_of(events: Callable[[str], pa.Table], about: RunFacts, where: str = "") -> History:
     """Return the history that tables of events tell, one for each kind in HISTORY_COLUMNS.
 
     The rows may be those of a whole run, or those about some messages. Columns that are missing
     count as empty. `where` says in errors where the events are.
     """
     return History(
-        run=run,
-        processes=processes,
-        complete=complete,
+        **about.facts(),
         multicasts=_multicasts(_Columns(events(schema.MULTICAST))),
         deliveries=_deliveries(_Columns(events(schema.DELIVER))),
         sends=_packets(_Columns(events(schema.SEND))),
         receives=_packets(_Columns(events(schema.RECEIVE))),
         crashes=_faults(_Columns(events(schema.CRASH))),
         recoveries=_faults(_Columns(events(schema.RECOVER))),
-        views=_views(_Columns(events(schema.VIEW)), where or f"run '{run}'"),
-        lost=lost,
-        faulty=faulty,
+        views=_views(_Columns(events(schema.VIEW)), where or f"run '{about.run}'"),
     )
 
 
@@ -407,13 +395,7 @@ def load_history(
             return pa.table({})
         return read_columns(directory, run.run, kind, HISTORY_COLUMNS[kind])
 
-    history = history_of(
-        events,
-        run=run.run,
-        processes=run.processes,
-        complete=run.complete,
-        faulty=run.faulty,
-        where=f"'{directory}', run '{run.run}'",
-    )
+    about = RunFacts(run.run, run.processes, run.complete, faulty=run.faulty)
+    history = history_of(events, about, f"'{directory}', run '{run.run}'")
     lost = lost_since(lost_processes(run.lost), history.multicasts.message)
     return replace(history, lost=lost)

@@ -11,8 +11,7 @@ from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.properties.kernels.grouping import by_pairs
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, by_pairs
 
 
 def duplicate_steps(traces: TraceSet) -> DataFrame:

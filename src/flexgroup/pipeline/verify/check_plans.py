@@ -5,42 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pyspark.sql import functions as f
+
+from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.properties.catalogue import known_properties
-from flexgroup.trace.history import Deliveries, Faults, History, Lost, Multicasts
-from flexgroup.trace.run import Run
+from flexgroup.trace.history import RunFacts
+from flexgroup.trace.run import Run, lost_processes
+from flexgroup.trace.schema import MULTICAST
 
 
-@dataclass(frozen=True)
-class CheckPlan:
+@dataclass(frozen=True, kw_only=True)
+class CheckPlan(RunFacts):
     """A run, how it ended, and what to check of it."""
 
     number: int
-    run: str
-    processes: int
-    complete: bool
     properties: tuple[str, ...]
-    lost: Lost = ()
-    faulty: tuple[int, ...] = ()
-    """The processes that are faulty by design."""
 
     def without(self, name: str) -> CheckPlan:
         """Return the plan without this property."""
         return replace(self, properties=tuple(each for each in self.properties if each != name))
-
-    def history(
-        self, multicasts: Multicasts, deliveries: Deliveries, crashes: Faults | None = None
-    ) -> History:
-        """Return a history of the run, or of a part of it, with these events."""
-        return History(
-            run=self.run,
-            processes=self.processes,
-            complete=self.complete,
-            multicasts=multicasts,
-            deliveries=deliveries,
-            crashes=crashes or Faults(),
-            lost=self.lost,
-            faulty=self.faulty,
-        )
 
 
 def check_plans(runs: Sequence[Run], properties: Sequence[str] | None) -> list[CheckPlan]:
@@ -56,4 +39,29 @@ def check_plans(runs: Sequence[Run], properties: Sequence[str] | None) -> list[C
             faulty=run.faulty,
         )
         for number, run in enumerate(runs)
+    ]
+
+
+def with_lost_events(traces: TraceSet, plans: Sequence[CheckPlan]) -> list[CheckPlan]:
+    """Return the plans, with what is known of the last events of processes where these are lost.
+    Few runs have any: then no job is run."""
+    lost = {
+        plan.number: lost_processes(traces.described[plan.number].lost)
+        for plan in plans
+        if traces.described[plan.number].lost
+    }
+    if not lost:
+        return list(plans)
+    numbers = traces.events(MULTICAST, "origin", "seq").where(f.col("number").isin([*lost]))
+    last = numbers.groupBy("number", "origin").agg(f.max("seq").alias("last")).collect()
+    first = {(row.number, row.origin): row.last + 1 for row in last}
+    return [
+        replace(
+            plan,
+            lost=tuple(
+                (process, first.get((plan.number, process), 0))
+                for process in lost.get(plan.number, ())
+            ),
+        )
+        for plan in plans
     ]

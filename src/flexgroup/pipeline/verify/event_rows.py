@@ -6,7 +6,6 @@ A message's identity travels packed in one integer, as everywhere (see `flexgrou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +14,9 @@ from pyspark.sql import functions as f
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS
 from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import union, with_columns
 from flexgroup.trace import schema
-from flexgroup.trace.history import History, Ints, Lost
+from flexgroup.trace.history import History, Ints, RunFacts
 from flexgroup.trace.reader import history_of, ints
 
 ORDERS = (schema.MULTICAST, schema.DELIVER)
@@ -58,40 +58,20 @@ def event_rows(
     traces: TraceSet, kinds: Iterable[str], wanted: Mapping[str, str] = COLUMNS
 ) -> DataFrame:
     """Return the events of these kinds with the wanted columns."""
-    frames = [_rows_of_kind(traces, kind, wanted) for kind in kinds]
-    return reduce(lambda one, other: one.unionAll(other), frames)
-
-
-def _rows_of_kind(traces: TraceSet, kind: str, wanted: Mapping[str, str]) -> DataFrame:
-    present = [name for name in HAVE.get(kind, ()) if name in wanted]
-    frame = traces.events(kind, "process", "step", "time", "origin", "seq", *present)
-    made = {"event": f.lit(CODES[kind]).cast("byte"), "message": packed_message()}
-    plain = {"number", "process", "step", "time", *present}
-    return frame.select(
-        *(
-            f.col(name) if name in plain else made.get(name, f.lit(None).cast(kind_of)).alias(name)
-            for name, kind_of in wanted.items()
+    return union(
+        with_columns(
+            traces.events(kind, "process", "step", "time", "origin", "seq", *HAVE.get(kind, ()))
+            .withColumn("event", f.lit(CODES[kind]))
+            .withColumn("message", packed_message()),
+            wanted,
         )
+        for kind in kinds
     )
 
 
-def history_of_rows(
-    rows: pa.Table,
-    *,
-    run: str,
-    processes: int,
-    complete: bool,
-    lost: Lost = (),
-    faulty: tuple[int, ...] = (),
-) -> History:
+def history_of_rows(rows: pa.Table, about: RunFacts) -> History:
     """Return the history that rows of events tell: a whole run, or what concerns some messages."""
-
-    def events(kind: str) -> pa.Table:
-        return rows.filter(pc.field("event") == CODES[kind])
-
-    return history_of(
-        events, run=run, processes=processes, complete=complete, lost=lost, faulty=faulty
-    )
+    return history_of(lambda kind: rows.filter(pc.field("event") == CODES[kind]), about)
 
 
 def integers(rows: pa.Table, name: str) -> Ints:

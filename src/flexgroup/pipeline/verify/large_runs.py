@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
     FAULTS,
@@ -27,16 +26,17 @@ from flexgroup.pipeline.verify.event_rows import (
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
 from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, NOTES, check_orders
-from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
-from flexgroup.pipeline.verify.partitioning import partition_deliveries, partition_multicasts
+from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS, partition
 from flexgroup.pipeline.verify.small_histories import (
+    TASK_COLUMNS,
     WHOLE,
     Task,
     judge_groups,
+    task_of,
     task_rows,
     with_topic,
 )
-from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
+from flexgroup.pipeline.verify.verdict_table import verdict_row, verdict_table
 from flexgroup.properties import virtual_synchrony
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -80,7 +80,7 @@ def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
             found[number], VIEW in traces.kinds, number in late, number in answering
         )
         judged.add(layout, found[number], whole)
-    verdicts = traces.spark.createDataFrame(judged.verdicts, spark_schema(VERDICTS))
+    verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
     return verdicts.unionAll(_judge_excerpts(traces, notes, judged)) if judged.tasks else verdicts
 
 
@@ -88,9 +88,8 @@ class _Judged:
     """Rows for DataFrames: verdicts that are decided, and tasks for small histories."""
 
     def __init__(self) -> None:
-        self.verdicts: list[tuple[object, ...]] = []
-        self.tasks: list[tuple[int, str, str]] = []
-        """The number of the run, the topic, and what to do."""
+        self.verdicts: list[dict[str, object]] = []
+        self.tasks: list[Task] = []
         self.messages: list[tuple[int, str, int]] = []
         """The number of the run, the topic and the message; not those in cyclic components."""
 
@@ -105,8 +104,8 @@ class _Judged:
             elif name == virtual_synchrony.NAME:
                 topics[NO_VIEWS][name] = {}
             elif not findings.totals.get(about):
-                row = verdict_row(layout.plan.run, Verdict(name, Outcome.HOLDS, 0, None, told))
-                self.verdicts.append(tuple(row[column] for column in VERDICTS.names))
+                verdict = Verdict(name, Outcome.HOLDS, 0, None, told)
+                self.verdicts.append(verdict_row(layout.plan.run, verdict))
             elif about == COMPONENT:
                 topics[COMPONENT][name] = {}
             else:
@@ -115,15 +114,14 @@ class _Judged:
                     (layout.plan.number, name, message) for message in findings.messages[about]
                 )
         for topic, checks in topics.items():
-            part = None if topic == WHOLE else told
-            task = Task.of(layout.plan, checks, part)
-            self.tasks.append((layout.plan.number, topic, task.to_text()))
+            in_all = None if topic == WHOLE else told
+            self.tasks.append(task_of(layout.plan, topic, checks, in_all))
 
 
 def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
     """Return the verdicts that are left, from the events of the messages that matter."""
     spark = traces.spark
-    tasks = spark.createDataFrame(judged.tasks, "number int, topic string, task string")
+    tasks = spark.createDataFrame(judged.tasks, TASK_COLUMNS)
     topics = f.broadcast(tasks.select("number", "topic"))
     in_components = (
         notes.where(f.col("about") == COMPONENT)
@@ -140,7 +138,7 @@ def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> Data
         with_topic(orders.join(topics.where(f.col("topic") == WHOLE), "number")),
         with_topic(event_rows(traces, (*FAULTS, VIEW), EXPLAINED_COLUMNS).join(topics, "number")),
     ]
-    return judge_groups(reduce(lambda one, other: one.unionAll(other), parts))
+    return judge_groups(union(parts))
 
 
 def _found_by(name: str) -> str:
@@ -171,7 +169,7 @@ def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
         narrow = {row.number for row in _too_narrow(notes).collect()}
         parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
         waiting = [layout.widened() for layout in waiting if layout.plan.number in narrow]
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    return union(parts)
 
 
 def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
@@ -179,19 +177,15 @@ def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
     places = min(MOST_TASKS, sum(layout.places for layout in layouts.values()))
     large = f.col("number").isin(list(layouts))
-    columns = ("number", "process", "step", "time", packed_message().alias("message"))
-    identity = ("process", "step", "time", "origin", "seq")
-    deliveries_of = traces.events(DELIVER, *identity).where(large).select(*columns)
-    multicasts_of = (
-        traces.events(MULTICAST, *identity, "destinations")
-        .where(large)
-        .select(*columns, "destinations")
-    )
     packed = spark_schema(PACKED_ROWS)
-    split = deliveries_of.mapInArrow(partition_deliveries(parts), packed).unionAll(
-        multicasts_of.mapInArrow(partition_multicasts(parts), packed)
-    )
-    checked = split.repartitionById(parts, f.col("place")).mapInArrow(
+
+    def split(kind: str, *more: str) -> DataFrame:
+        events = traces.events(kind, "process", "step", "time", "origin", "seq", *more).where(large)
+        rows = events.withColumn("message", packed_message()).drop("origin", "seq")
+        return rows.mapInArrow(partition(kind, parts), packed)
+
+    both = split(DELIVER).unionAll(split(MULTICAST, "destinations"))
+    checked = both.repartitionById(parts, f.col("place")).mapInArrow(
         check_messages(layouts), packed
     )
     return checked.repartitionById(places, f.col("place") % places).mapInArrow(

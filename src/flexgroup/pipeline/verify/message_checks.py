@@ -8,26 +8,27 @@ the slice that checks their order, multicast copies to the destination that chec
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
     PackedRow,
     Stage,
-    by_key,
     pack,
     packed_batch,
     received_by_run,
-    unpack,
+    unpack_table,
 )
 from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
-from flexgroup.properties.kernels.grouping import by_pairs, runs
-from flexgroup.trace.history import Deliveries, Faults, Multicasts
+from flexgroup.trace.history import Faults, by_key
+from flexgroup.trace.reader import history_of
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 NEVER = np.iinfo(np.int64).min
@@ -76,41 +77,15 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
 
     def stage(batches: Batches) -> Batches:
         for number, kinds in received_by_run(batches).items():
+            tables: dict[str, pa.Table] = defaultdict(lambda: pa.table({}))
+            for kind, packed in kinds.items():
+                tables[kind] = pa.concat_tables([unpack_table(payload) for _, payload in packed])
             layout = layouts[number]
-            run = IndexedHistory(
-                layout.plan.history(
-                    _multicasts([payload for _, payload in kinds.get(MULTICAST, [])]),
-                    _deliveries([payload for _, payload in kinds.get(DELIVER, [])]),
-                    _crashes(layout),
-                )
-            )
+            history = history_of(tables.__getitem__, layout.plan)
+            run = IndexedHistory(replace(history, crashes=_crashes(layout)))
             yield packed_batch(list(_packed(run, layout)))
 
     return stage
-
-
-def _deliveries(payloads: list[bytes]) -> Deliveries:
-    process, step, time, message = unpack(payloads, 4)
-    order = by_pairs(process, step)
-    return Deliveries(process[order], step[order], time[order], message[order])
-
-
-def _multicasts(payloads: list[bytes]) -> Multicasts:
-    heads, tails = [], []
-    for payload in payloads:
-        rows = int(np.frombuffer(payload, dtype=np.int64, count=1)[0])
-        heads.append(payload[8 : 8 + 40 * rows])
-        tails.append(payload[8 + 40 * rows :])
-    process, step, time, message, length = unpack(heads, 5)
-    (targets,) = unpack(tails, 1)
-    order = by_pairs(process, step)
-    ends = np.cumsum(length)
-    chosen, _ = runs((ends - length)[order], ends[order])
-    offsets = np.zeros(len(order) + 1, dtype=np.int64)
-    np.cumsum(length[order], out=offsets[1:])
-    return Multicasts(
-        process[order], step[order], time[order], message[order], offsets, targets[chosen]
-    )
 
 
 def _crashes(layout: Layout) -> Faults:

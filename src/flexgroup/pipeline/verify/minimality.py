@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.spark.frames import union
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, PACKETS, event_rows
-from flexgroup.pipeline.verify.lost_events import first_lost
-from flexgroup.pipeline.verify.small_histories import Task, judge_groups, task_rows, with_topic
-from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row
+from flexgroup.pipeline.verify.small_histories import (
+    TASK_COLUMNS,
+    judge_groups,
+    task_of,
+    task_rows,
+    with_topic,
+)
+from flexgroup.pipeline.verify.verdict_table import verdict_row, verdict_table
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import MULTICAST
@@ -60,13 +64,11 @@ def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
         elif row.pairs is None:
             verdict = Verdict(NAME, Outcome.HOLDS, 0, None, checked(row.passed))
         else:
-            checks = {NAME: {"pairs": row.pairs}}
-            task = Task.of(plan, checks).to_text()
-            violated.append((number, NAME, task, row.earliest.message))
+            task = task_of(plan, NAME, {NAME: {"pairs": row.pairs}})
+            violated.append((*task, row.earliest.message))
             continue
-        told_so = verdict_row(plan.run, verdict)
-        verdicts.append(tuple(told_so[column] for column in VERDICTS.names))
-    decided = traces.spark.createDataFrame(verdicts, spark_schema(VERDICTS))
+        verdicts.append(verdict_row(plan.run, verdict))
+    decided = traces.spark.createDataFrame(verdict_table(verdicts))
     return decided.unionAll(_violated(traces, packets, violated)) if violated else decided
 
 
@@ -84,6 +86,8 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
     """Return pairs of a message and a process that is neither its origin nor a destination of it,
     with the first packet about the one that the other sent or received; and whether the
     destinations of the message may be lost."""
+    lost = [(plan.number, *pair) for plan in plans for pair in plan.lost]
+    first_lost = traces.spark.createDataFrame(lost, "number int, origin int, first_lost bigint")
     multicasts = event_rows(traces, (MULTICAST,))
     # Of a message that was multicast twice, the first multicast counts.
     addressed = multicasts.groupBy("number", "message").agg(
@@ -96,7 +100,7 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
         .join(addressed, ["number", "message"], "left")
         .where(~is_destination)
         .withColumn("origin", f.col("message").bitwiseAND(ORIGIN_MASK).cast("int"))
-        .join(f.broadcast(first_lost(traces, plans)), ["number", "origin"], "left")
+        .join(f.broadcast(first_lost), ["number", "origin"], "left")
     )
     number = f.shiftright("message", ORIGIN_BITS)
     is_unclear = f.col("destinations").isNull() & (number >= f.col("first_lost"))
@@ -109,13 +113,11 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
 def _violated(
     traces: TraceSet, packets: DataFrame, violated: list[tuple[int, str, str, int]]
 ) -> DataFrame:
-    found = traces.spark.createDataFrame(
-        violated, "number int, topic string, task string, message bigint"
-    )
+    found = traces.spark.createDataFrame(violated, f"{TASK_COLUMNS}, message bigint")
     chosen = f.broadcast(found.select("number", "topic", "message"))
-    parts = [
+    parts = (
         task_rows(found),
         with_topic(packets.join(chosen, ["number", "message"])),
         with_topic(event_rows(traces, (MULTICAST,)).join(chosen, ["number", "message"])),
-    ]
-    return judge_groups(reduce(lambda one, other: one.unionAll(other), parts))
+    )
+    return judge_groups(union(parts))

@@ -15,9 +15,9 @@ from flexgroup.pipeline.verify.packed_rows import Batches, Stage, received_by_ru
 from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
-from flexgroup.properties.kernels.grouping import by_pairs, largest_before, numbered
+from flexgroup.properties.kernels.grouping import largest_before, numbered
 from flexgroup.properties.kernels.head_merge import cyclic_components
-from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_pairs
 
 NOTES = pa.schema(
     [
@@ -101,9 +101,12 @@ def _check_slice(
         yield from _real_time(
             layout,
             place,
-            layout.plan.history(
-                _multicasts(members, multicast[firsts][inside]),
-                Deliveries(process[chosen], step[chosen], first[chosen], message[chosen]),
+            History(
+                **layout.plan.facts(),
+                multicasts=_multicasts(members, multicast[firsts][inside]),
+                deliveries=Deliveries(
+                    process[chosen], step[chosen], first[chosen], message[chosen]
+                ),
             ),
         )
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.spark.frames import spark_schema, with_columns
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
 from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
@@ -24,7 +24,7 @@ from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.trace.history import Lost
+from flexgroup.trace.history import RunFacts
 
 TOPIC = -1
 """Stands in place of an event's code in the row that says what to do."""
@@ -33,44 +33,6 @@ WHOLE = "whole run"
 
 Totals = Mapping[str, int]
 """Violations in the whole run, by kind; empty if the topic is the whole run."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be checked of a topic."""
-
-    run: str
-    processes: int
-    complete: bool
-    checks: dict[str, dict[str, int]]
-    """The totals of the whole run, for each property."""
-    seen: str | None = None
-    """How much was looked at in the whole run, if the topic is a part of it."""
-    lost: Lost = ()
-    faulty: tuple[int, ...] = ()
-    """The processes that are faulty by design."""
-
-    @classmethod
-    def of(
-        cls, plan: CheckPlan, checks: dict[str, dict[str, int]], seen: str | None = None
-    ) -> Task:
-        """Return the task of checking these properties of a planned run, or of a part of it."""
-        return cls(
-            run=plan.run,
-            processes=plan.processes,
-            complete=plan.complete,
-            checks=checks,
-            seen=seen,
-            lost=plan.lost,
-            faulty=plan.faulty,
-        )
-
-    def to_text(self) -> str:
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_text(text: str) -> Task:
-        return Task(**json.loads(text))
 
 
 TOPIC_COLUMNS = {**EXPLAINED_COLUMNS, "topic": "string", "task": "string"}
@@ -85,24 +47,18 @@ def judge(table: pa.Table) -> pa.Table:
     is_task = integers(table, "event") == TOPIC
     if not is_task.any():  # events of a run that nothing is asked about
         return verdict_table([])
-    task = Task.from_text(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
-    run = IndexedHistory(
-        history_of_rows(
-            table,
-            run=task.run,
-            processes=task.processes,
-            complete=task.complete,
-            lost=task.lost,
-            faulty=tuple(task.faulty),
-        )
-    )
-    verdicts = [_check(run, name, totals) for name, totals in task.checks.items()]
-    if task.seen is not None:
+    task = json.loads(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
+    about = RunFacts(**task["about"])
+    run = IndexedHistory(history_of_rows(table, about))
+    verdicts = [_check(run, name, totals) for name, totals in task["checks"].items()]
+    if task["seen"] is not None:
         verdicts = [
-            replace(verdict, explanation=task.seen) if verdict.outcome is Outcome.HOLDS else verdict
+            replace(verdict, explanation=task["seen"])
+            if verdict.outcome is Outcome.HOLDS
+            else verdict
             for verdict in verdicts
         ]
-    return verdict_table([verdict_row(task.run, verdict) for verdict in verdicts])
+    return verdict_table([verdict_row(about.run, verdict) for verdict in verdicts])
 
 
 def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
@@ -116,24 +72,26 @@ def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
     return replace(PROPERTIES[name](run), violations=total)
 
 
+Task = tuple[int, str, str]
+"""The number of a run, the topic, and what to do."""
+
+TASK_COLUMNS = "number int, topic string, task string"
+
+
+def task_of(
+    plan: CheckPlan, topic: str, checks: Mapping[str, Totals], seen: str | None = None
+) -> Task:
+    """Return the task of checking these properties of a run, each with the totals of the whole run
+    if the topic is a part of it; `seen` tells how much was looked at in the whole run."""
+    what = {"about": plan.facts(), "checks": checks, "seen": seen}
+    return plan.number, topic, json.dumps(what)
+
+
 def task_rows(tasks: DataFrame) -> DataFrame:
-    """Return rows with TOPIC_COLUMNS from number, topic and task."""
-    made = {"event": f.lit(TOPIC), "number": f.col("number")}
-    return tasks.select(
-        *(
-            f.col(name)
-            if name in ("topic", "task")
-            else made.get(name, f.lit(None)).cast(kind).alias(name)
-            for name, kind in TOPIC_COLUMNS.items()
-        )
-    )
+    """Return rows with TOPIC_COLUMNS from TASK_COLUMNS."""
+    return with_topic(tasks.withColumn("event", f.lit(TOPIC)))
 
 
 def with_topic(rows: DataFrame) -> DataFrame:
     """Return rows of events that have a topic, with TOPIC_COLUMNS."""
-    return rows.select(
-        *(
-            f.col(name) if name in rows.columns else f.lit(None).cast(kind).alias(name)
-            for name, kind in TOPIC_COLUMNS.items()
-        )
-    )
+    return with_columns(rows, TOPIC_COLUMNS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +17,17 @@ from flexgroup.pipeline.reading.duplicate_steps import (
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.verify.check_plans import CheckPlan, check_plans
+from flexgroup.pipeline.spark.frames import union
+from flexgroup.pipeline.verify.check_plans import CheckPlan, check_plans, with_lost_events
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
 from flexgroup.pipeline.verify.layout import CELL_DELIVERIES, Layout, cell_bounds
-from flexgroup.pipeline.verify.lost_events import with_lost_events
 from flexgroup.pipeline.verify.minimality import minimality
 from flexgroup.pipeline.verify.small_histories import (
+    TASK_COLUMNS,
     WHOLE,
-    Task,
     judge_groups,
+    task_of,
     task_rows,
     with_topic,
 )
@@ -89,7 +89,7 @@ def verify(
         verdicts.append(large_runs(traces, large))
     if any(MINIMALITY in plan.properties for plan in plans):
         verdicts.append(minimality(traces, plans))
-    return reduce(lambda one, other: one.unionAll(other), verdicts)
+    return union(verdicts)
 
 
 def _runs_to_read(traces: TraceSet, limits: SizeLimits) -> Mapping[str, int]:
@@ -127,14 +127,10 @@ def _steps(history: History, others: Sequence[pa.Table]) -> list[tuple[Ints, Int
 
 def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     tasks = [
-        (
-            plan.number,
-            WHOLE,
-            Task.of(plan, {name: {} for name in plan.without(MINIMALITY).properties}).to_text(),
-        )
+        task_of(plan, WHOLE, {name: {} for name in plan.without(MINIMALITY).properties})
         for plan in plans
     ]
-    task_frame = traces.spark.createDataFrame(tasks, "number int, topic string, task string")
+    task_frame = traces.spark.createDataFrame(tasks, TASK_COLUMNS)
     events = event_rows(traces, (*ORDERS, *FAULTS, VIEW), EXPLAINED_COLUMNS).join(
         f.broadcast(task_frame.select("number", "topic")), "number"
     )

@@ -31,7 +31,7 @@ from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.opposite_orders import LOCAL, PAIRWISE
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace import schema
-from flexgroup.trace.history import Deliveries, Ints, Lost, lost_since, no_ints
+from flexgroup.trace.history import Deliveries, Ints, Lost, RunFacts, lost_since, no_ints
 
 HOLD = 200_000
 """How many deliveries are kept, at most, because some process delivered them after a message that
@@ -105,7 +105,8 @@ class Follower:
         return new, final
 
     def _pending(self, complete: bool, lost: Lost = ()) -> PendingHistory:
-        return PendingHistory(self._kept, self.run, complete, self._released, lost, self.faulty)
+        about = RunFacts(self.run, 0, complete, lost=lost, faulty=self.faulty)
+        return PendingHistory(self._kept, about, self._released)
 
     def _without_the_faulty(self, rows: pa.Table) -> pa.Table:
         of_faulty = np.isin(integers(rows, "process"), self.faulty)

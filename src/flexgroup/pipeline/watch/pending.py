@@ -16,7 +16,7 @@ import pyarrow as pa
 from flexgroup.pipeline.verify.event_rows import history_of_rows, integers
 from flexgroup.properties.indexed_history import NONE, DeliveryQueues, Flags, IndexedHistory
 from flexgroup.properties.kernels.head_merge import latest_ancestor
-from flexgroup.trace.history import Ints, Lost
+from flexgroup.trace.history import Ints, RunFacts
 
 WAITING, DONE = 0, -1
 
@@ -28,18 +28,8 @@ class PendingHistory(IndexedHistory):
     order, but what is missing of them is still known.
     """
 
-    def __init__(
-        self,
-        rows: pa.Table,
-        run: str,
-        complete: bool,
-        released: Ints,
-        lost: Lost = (),
-        faulty: tuple[int, ...] = (),
-    ) -> None:
-        super().__init__(
-            history_of_rows(rows, run=run, processes=0, complete=complete, lost=lost, faulty=faulty)
-        )
+    def __init__(self, rows: pa.Table, about: RunFacts, released: Ints) -> None:
+        super().__init__(history_of_rows(rows, about))
         self.rows = rows
         self.released: Flags = np.isin(self.identities, released)
 
@@ -59,18 +49,7 @@ class PendingHistory(IndexedHistory):
         """Return the history of some of the messages."""
         wanted = self.identities[messages]
         chosen = np.isin(integers(self.rows, "message"), wanted)
-        history = self.history
-        rows = self.rows.filter(pa.array(chosen))
-        return IndexedHistory(
-            history_of_rows(
-                rows,
-                run=history.run,
-                processes=0,
-                complete=history.complete,
-                lost=history.lost,
-                faulty=history.faulty,
-            )
-        )
+        return IndexedHistory(history_of_rows(self.rows.filter(pa.array(chosen)), self.history))
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,6 @@ def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]:
     return rows, starts
 
 
-def by_pairs(major: Ints, minor: Ints) -> Ints:
-    """Return row numbers sorted by two columns of numbers from 0 on, several times as fast as
-    lexsort.
-
-    Rows that are equal in both come in any order.
-    """
-    span = int(minor.max(initial=0)) + 1
-    if len(major) and (int(major.max()) + 1) * span > np.iinfo(np.int64).max:
-        return np.lexsort((minor, major))
-    return np.argsort(major * span + minor)
-
-
 def numbered(values: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the distinct values, sorted; a row that has each; and the number of each row's
     value."""
