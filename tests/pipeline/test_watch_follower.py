@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.watch.follower import Follower
 from flexgroup.pipeline.watch.reassembly import ARRIVING, RefusedError
+from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes
 from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
@@ -104,7 +105,7 @@ def kept_at_most(messages: int) -> tuple[int, int]:
     kept = []
     for part in parts:
         assert follower.take(part) == []
-        kept.append((follower.kept, len(follower.to_bytes())))
+        kept.append((follower.kept, len(to_bytes(follower))))
     rows, size = zip(*kept, strict=True)
     return max(rows), max(size)
 
@@ -223,7 +224,7 @@ def test_parts_of_several_writers_wait_only_for_their_own() -> None:
     follower = Follower("told")
     follower.take(pa.concat_tables([by("s0", zero[1]), by("s1", one[0]), by("s1", one[1])]))
     assert follower.multicasts == 2
-    follower = Follower.from_bytes(follower.to_bytes())
+    follower = Follower.restored(from_bytes(to_bytes(follower)))
     with pytest.raises(RefusedError, match="part 0 of the multicast events of s0 is missing"):
         follower.finish(complete=True)
     follower.take(by("s0", zero[0]))

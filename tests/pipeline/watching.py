@@ -12,6 +12,7 @@ import pyarrow as pa
 from flexgroup.pipeline.verify.event_rows import CODES
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
+from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes
 from flexgroup.properties.verdict import Verdict
 from flexgroup.trace.schema import MULTICAST
 
@@ -74,6 +75,6 @@ def followed(
     told: list[Verdict] = []
     for batch in batches:
         told += follower.take(batch)
-        follower = Follower.from_bytes(follower.to_bytes())
+        follower = Follower.restored(from_bytes(to_bytes(follower)))
     new, final = follower.finish(complete, lost)
     return follower, told + new, {verdict.property: verdict for verdict in final}

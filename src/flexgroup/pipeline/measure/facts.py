@@ -6,7 +6,6 @@ What a packet costs, the cost model of a run says, if it has one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,6 +14,7 @@ from pyspark.sql import functions as f
 from flexgroup.metrics.counting import PICOSECONDS
 from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
 from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import union
 from flexgroup.trace.cost_models import parse_cost_model
 
 COLUMNS = pa.schema(
@@ -66,9 +66,8 @@ def within(time: Column) -> Column:
 
 def _spans(traces: TraceSet, kinds: tuple[str, ...]) -> Mapping[int, Span]:
     """Return the span of the events of these kinds in each run that has any."""
-    events = (traces.events(kind, "time") for kind in kinds)
     rows = (
-        reduce(lambda one, other: one.unionAll(other), events)
+        union(traces.events(kind, "time") for kind in kinds)
         .groupBy("number")
         .agg(f.min("time").alias("first"), f.max("time").alias("last"))
         .collect()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -11,6 +10,7 @@ from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import union
 from flexgroup.trace.history import Ints, by_pairs
 
 
@@ -26,9 +26,7 @@ def duplicate_steps(traces: TraceSet) -> DataFrame:
     if not parts:
         return traces.spark.createDataFrame([], "number int, process int, step bigint, rows bigint")
     block = ["number", "process", "block"]
-    steps = reduce(lambda one, other: one.unionAll(other), parts).withColumn(
-        "block", f.expr("floor(step / 64)")
-    )
+    steps = union(parts).withColumn("block", f.expr("floor(step / 64)"))
     crowded = (
         steps.groupBy(block)
         .agg(
@@ -56,8 +54,7 @@ def refuse_duplicate_steps(traces: TraceSet) -> None:
 def refuse_duplicate_steps_of(run: str, steps: Sequence[tuple[Ints, Ints]]) -> None:
     """Raise a UsageError if there are any in one run, given the process and the step of the events
     of each kind."""
-    process = np.concatenate([np.zeros(0, dtype=np.int64), *(part for part, _ in steps)])
-    step = np.concatenate([np.zeros(0, dtype=np.int64), *(part for _, part in steps)])
+    process, step = (np.concatenate(column) for column in zip(*steps, strict=True))
     order = by_pairs(process, step)
     process, step = process[order], step[order]
     same = np.flatnonzero((process[1:] == process[:-1]) & (step[1:] == step[:-1]))

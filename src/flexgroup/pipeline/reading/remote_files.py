@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.local_files import unknown_kind
-from flexgroup.pipeline.spark.errors import condition_of, explained, readable
+from flexgroup.pipeline.spark.errors import condition_of, explained, readable, unless_missing
 from flexgroup.pipeline.spark.frames import FINISHED, read_files, spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.reader import runs_by_name
@@ -94,12 +94,7 @@ def _files(spark: SparkSession, folder: str) -> list[str]:
 
 
 def _kinds(spark: SparkSession, folder: str) -> frozenset[str]:
-    try:
-        files = _files(spark, folder)
-    except Exception as error:
-        if condition_of(error) == "PATH_NOT_FOUND":
-            return frozenset()
-        raise
+    files = unless_missing(lambda: _files(spark, folder)) or []
     kinds = {found[1] for file in files if (found := _KIND.search(unquote(file)))}
     for kind in kinds - set(schema.KINDS):
         raise UsageError(unknown_kind(f"{folder}/event={kind}", kind))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 from urllib.parse import unquote
 
 from flexgroup.core.errors import UsageError
+
+T = TypeVar("T")
 
 _FILE = re.compile(r"while reading file (\S.*?\.parquet)\.")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ?(.*)")
@@ -35,6 +38,16 @@ def condition_of(error: Exception) -> str:
     """Return the name that Spark gives this kind of error, or nothing."""
     found = _CONDITION.search(str(error))
     return found[1] if found else ""
+
+
+def unless_missing(read: Callable[[], T]) -> T | None:
+    """Return what this function reads, or None if there is nothing at its path."""
+    try:
+        return read()
+    except Exception as error:
+        if condition_of(error) != "PATH_NOT_FOUND":
+            raise
+        return None
 
 
 def explained(error: Exception, path: str) -> UsageError:

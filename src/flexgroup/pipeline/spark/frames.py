@@ -27,7 +27,7 @@ def read_files(spark: SparkSession, folder: str, columns: pa.Schema) -> DataFram
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:
     """Return the rows of all these frames, of which there is at least one; columns go by place."""
-    return reduce(DataFrame.unionAll, frames)
+    return reduce(lambda one, other: one.unionAll(other), frames)
 
 
 def with_columns(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from flexgroup.core.message import message_id
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.result_tables import in_order
-from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.reader import ints, messages
 
@@ -85,14 +84,9 @@ def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
     small = traces.files.runs_to_read() if traces.files else {}
     in_small_runs = [message for message in concerned if message.run in small]
     in_others = [message for message in concerned if message.run not in small]
-    parts = []
-    if in_small_runs:
-        parts.append(_from_files(traces, in_small_runs))
-    if in_others:
-        parts.append(_from_events(traces, in_others))
-    if not parts:
-        return traces.spark.createDataFrame(EVIDENCE.empty_table())
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    ways = ((_from_files, in_small_runs), (_from_events, in_others))
+    nothing = traces.spark.createDataFrame(EVIDENCE.empty_table())
+    return union([nothing, *(find(traces, some) for find, some in ways if some)])
 
 
 def chosen(violated: Iterable[Violated], stacks: Mapping[str, str]) -> list[Violated]:
@@ -180,9 +174,8 @@ def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
         .select("run", "property", f.lit(kind).alias("event"), *COLUMNS)
         for kind in ABOUT_MESSAGES
     ]
-    union = reduce(lambda one, other: one.unionAll(other), parts)
     # Few, whatever the size of the run: collected once, they say which processes are involved.
-    found = union.to(spark_schema(EVIDENCE)).toArrow().cast(EVIDENCE)
+    found = union(parts).to(spark_schema(EVIDENCE)).toArrow().cast(EVIDENCE)
     spans = [
         (*violation, process, *span)
         for violation, of_run in _spans(found).items()
@@ -202,4 +195,4 @@ def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
             if kind in MEANWHILE:
                 events = events.where("step between first and last")
             tables.append(events.select("run", "property", f.lit(kind).alias("event"), *COLUMNS))
-    return reduce(lambda one, other: one.unionAll(other), tables).to(spark_schema(EVIDENCE))
+    return union(tables).to(spark_schema(EVIDENCE))

@@ -18,13 +18,11 @@ from flexgroup.pipeline.verify.event_rows import CODES, integers
 from flexgroup.pipeline.watch.message_intervals import MessageIntervals
 from flexgroup.pipeline.watch.pending import PendingHistory, removals
 from flexgroup.pipeline.watch.reassembly import EVENT_ROWS, Reassembly, RefusedError
-from flexgroup.pipeline.watch.snapshot import Snapshot
 from flexgroup.pipeline.watch.violation_counts import (
     ACYCLIC,
     ORDERS,
     WATCHED,
     ViolationCounts,
-    no_pairs,
 )
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.indexed_history import Flags
@@ -173,54 +171,15 @@ class Follower:
         """How many events are kept."""
         return int(self._kept.num_rows) + int(self._reassembly.early.num_rows)
 
-    def to_bytes(self) -> bytes:
-        counts, reassembly = self._counts, self._reassembly
-        header: dict[str, Any] = {
-            "run": self.run,
-            "hold": self.hold,
-            "faulty": self.faulty,
-            "multicasts": self.multicasts,
-            "deliveries": self.deliveries,
-            "in_doubt": sorted(self.in_doubt),
-            "next_part": reassembly.next_part,
-            "wrong": counts.wrong,
-            "too_early": counts.too_early,
-            "components": counts.components,
-            "told": counts.told,
-        }
-        arrays = {
-            "forgotten_starts": self._forgotten.starts,
-            "forgotten_ends": self._forgotten.ends,
-            "released": self._released,
-            "wrong_here": counts.wrong_here,
-            "too_early_here": counts.too_early_here,
-            **counts.pairs,
-            **reassembly.step_arrays(),
-        }
-        return Snapshot(header, arrays, {"kept": self._kept, "early": reassembly.early}).to_bytes()
-
     @classmethod
-    def from_bytes(cls, data: bytes) -> Follower:
-        snapshot = Snapshot.from_bytes(data)
-        header, arrays = snapshot.header, snapshot.arrays
-        self = cls(header["run"], header["hold"])
-        self.faulty = tuple(header["faulty"])
-        self.multicasts, self.deliveries = header["multicasts"], header["deliveries"]
-        self.in_doubt = set(header["in_doubt"])
-        self._reassembly = Reassembly(header["next_part"], snapshot.tables["early"])
-        self._reassembly.take_step_arrays(arrays)
-        self._kept = snapshot.tables["kept"]
-        self._forgotten = MessageIntervals(arrays["forgotten_starts"], arrays["forgotten_ends"])
-        self._released = arrays["released"]
-        self._counts = ViolationCounts(
-            header["wrong"],
-            header["too_early"],
-            header["components"],
-            {name: arrays[name] for name in no_pairs()},
-            header["told"],
-            arrays["wrong_here"],
-            arrays["too_early_here"],
-        )
+    def restored(cls, state: dict[str, Any]) -> Follower:
+        """Return the follower of these attributes, as a snapshot gives them."""
+        self = cls(state["run"])
+        vars(self).update(state)
+        self.faulty, self.in_doubt = tuple(self.faulty), set(self.in_doubt)
+        self._reassembly = Reassembly(**state["_reassembly"])
+        self._forgotten = MessageIntervals(**state["_forgotten"])
+        self._counts = ViolationCounts(**state["_counts"])
         return self
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
@@ -12,14 +14,12 @@ from flexgroup.trace.history import Ints, no_ints
 SEQ_BITS = 63 - ORIGIN_BITS
 
 
+@dataclass
 class MessageIntervals:
     """Messages as intervals [start, end) of integers that count up with an origin's numbers."""
 
-    __slots__ = ("ends", "starts")
-
-    def __init__(self, starts: Ints | None = None, ends: Ints | None = None) -> None:
-        self.starts = no_ints() if starts is None else starts
-        self.ends = no_ints() if ends is None else ends
+    starts: Ints = field(default_factory=no_ints)
+    ends: Ints = field(default_factory=no_ints)
 
     def __len__(self) -> int:
         """Return the number of intervals, which is what the set costs."""

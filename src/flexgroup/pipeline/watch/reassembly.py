@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.verify.event_rows import CODES, NOTHING, integers
 from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.trace import schema
-from flexgroup.trace.history import Ints
 
 EVENT_ROWS = pa.schema(
     [
@@ -43,7 +43,7 @@ FOLLOWED = (schema.MULTICAST, schema.DELIVER, schema.CRASH)
 _ORDERED = (schema.MULTICAST, schema.DELIVER)
 
 
-class RefusedError(Exception):
+class RefusedError(UsageError):
     """The rows of a run contradict what following it relies on; the text says which and why."""
 
 
@@ -54,8 +54,8 @@ class Reassembly:
     next_part: dict[str, int] = field(default_factory=dict)
     """The number of the next part, by the name of the sequence of parts."""
     early: pa.Table = field(default_factory=ARRIVING.empty_table)
-    last_step: dict[str, dict[int, int]] = field(default_factory=dict)
-    """The last step that was handed on, for each kind of event and process."""
+    last_step: dict[str, int] = field(default_factory=dict)
+    """The last step that was handed on, by kind of event and process, as in `deliver at 3`."""
 
     def in_order(self, rows: pa.Table) -> pa.Table:
         """Return the rows that can be handed on, now that these have come."""
@@ -82,19 +82,6 @@ class Reassembly:
         for name, _ in _sequences(self.early):
             raise RefusedError(f"part {self.next_part[name]} of {name} is missing")
 
-    def step_arrays(self) -> dict[str, Ints]:
-        """Return the last steps as named arrays."""
-        return {
-            f"{kind}_last": np.array([*steps.items()], dtype=np.int64).reshape(-1, 2)
-            for kind, steps in self.last_step.items()
-        }
-
-    def take_step_arrays(self, arrays: dict[str, Ints]) -> None:
-        """Take the last steps back from named arrays."""
-        for kind in _ORDERED:
-            if f"{kind}_last" in arrays:
-                self.last_step[kind] = dict(arrays[f"{kind}_last"].tolist())
-
     def _refuse_disorder(self, kind: str, rows: pa.Table) -> None:
         chosen = np.flatnonzero(integers(rows, "event") == CODES[kind])
         process, step = integers(rows, "process")[chosen], integers(rows, "step")[chosen]
@@ -103,18 +90,17 @@ class Reassembly:
         begins = np.ones(len(process), dtype=np.bool_)
         begins[1:] = process[1:] != process[:-1]
         again = np.flatnonzero(~begins[1:] & (step[1:] == step[:-1]))
-        last = self.last_step.setdefault(kind, {})
         for number in again[:1]:
             raise RefusedError(f"step {step[number]} of process {process[number]} came twice")
         firsts = np.flatnonzero(begins)
         ends = np.append(firsts[1:], len(process)) - 1
         for first, end in zip(firsts.tolist(), ends[: len(firsts)].tolist(), strict=True):
-            here = int(process[first])
-            if step[first] <= last.get(here, -1):
-                raise RefusedError(
-                    f"step {step[first]} of process {here} ({kind}) came after step {last[here]}"
-                )
-            last[here] = int(step[end])
+            here = f"{kind} at {process[first]}"
+            last = self.last_step.get(here, -1)
+            if step[first] <= last:
+                where = f"process {process[first]} ({kind})"
+                raise RefusedError(f"step {step[first]} of {where} came after step {last}")
+            self.last_step[here] = int(step[end])
 
 
 def _sequences(rows: pa.Table) -> Iterator[tuple[str, Flags]]:

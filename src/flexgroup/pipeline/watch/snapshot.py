@@ -1,57 +1,58 @@
-"""The state of a follower as bytes, between batches: JSON, arrays of integers, and tables."""
+"""State as bytes, between batches: JSON, with arrays of integers and tables of Arrow in it.
+
+Nothing in the bytes is code, whoever has written them.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.trace.history import Ints
+from flexgroup.pipeline.verify.packed_rows import pack_table, unpack_table
 
-_HEADER, _TABLE = "header", "table-"
+_STATE, _ARRAY, _TABLE = "state", "an array", "a table"
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """One JSON object, named arrays of integers, and named tables."""
+def to_bytes(state: object) -> bytes:
+    """Return the attributes of an object: what JSON can hold, arrays, tables, and objects of such
+    attributes."""
+    blobs: dict[str, Any] = {}
 
-    header: dict[str, Any]
-    arrays: dict[str, Ints] = field(default_factory=dict)
-    tables: dict[str, pa.Table] = field(default_factory=dict)
+    def aside(value: Any) -> object:
+        """Put aside what JSON cannot hold, and return what stands for it."""
+        if isinstance(value, set):
+            return sorted(value)
+        name = str(len(blobs))
+        if isinstance(value, np.ndarray):
+            blobs[name] = value
+            return {_ARRAY: name}
+        if isinstance(value, pa.Table):
+            blobs[name] = _octets(pack_table(value.combine_chunks()))
+            return {_TABLE: name}
+        return vars(value)
 
-    def to_bytes(self) -> bytes:
-        named = {
-            **self.arrays,
-            **{_TABLE + name: _octets(_as_stream(table)) for name, table in self.tables.items()},
-            _HEADER: _octets(json.dumps(self.header).encode()),
-        }
-        out = io.BytesIO()
-        np.savez(out, **named)
-        return out.getvalue()
+    text = json.dumps(state, default=aside)
+    out = io.BytesIO()
+    np.savez(out, **blobs, **{_STATE: _octets(text.encode())})
+    return out.getvalue()
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Snapshot:
-        named = dict(np.load(io.BytesIO(data)))
-        header = json.loads(named.pop(_HEADER).tobytes())
-        tables = {
-            name.removeprefix(_TABLE): pa.ipc.open_stream(named[name].tobytes()).read_all()
-            for name in named
-            if name.startswith(_TABLE)
-        }
-        arrays = {name: array for name, array in named.items() if not name.startswith(_TABLE)}
-        return cls(header, arrays, tables)
+
+def from_bytes(data: bytes) -> dict[str, Any]:
+    """Return the attributes of the object that was written."""
+    blobs = np.load(io.BytesIO(data))
+
+    def restored(value: dict[str, Any]) -> Any:
+        if value.keys() == {_ARRAY}:
+            return blobs[value[_ARRAY]]
+        return unpack_table(blobs[value[_TABLE]].tobytes()) if value.keys() == {_TABLE} else value
+
+    state: dict[str, Any] = json.loads(blobs[_STATE].tobytes(), object_hook=restored)
+    return state
 
 
 def _octets(data: bytes) -> Any:
     return np.frombuffer(data, dtype=np.uint8)
-
-
-def _as_stream(table: pa.Table) -> bytes:
-    out = io.BytesIO()
-    with pa.ipc.new_stream(out, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return out.getvalue()

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from threading import Lock
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from flexgroup.pipeline.spark.errors import condition_of, readable
+from flexgroup.pipeline.spark.errors import readable, unless_missing
 from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.verdict_table import verdict_table
-from flexgroup.pipeline.watch.follower import HOLD, Follower
+from flexgroup.pipeline.watch.follower import HOLD
 from flexgroup.pipeline.watch.reassembly import ARRIVING
 from flexgroup.pipeline.watch.sources import (
     ENDS,
@@ -29,7 +29,7 @@ from flexgroup.pipeline.watch.sources import (
     location_of,
     traces_at,
 )
-from flexgroup.pipeline.watch.watched_run import BatchReport, Description, Lifecycle, WatchedRun
+from flexgroup.pipeline.watch.watched_run import BatchReport, Description, WatchedRun
 
 STATE = pa.schema(
     [
@@ -37,8 +37,7 @@ STATE = pa.schema(
         pa.field("batch", pa.int64()),
         pa.field("over", pa.bool_()),
         pa.field("ending", pa.bool_()),
-        pa.field("lifecycle", pa.string()),
-        pa.field("follower", pa.binary()),
+        pa.field("watched", pa.binary()),
         pa.field("notes", pa.string()),
     ]
 )
@@ -83,12 +82,9 @@ class TraceSetWatch:
 
     def found_any(self) -> bool:
         """Tell whether any violation was found since the checkpoint began."""
-        try:
-            return not self._spark.read.parquet(self.violations).limit(1).isEmpty()
-        except Exception as error:
-            if condition_of(error) != "PATH_NOT_FOUND":
-                raise
-            return False
+        read = self._spark.read
+        none = unless_missing(lambda: read.parquet(self.violations).limit(1).isEmpty())
+        return none is False
 
     def start(self, once: bool) -> StreamingQuery:
         """Begin with what is new since the checkpoint; until stopped, or only what is there."""
@@ -184,13 +180,14 @@ class TraceSetWatch:
     def _left_by_another(self) -> tuple[int | None, bool]:
         """Tell how many runs were not over when watching was stopped, and whether any was
         ending."""
-        found = []
-        for slot in (0, 1):
-            try:
-                found += self._state(slot).select("batch", "over", "ending").collect()
-            except Exception as error:
-                if condition_of(error) != "PATH_NOT_FOUND":
-                    raise
+
+        def left_in(slot: int) -> list[Row]:
+            return self._state(slot).select("batch", "over", "ending").collect()
+
+        found = [
+            *(unless_missing(lambda: left_in(0)) or []),
+            *(unless_missing(lambda: left_in(1)) or []),
+        ]
         if not found:
             return None, False
         last = max(row.batch for row in found)
@@ -212,37 +209,28 @@ def advancing(
                 " checkpoint and the state beside it are not of the same time"
             )
         if row is None:
-            run = arrived.column("run")[0].as_py()
-            watched = WatchedRun.new(run, properties, hold)
+            watched = WatchedRun(arrived.column("run")[0].as_py(), properties, hold)
         elif row["over"] or (arrived.num_rows == 0 and not row["ending"]):
-            return _as_state([{**row, "batch": batch, "notes": None}])
+            return pa.Table.from_pylist([{**row, "batch": batch, "notes": None}], STATE)
         else:
-            lifecycle = Lifecycle(**json.loads(row["lifecycle"]))
-            watched = WatchedRun(Follower.from_bytes(row["follower"]), lifecycle)
+            watched = WatchedRun.from_bytes(row["watched"])
         notes = watched.advance(
             batch,
             arrived.filter(pa.compute.field("event") >= 0).select(ARRIVING.names).cast(ARRIVING),
             _told(arrived, STARTS),
             _told(arrived, ENDS),
         )
-        lifecycle = watched.lifecycle
-        over = lifecycle.over or bool(lifecycle.refused)
         after = {
             "run": watched.follower.run,
             "batch": batch,
-            "over": over,
-            "ending": lifecycle.ended_in is not None and not over,
-            "lifecycle": json.dumps(vars(lifecycle)),
-            "follower": None if over else watched.follower.to_bytes(),
+            "over": watched.over,
+            "ending": watched.ended_in is not None and not watched.over,
+            "watched": None if watched.over else watched.to_bytes(),
             "notes": notes.to_json(),
         }
-        return _as_state([after])
+        return pa.Table.from_pylist([after], STATE)
 
     return advance
-
-
-def _as_state(rows: list[dict[str, object]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, STATE)
 
 
 def _told(arrived: pa.Table, code: int) -> Description | None:

@@ -18,10 +18,10 @@ from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.verify.verdict_table import verdict_row
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import RefusedError
+from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes
 from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.properties.verdict import Verdict
-from flexgroup.trace.run import lost_processes, run_of
-from flexgroup.trace.schema import COMPLETE
+from flexgroup.trace.run import Run, lost_processes, run_of
 
 Row = dict[str, object]
 Description = Mapping[str, object]
@@ -46,70 +46,60 @@ class BatchReport:
         return json.dumps(asdict(self)) if self != BatchReport() else None
 
 
-@dataclass
-class Lifecycle:
-    """How far a run has come."""
-
-    wanted: list[str] | None = None
-    """The properties asked for, or None as long as that is not known."""
-    untold: dict[str, Row] = field(default_factory=dict)
-    ended_in: int | None = None
-    """The batch in which its row in `runs` was seen."""
-    complete: bool = False
-    lost: list[int] = field(default_factory=list)
-    """The processes whose last events are lost."""
-    over: bool = False
-    refused: str = ""
-
-
 class WatchedRun:
-    """A follower, what is asked of its run, and how far that has come."""
+    """A run, what is asked of it, and how far it has come."""
 
-    def __init__(self, follower: Follower, lifecycle: Lifecycle) -> None:
-        self.follower = follower
-        self.lifecycle = lifecycle
+    def __init__(self, run: str, properties: Sequence[str] | None, hold: int = HOLD) -> None:
+        self.follower = Follower(run, hold)
+        self.wanted = None if properties is None else list(properties)
+        """The properties asked for, or None as long as that is not known."""
+        self.untold: dict[str, Row] = {}
+        self.ended_in: int | None = None
+        """The batch in which its row in `runs` was seen."""
+        self.complete = False
+        self.lost: Sequence[int] = ()
+        """The processes whose last events are lost."""
+        self.over = False
+        """Nothing more will be told of it: the run has ended, or is not followed any further."""
 
     @classmethod
-    def new(cls, run: str, properties: Sequence[str] | None, hold: int = HOLD) -> WatchedRun:
-        wanted = None if properties is None else list(properties)
-        return cls(Follower(run, hold), Lifecycle(wanted))
+    def from_bytes(cls, data: bytes) -> WatchedRun:
+        state = from_bytes(data)
+        self = cls(state["follower"]["run"], None)
+        vars(self).update(state, follower=Follower.restored(state["follower"]))
+        return self
+
+    def to_bytes(self) -> bytes:
+        return to_bytes(self)
 
     def advance(
         self, batch: int, events: pa.Table, started: Description | None, ended: Description | None
     ) -> BatchReport:
-        """Take what a batch brings, unless the run is over or was refused before.
+        """Take what a batch brings, unless the run is over.
 
         Equal batches give equal notes.
         """
-        lifecycle, notes = self.lifecycle, BatchReport()
+        notes = BatchReport()
         try:
-            self._learn(started or ended)
+            told = started or ended
+            if told is not None:
+                self._learn(run_of(told))
             if events.num_rows:
                 self._found(self.follower.take(events))
-            if ended is not None and lifecycle.ended_in is None:
-                lifecycle.ended_in = batch
-                lifecycle.complete = ended["outcome"] == COMPLETE
-                lifecycle.lost = _lost(ended)
-            if self.to_be_finished(batch):
+            if ended is not None and self.ended_in is None:
+                run = run_of(ended)
+                self.ended_in, self.complete = batch, run.complete
+                self.lost = lost_processes(run.lost)
+            if self.ended_in is not None and self.ended_in < batch:
                 self._finish(notes)
-        except RefusedError as reason:
-            lifecycle.refused = notes.refused = str(reason)
+        except UsageError as reason:
+            self.over, notes.refused = True, str(reason)
         self._tell(notes)
         return notes
 
-    def to_be_finished(self, batch: int) -> bool:
-        lifecycle = self.lifecycle
-        return lifecycle.ended_in is not None and lifecycle.ended_in < batch and not lifecycle.over
-
-    def _learn(self, told: Description | None) -> None:
-        if told is None:
-            return
-        try:
-            run = run_of(told)
-        except UsageError as error:
-            raise RefusedError(str(error)) from None
-        if self.lifecycle.wanted is None:
-            self.lifecycle.wanted = list(run.promised)
+    def _learn(self, run: Run) -> None:
+        if self.wanted is None:
+            self.wanted = list(run.promised)
         if run.faulty != self.follower.faulty:
             if self.follower.multicasts or self.follower.deliveries:
                 raise RefusedError(
@@ -120,15 +110,13 @@ class WatchedRun:
 
     def _found(self, verdicts: list[Verdict]) -> None:
         run = self.follower.run
-        self.lifecycle.untold |= {
-            verdict.property: verdict_row(run, verdict) for verdict in verdicts
-        }
+        self.untold |= {verdict.property: verdict_row(run, verdict) for verdict in verdicts}
 
     def _finish(self, notes: BatchReport) -> None:
-        new, final = self.follower.finish(self.lifecycle.complete, self.lifecycle.lost)
+        new, final = self.follower.finish(self.complete, self.lost)
         self._found(new)
-        self.lifecycle.over = True
-        wanted = self.lifecycle.wanted or []
+        self.over = True
+        wanted = self.wanted or []
         notes.final = [
             verdict_row(self.follower.run, verdict)
             for verdict in final
@@ -137,17 +125,6 @@ class WatchedRun:
         notes.unwatched = [name for name in wanted if name not in WATCHED]
 
     def _tell(self, notes: BatchReport) -> None:
-        wanted = self.lifecycle.wanted
-        if wanted is not None:
-            notes.violations = [
-                self.lifecycle.untold[name] for name in wanted if name in self.lifecycle.untold
-            ]
-            self.lifecycle.untold = {}
-
-
-def _lost(ended: Description) -> list[int]:
-    text = ended.get("lost")
-    try:
-        return list(lost_processes(None if text is None else str(text)))
-    except UsageError as error:
-        raise RefusedError(str(error)) from None
+        if self.wanted is not None:
+            notes.violations = [self.untold[name] for name in self.wanted if name in self.untold]
+            self.untold = {}
