@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.host import LATER, NEVER, Host, World
 from flexgroup.core.journal import Journal, Transmission
 from flexgroup.core.layer import Notice, Suspect, Trust, View
-from flexgroup.core.message import Message, message_id, name_of
+from flexgroup.core.message import Message, name_of
 from flexgroup.core.stack import BuildStack
 from flexgroup.trace import schema
-from flexgroup.trace.reader import ints, read_events
+from flexgroup.trace.reader import ints, messages, read_events
 from flexgroup.trace.run import Run
 
 InFlight = dict[tuple[int, int], Transmission]
@@ -40,8 +41,8 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    step: int
     kind: str
+    step: int
     message: int
     peer: int
     sent: int
@@ -261,41 +262,25 @@ def _rows_by_process(directory: Path, run: Run) -> dict[int, list[_Row]]:
         table = read_events(directory, run.run, kind)
         if table.num_rows == 0:
             continue
-        origin = ints(table, "origin", -1).tolist()
-        seq = ints(table, "seq").tolist()
-        columns = (
-            ints(table, "process").tolist(),
+        rows = map(
+            _Row,
+            repeat(kind),
             ints(table, "step").tolist(),
-            [message_id(o, s) if o >= 0 else -1 for o, s in zip(origin, seq, strict=True)],
+            messages(table).tolist(),
             ints(table, "peer", -1).tolist(),
             ints(table, "sent", -1).tolist(),
             table.column("packet").to_pylist(),
             ints(table, "header_bytes").tolist(),
             ints(table, "payload_bytes").tolist(),
-            table.column("destinations").to_pylist(),
+            [tuple(to or ()) for to in table.column("destinations").to_pylist()],
             table.column("detail").to_pylist(),
         )
-        for process, step, message, peer, sent, packet, header, payload, to, detail in zip(
-            *columns, strict=True
-        ):
-            by_process.setdefault(process, []).append(
-                _Row(
-                    step,
-                    kind,
-                    message,
-                    peer,
-                    sent,
-                    packet,
-                    header,
-                    payload,
-                    tuple(to or ()),
-                    detail,
-                )
-            )
-    for process, rows in by_process.items():
-        rows.sort(key=lambda row: row.step)
-        steps = np.array([row.step for row in rows])
-        gaps = np.flatnonzero(steps != np.arange(len(rows)))
+        for process, row in zip(ints(table, "process").tolist(), rows, strict=True):
+            by_process.setdefault(process, []).append(row)
+    for process, own in by_process.items():
+        own.sort(key=lambda row: row.step)
+        steps = np.array([row.step for row in own])
+        gaps = np.flatnonzero(steps != np.arange(len(own)))
         if len(gaps):
             raise UsageError(
                 f"run '{run.run}': the history of process {process} is not whole at step "

@@ -29,9 +29,19 @@ from flexgroup.trace.recorder import Sink
 from flexgroup.trace.rows import COLUMNS, TYPES
 from flexgroup.trace.run import Run
 
-_ABOUT_PACKETS = frozenset({schema.SEND, schema.RECEIVE})
-_ABOUT_MESSAGES = frozenset({schema.MULTICAST, schema.DELIVER}) | _ABOUT_PACKETS
-_WITH_DEPTH = frozenset({schema.DELIVER}) | _ABOUT_PACKETS
+_ABOUT_PACKETS = (schema.SEND, schema.RECEIVE)
+_ABOUT_MESSAGES = (schema.MULTICAST, schema.DELIVER, *_ABOUT_PACKETS)
+
+_WRITTEN_FOR = {
+    **dict.fromkeys(("process", "step", "time"), schema.KINDS),
+    "payload_bytes": _ABOUT_MESSAGES,
+    "depth": (schema.DELIVER, *_ABOUT_PACKETS),
+    "header_bytes": _ABOUT_PACKETS,
+    "peer": (schema.SUSPECT, *_ABOUT_PACKETS),
+    "sent": (schema.RECEIVE,),
+    "queued": (schema.RECEIVE,),
+}
+"""The kinds of events for which a column of the event log is written as it is."""
 
 _INTEGER_COLUMNS = [
     "process", "step", "time", "origin", "seq", "peer", "depth",
@@ -254,27 +264,17 @@ def _event_table(
 ) -> pa.Table:
     count = len(block["process"])
     columns: dict[str, pa.Array] = {
-        "run": pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([run])),
-        "process": pa.array(block["process"]),
-        "step": pa.array(block["step"]),
-        "time": pa.array(block["time"]),
+        name: pa.array(block[name]) for name, kinds in _WRITTEN_FOR.items() if kind in kinds
     }
+    columns["run"] = pa.DictionaryArray.from_arrays(
+        np.zeros(count, dtype=np.int32), pa.array([run])
+    )
     if kind in _ABOUT_MESSAGES:
         message = block["message"]
         none = message < 0
         mask = none if none.any() else None
         columns["origin"] = pa.array((message & ORIGIN_MASK).astype(np.int32), mask=mask)
         columns["seq"] = pa.array(message >> ORIGIN_BITS, mask=mask)
-        columns["payload_bytes"] = pa.array(block["payload_bytes"])
-    if kind in _WITH_DEPTH:
-        columns["depth"] = pa.array(block["depth"])
-    if kind in _ABOUT_PACKETS:
-        columns["header_bytes"] = pa.array(block["header_bytes"])
-    if kind in _ABOUT_PACKETS or kind == schema.SUSPECT:
-        columns["peer"] = pa.array(block["peer"])
-    if kind == schema.RECEIVE:
-        columns["sent"] = pa.array(block["sent"])
-        columns["queued"] = pa.array(block["queued"])
     if kind == schema.MULTICAST:
         sets = pa.array(destination_sets, pa.list_(pa.int32()))
         columns["destinations"] = sets.take(pa.array(block["label"]))
