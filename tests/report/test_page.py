@@ -339,3 +339,11 @@ def test_a_figure_is_a_file_of_its_own_too_with_both_themes(sample: Path) -> Non
         selectors = re.findall(r"([^{}]+)\{", re.sub(r"@media[^{]*\{", "", style))
         assert all("svg.chart" in selector for selector in selectors)
         assert document == figure_file(Figure.from_json(told), points)
+
+
+def test_it_says_what_the_channels_of_the_runs_guarantee(page: Element) -> None:
+    production = section(page, "production")
+    told = {entry.find("dt")[0].text: entry.find("dd")[0].text for entry in production.find("div")}
+    assert told["channels"] == "reliable and fifo"
+    (violation, *_) = section(page, "violations").find("article")
+    assert "over channels: reliable and fifo" in violation.text

@@ -19,7 +19,7 @@ from flexgroup.experiments.dcc_claims import (
     TPCC_CLAIMS,
     with_random,
 )
-from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid, together
+from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid, joined, together
 from flexgroup.experiments.figure import Figure, Kind, Series, compared, name_of
 
 SOURCE = "Louzada 2024 (dissertation), chapter 7"
@@ -52,10 +52,6 @@ def grids(
         SMALL: [Grid(stacks, workloads, small, SMALL_SEEDS, SMALL_DURATION, processes)],
         PAPER: [Grid(stacks, workloads, paper, PAPER_SEEDS, PAPER_DURATION, processes)],
     }
-
-
-def joined(*parts: dict[str, list[Grid]]) -> dict[str, list[Grid]]:
-    return {scale: [grid for part in parts for grid in part[scale]] for scale in (SMALL, PAPER)}
 
 
 def against_load(

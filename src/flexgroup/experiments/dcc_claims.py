@@ -6,10 +6,8 @@ tells whether one appears and the figures that say so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from flexgroup.experiments.experiment import Claim, Judgement
-from flexgroup.experiments.findings import PROCESSES, Findings
+from flexgroup.experiments.findings import PROCESSES, Findings, listed
 
 ONE = 1
 MOST = 64
@@ -26,18 +24,29 @@ def with_random(groups: str, share: str) -> str:
     return groups if share == "0" else f"{groups}@{share}"
 
 
+def with_more_destinations(findings: Findings, stack: str) -> tuple[list[float], float, str]:
+    """Return the peaks with 2, 4, 8 and N destinations, how busy processes are with 8, and both in
+    words."""
+    peaks = [findings.peak(stack, workload) for workload in RANDOM]
+    busy = findings.at(stack, "random:8", MOST).busy
+    return (
+        peaks,
+        busy,
+        (
+            f"peak with 2, 4, 8, N: {listed(peaks, ',.0f')} messages/s; "
+            f"processes busy {busy:.0%} with 8"
+        ),
+    )
+
+
 def df_collapses(findings: Findings) -> Judgement:
-    two, four, eight, some = peaks = [findings.peak("df", workload) for workload in RANDOM]
-    busy = findings.at("df", "random:8", MOST).busy
-    holds = two > 1.5 * four > 2.25 * eight and two > 5 * some and busy < 0.3
-    return holds, f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} with 8"
+    (two, four, eight, some), busy, told = with_more_destinations(findings, "df")
+    return two > 1.5 * four > 2.25 * eight and two > 5 * some and busy < 0.3, told
 
 
 def skeen_loses(findings: Findings) -> Judgement:
-    two, four, eight, some = peaks = [findings.peak("skeen", workload) for workload in RANDOM]
-    busy = findings.at("skeen", "random:8", MOST).busy
-    holds = two > 1.5 * four > 2.25 * eight > 2.25 * some and busy > 0.7
-    return holds, f"peak with 2, 4, 8, N: {_peaks(peaks)}; processes busy {busy:.0%} with 8"
+    (two, four, eight, some), busy, told = with_more_destinations(findings, "skeen")
+    return two > 1.5 * four > 2.25 * eight > 2.25 * some and busy > 0.7, told
 
 
 def dcc_overtakes(findings: Findings) -> Judgement:
@@ -47,14 +56,15 @@ def dcc_overtakes(findings: Findings) -> Judgement:
     )
     holds = full[2] > 1.1 and full[3] > 1.1 and full[0] < full[1] < full[2]
     return holds, (
-        f"DCC / Skeen with 2, 4, 8, N: {_ratios(full)}; DCC/RV / Skeen: {_ratios(reduced)}"
+        f"DCC / Skeen with 2, 4, 8, N: {listed(full, '.2f')}; "
+        f"DCC/RV / Skeen: {listed(reduced, '.2f')}"
     )
 
 
 def dcc_behind(findings: Findings, workload: str) -> Judgement:
     skeen = findings.peak("skeen", workload)
     dcc, reduced, df = (findings.peak(stack, workload) / skeen for stack in ("dcc", "dcc/rv", "df"))
-    return max(dcc, reduced) < 0.9, f"DCC, DCC/RV, D&F / Skeen: {_ratios([dcc, reduced, df])}"
+    return max(dcc, reduced) < 0.9, f"DCC, DCC/RV, D&F / Skeen: {listed([dcc, reduced, df], '.2f')}"
 
 
 def dcc_best_in_large_groups(findings: Findings) -> Judgement:
@@ -64,8 +74,8 @@ def dcc_best_in_large_groups(findings: Findings) -> Judgement:
         for stack in ("dcc", "dcc/rv")
     )
     return full[0] > 0.7 and full[1] > 1.1 and full[2] > full[1], (
-        f"DCC / the better of the others in 2x8, 4x4, 8x2: {_ratios(full)}; "
-        f"DCC/RV / the same: {_ratios(reduced)}"
+        f"DCC / the better of the others in 2x8, 4x4, 8x2: {listed(full, '.2f')}; "
+        f"DCC/RV / the same: {listed(reduced, '.2f')}"
     )
 
 
@@ -73,7 +83,7 @@ def random_messages_cost(findings: Findings, groups: str) -> Judgement:
     without = findings.peak("dcc", groups)
     kept = [findings.peak("dcc", with_random(groups, share)) / without for share in SHARES]
     holds = 1 > kept[0] > kept[1] > kept[2] and kept[2] < 0.9
-    return holds, f"DCC keeps {', '.join(f'{share:.1%}' for share in kept)}"
+    return holds, f"DCC keeps {listed(kept, '.1%')}"
 
 
 def reduced_clock_gains(findings: Findings) -> Judgement:
@@ -99,14 +109,16 @@ def dcc_has_higher_latency(findings: Findings) -> Judgement:
     for workload in RANDOM:
         others = (findings.at(stack, workload, ONE).latency for stack in ("skeen", "df"))
         ratios.append(findings.at("dcc", workload, ONE).latency / max(others))
-    return min(ratios) > 1.1, f"DCC / the slower of the others with 2, 4, 8, N: {_ratios(ratios)}"
+    return min(ratios) > 1.1, (
+        f"DCC / the slower of the others with 2, 4, 8, N: {listed(ratios, '.2f')}"
+    )
 
 
 def genuine_rates(findings: Findings) -> Judgement:
     others = min(findings.at(s, w, MOST).genuine for s in ("skeen", "df") for w in RANDOM)
     dcc = [findings.at("dcc", "random:2", ONE, size).genuine for size in SIZES]
     return others == 1 and dcc[0] > dcc[1] > dcc[2], (
-        f"Skeen and D&F {others:.0%}; DCC with 4, 8, 16 processes {_percent(dcc)}"
+        f"Skeen and D&F {others:.0%}; DCC with 4, 8, 16 processes {listed(dcc, '.0%')}"
     )
 
 
@@ -118,8 +130,8 @@ def fast_rates(findings: Findings) -> Judgement:
     ]
     falling = all(row[0] > 0.9 and row == sorted(row, reverse=True) for row in local)
     return falling and max(scattered) < 0.5, (
-        f"random:2, 4, 8, N {_percent(scattered)}; with 0, 1, 2, 5% random in 2x8 "
-        f"{_percent(local[0])}, 4x4 {_percent(local[1])}, 8x2 {_percent(local[2])}"
+        f"random:2, 4, 8, N {listed(scattered, '.0%')}; with 0, 1, 2, 5% random in 2x8 "
+        f"{listed(local[0], '.0%')}, 4x4 {listed(local[1], '.0%')}, 8x2 {listed(local[2], '.0%')}"
     )
 
 
@@ -202,15 +214,3 @@ METRIC_CLAIMS = (
 )  # fmt: skip
 
 CLAIMS = (*RANDOM_CLAIMS, *TPCC_CLAIMS, *GROUP_CLAIMS, *METRIC_CLAIMS)
-
-
-def _peaks(peaks: Sequence[float]) -> str:
-    return ", ".join(f"{peak:,.0f}" for peak in peaks) + " messages/s"
-
-
-def _ratios(ratios: Sequence[float]) -> str:
-    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
-
-
-def _percent(shares: Sequence[float]) -> str:
-    return ", ".join(f"{share:.0%}" for share in shares)

@@ -10,7 +10,7 @@ from flexgroup.experiments.dcc import PLAIN, SOURCE, against_load, grids
 from flexgroup.experiments.dcc_claims import GROUPS, RANDOM
 from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import compared
-from flexgroup.experiments.findings import Findings
+from flexgroup.experiments.findings import Findings, listed
 
 PUBLISHED = "dcc-published"
 STACKS = ("dcc", PUBLISHED)
@@ -22,15 +22,15 @@ def _ratios(findings: Findings, workloads: tuple[str, ...]) -> list[float]:
 
 def as_fast_in_groups(findings: Findings) -> Judgement:
     ratios = _ratios(findings, GROUPS)
-    told = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-    return all(abs(ratio - 1) < 0.02 for ratio in ratios), f"published / corrected: {told}"
+    return all(abs(ratio - 1) < 0.02 for ratio in ratios), (
+        f"published / corrected: {listed(ratios, '.3f')}"
+    )
 
 
 def little_slower_elsewhere(findings: Findings) -> Judgement:
     ratios = _ratios(findings, (*RANDOM, "tpcc"))
-    told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     return all(0.95 < ratio < 1.25 for ratio in ratios), (
-        f"published / corrected with 2, 4, 8, N, TPC-C: {told}"
+        f"published / corrected with 2, 4, 8, N, TPC-C: {listed(ratios, '.2f')}"
     )
 
 

@@ -6,13 +6,11 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments.experiment import Experiment
-from flexgroup.experiments.tables import write_json
 from flexgroup.trace.run import SOFTWARE
 
 LOCK = "_lock"
@@ -20,36 +18,20 @@ LOCK = "_lock"
 ANOTHER = "choose another --out, or add --force to replace what is there"
 
 
-@dataclass(frozen=True)
 class Directory:
     """Paths below the directory that the user named."""
 
-    path: Path
-
-    @property
-    def description(self) -> Path:
-        return self.path / "experiment.json"
-
-    @property
-    def traces(self) -> Path:
-        return self.path / "traces"
-
-    @property
-    def tables(self) -> Path:
-        return self.path / "tables"
-
-    @property
-    def figures(self) -> Path:
-        return self.path / "figures"
-
-    @property
-    def page(self) -> Path:
-        return self.path / "figures.md"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.description = path / "experiment.json"
+        self.traces = path / "traces"
+        self.tables = path / "tables"
+        self.page = path / "figures.md"
 
     def ours(self) -> list[Path]:
         """Everything that an experiment writes."""
-        report = self.path / "report.html"
-        return [self.traces, self.tables, self.figures, self.page, report, self.description]
+        drawn = self.path / "figures", self.path / "report.html"
+        return [self.traces, self.tables, self.page, *drawn, self.description]
 
 
 @contextmanager
@@ -72,7 +54,9 @@ def reserved_directory(
         with _writable(path):
             if force:
                 _remove(directory)
-            write_json(describe(experiment, scale), directory.description)
+            draft = path / f"_{directory.description.name}"
+            draft.write_text(json.dumps(describe(experiment, scale), indent=2) + "\n", "utf-8")
+            draft.replace(directory.description)
         yield directory
 
 

@@ -107,13 +107,18 @@ class Experiment:
         ]
 
 
+def joined(*parts: Mapping[str, Sequence[Grid]]) -> dict[str, list[Grid]]:
+    """Return the runs of several parts at each scale."""
+    return {scale: [grid for part in parts for grid in part[scale]] for scale in SCALES}
+
+
 def together(name: str, title: str, source: str, parts: Sequence[Experiment]) -> Experiment:
     """Return one experiment of several, with each run, figure and claim once."""
     return Experiment(
         name,
         title,
         source,
-        {scale: [grid for part in parts for grid in part.grids[scale]] for scale in SCALES},
+        joined(*(part.grids for part in parts)),
         tuple(dict.fromkeys(figure for part in parts for figure in part.figures)),
         tuple(dict.fromkeys(claim for part in parts for claim in part.claims)),
     )

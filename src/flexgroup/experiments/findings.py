@@ -18,6 +18,11 @@ Judged = Mapping[tuple[str, str, str, str], int]
 """Numbers of runs, by stack, network, which processes crash, and property."""
 
 
+def listed(values: Iterable[float], form: str) -> str:
+    """Write figures one after the other."""
+    return ", ".join(format(value, form) for value in values)
+
+
 @dataclass(frozen=True)
 class Point:
     """One point of a curve: what its runs have in common, and the means over the repetitions."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from flexgroup.experiments.directory import Directory
 from flexgroup.experiments.experiment import Experiment
 from flexgroup.experiments.findings import Findings
 from flexgroup.experiments.page import page
 from flexgroup.experiments.sweep import Progress, Swept, sweep
-from flexgroup.experiments.tables import CLAIMS, read_table
 from flexgroup.metrics.catalogue import METRICS, PACKETS_OF_TYPE
 from flexgroup.metrics.tables import points, with_packet_types
 from flexgroup.pipeline.result_tables import in_order, write_tables
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexgroup.pipeline.reading.trace_set import TraceSet
+
+CLAIMS = pa.schema(
+    [
+        ("claim", pa.string()),
+        ("section", pa.string()),
+        ("paper", pa.string()),
+        ("holds", pa.bool_()),
+        ("evidence", pa.string()),
+    ]
+)
+"""The columns of the table `claims`."""
 
 Stage = Callable[[str], AbstractContextManager[Progress]]
 """Shows what is being done, and gives a function that is told how far it is."""
@@ -97,14 +108,14 @@ def _conclude(
     swept: Swept,
     seconds: dict[str, float],
 ) -> Result:
+    measures, judged, points = (
+        pq.read_table(directory.tables / name).to_pylist()
+        for name in ("measures", "verdicts", "points")
+    )
     described = {
-        row["run"]: row
-        for row in read_table(directory.tables / "measures", ["run", "stack", "network", "faults"])
+        row["run"]: {name: row[name] for name in ("stack", "network", "faults")} for row in measures
     }
-    verdicts = [
-        {**described[row["run"]], **row} for row in read_table(directory.tables / "verdicts")
-    ]
-    points = read_table(directory.tables / "points")
+    verdicts = [{**described[row["run"]], **row} for row in judged]
     findings = Findings.of_tables(points, verdicts)
     claims = []
     for claim in experiment.claims_at(scale):

@@ -14,24 +14,20 @@ that nobody has: by creating a file, which only one can, on a file system that a
 from __future__ import annotations
 
 import gc
-import json
 import os
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
-
-import pyarrow as pa
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace.writer import run_file
-from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import (
     Scenario,
     SimulationResult,
@@ -40,7 +36,7 @@ from flexgroup.worlds.simulator.scenario import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -78,7 +74,7 @@ def sweep(
     shutil.rmtree(directory / MAKING, ignore_errors=True)
     with _watching(directory, scenarios, progress):
         try:
-            rows = simulate(spark, long_ones_first(pending), str(directory)).collect()
+            ran = simulate(spark, long_ones_first(pending), directory)
         except PySparkException as problem:
             raise FlexGroupError(f"a run of the sweep failed: {_cause(problem)}") from None
     shutil.rmtree(directory / MAKING, ignore_errors=True)
@@ -88,19 +84,9 @@ def sweep(
             f"the executors wrote {len(unseen)} runs into '{directory}' that this machine does not "
             "see; give --out on a file system that all machines share"
         )
-    names = [field.name for field in fields(SimulationResult)]
-    outcomes = sorted(
-        (
-            (SimulationResult(**{name: row[name] for name in names}), float(row["seconds"]))
-            for row in rows
-        ),
-        key=lambda pair: pair[0].run,
-    )
-    return Swept(
-        found,
-        tuple(outcome for outcome, _ in outcomes),
-        tuple(seconds for _, seconds in outcomes),
-    )
+    ran.sort(key=lambda pair: pair[0].run)
+    outcomes, seconds = zip(*ran, strict=True)
+    return Swept(found, outcomes, seconds)
 
 
 def is_finished(directory: Path, scenario: Scenario) -> bool:
@@ -119,15 +105,17 @@ def expected_work(scenario: Scenario) -> float:
     return (by_clients + planned) * scenario.processes
 
 
-def simulate(spark: SparkSession, scenarios: Sequence[Scenario], directory: str) -> DataFrame:
-    """Run the scenarios, begun in this order by whichever task is free; a row for each outcome."""
+def simulate(
+    spark: SparkSession, scenarios: Sequence[Scenario], directory: Path
+) -> list[tuple[SimulationResult, float]]:
+    """Run the scenarios, begun in this order by whichever task is free; return how each ended, and
+    how long it took."""
     from pyspark import TaskContext
 
-    texts = [to_json(scenario) for scenario in scenarios]
     # Of this sweep alone: what a killed one claimed does not count.
-    claims = f"{directory}/{MAKING}/claims-{uuid4().hex}"
+    claims = directory / MAKING / f"claims-{uuid4().hex}"
 
-    def run_some(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run_some(numbers: Iterable[int]) -> Iterator[tuple[SimulationResult, float]]:
         if not gc.get_freeze_count():
             # Spark's workers search all objects for garbage after each task; with ours and its
             # modules loaded that is longer than a small run.
@@ -135,15 +123,13 @@ def simulate(spark: SparkSession, scenarios: Sequence[Scenario], directory: str)
         task = TaskContext.get()
         assert task is not None
         owner, is_retry = str(task.partitionId()), task.attemptNumber() > 0
-        for _ in batches:
-            for number in claimed(Path(claims), len(texts), owner, is_retry=is_retry):
-                began = time.perf_counter()
-                outcome = record_apart(from_json(texts[number]), Path(directory))
-                row = {**asdict(outcome), "seconds": time.perf_counter() - began}
-                yield pa.RecordBatch.from_pylist([row], schema=_OUTCOMES)
+        for number in claimed(claims, len(scenarios), owner, is_retry=is_retry):
+            began = time.perf_counter()
+            outcome = record_apart(scenarios[number], directory)
+            yield outcome, time.perf_counter() - began
 
-    tasks = min(len(texts), tasks_at_once(spark))
-    return spark.range(0, tasks, 1, tasks).mapInArrow(run_some, _OUTCOME_COLUMNS)
+    tasks = min(len(scenarios), tasks_at_once(spark))
+    return spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(run_some).collect()
 
 
 def claimed(folder: Path, pieces: int, owner: str, *, is_retry: bool = False) -> Iterator[int]:
@@ -187,38 +173,6 @@ def record_apart(scenario: Scenario, directory: Path) -> SimulationResult:
             file.replace(place)
     shutil.rmtree(apart)
     return outcome
-
-
-_OUTCOME_COLUMNS = (
-    "run string, complete boolean, multicasts long, answered long, deliveries long, "
-    "events long, throughput double, mean_latency double, seconds double"
-)
-_OUTCOMES = pa.schema(
-    [
-        ("run", pa.string()),
-        ("complete", pa.bool_()),
-        ("multicasts", pa.int64()),
-        ("answered", pa.int64()),
-        ("deliveries", pa.int64()),
-        ("events", pa.int64()),
-        ("throughput", pa.float64()),
-        ("mean_latency", pa.float64()),
-        ("seconds", pa.float64()),
-    ]
-)
-
-
-def to_json(scenario: Scenario) -> str:
-    return json.dumps(asdict(scenario), sort_keys=True)
-
-
-def from_json(text: str) -> Scenario:
-    values: dict[str, Any] = json.loads(text)
-    faults: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in values.pop("faults").items()
-    }
-    return Scenario(**values, faults=Faults(**faults))
 
 
 @contextmanager

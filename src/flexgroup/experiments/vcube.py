@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid
+from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, joined
 from flexgroup.experiments.figure import Figure, Kind, Series, name_of
 from flexgroup.experiments.vcube_claims import (
     AFTER_DETECTION_CLAIMS,
@@ -31,8 +31,6 @@ from flexgroup.worlds.simulator.fault_plans import Faults
 SOURCE = "Ruchel and others 2021, hierarchical leaderless atomic broadcast over VCube, section 5"
 
 SIZES = {SMALL: (64, 32, 16, 8), PAPER: (1024, 512, 256, 128, 64, 32, 16, 8)}
-"""Large ones first: they take longest."""
-
 MICROSECONDS_A_COPY = 100
 TEST_INTERVAL = 30_000
 TIMEOUT = 4_000
@@ -86,17 +84,6 @@ def one_broadcast(
         ]
         for scale, sizes in SIZES.items()
     }  # fmt: skip
-
-
-def joined(*parts: dict[str, list[Grid]]) -> dict[str, list[Grid]]:
-    return {
-        scale: sorted(
-            (grid for part in parts for grid in part[scale]),
-            key=lambda grid: grid.processes,
-            reverse=True,
-        )
-        for scale in (SMALL, PAPER)
-    }
 
 
 def series(

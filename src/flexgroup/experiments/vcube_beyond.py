@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import Figure, Kind, Series, name_of
-from flexgroup.experiments.findings import Findings
+from flexgroup.experiments.findings import Findings, listed
 from flexgroup.experiments.vcube import AT_ONCE, against_size, series
 from flexgroup.experiments.vcube_claims import (
     AS_IN_THE_PAPER,
@@ -149,9 +149,9 @@ def saving_shrinks(findings: Findings) -> Judgement:
     for network in (AS_IN_THE_PAPER, *JITTERY):
         saved = savings(pairs(findings.on(network)))
         means.append(sum(saved) / len(saved))
-    told = ", ".join(f"{mean:.1%}" for mean in means)
     return means == sorted(means, reverse=True) and means[-1] < means[0], (
-        f"fewer by {told} with delays that vary by 0, {', '.join(JITTERS)} on average"
+        f"fewer by {listed(means, '.1%')} with delays that vary by "
+        f"{', '.join(('0', *JITTERS))} on average"
     )
 
 

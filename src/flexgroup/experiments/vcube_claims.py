@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from flexgroup.experiments.experiment import Claim, Judgement
-from flexgroup.experiments.findings import Findings, Point
+from flexgroup.experiments.findings import Findings, Point, listed
 
 HIERARCHICAL = "vcube-atomic"
 ALL2ALL = "all2all-atomic"
@@ -47,7 +47,8 @@ def savings(found: Sequence[Pair]) -> list[float]:
 def fewer_messages(findings: Findings, lost: str = "") -> Judgement:
     found = pairs(findings, lost)
     saved = savings(found)
-    return min(saved) > 0, f"fewer by {_shares(saved)} with {_sizes(found)} processes"
+    sizes = listed((ours.processes for ours, _ in found), "d")
+    return min(saved) > 0, f"fewer by {listed(saved, '.1%')} with {sizes} processes"
 
 
 def saves_on_average(findings: Findings, papers: float, lost: str = "") -> Judgement:
@@ -89,8 +90,8 @@ def linear_and_exponential(findings: Findings) -> Judgement:
     doubles = all(1.9 * before < after < 2.1 * before for before, after in pairwise(more))
     holds = doubles and max(added) < 1.3 * min(added)
     return holds, (
-        f"a doubling of the system adds {', '.join(f'{step:.1f}' for step in added)} ms; "
-        f"to All2All {', '.join(f'{step:.1f}' for step in more)} ms"
+        f"a doubling of the system adds {listed(added, '.1f')} ms; "
+        f"to All2All {listed(more, '.1f')} ms"
     )
 
 
@@ -99,16 +100,18 @@ def delayed_by(findings: Findings, stack: str, papers: float, lost: str) -> Judg
     free, faulty = (findings.curve(stack, "broadcast", None, lost=who) for who in ("", lost))
     more = [after.latency - before.latency for before, after in zip(free, faulty, strict=True)]
     mean = sum(more) / len(more)
-    told = ", ".join(f"{each:.1f}" for each in more)
-    return abs(mean - papers) < 1, f"{mean:.2f} ms on average ({told}), in the paper {papers}"
+    return abs(mean - papers) < 1, (
+        f"{mean:.2f} ms on average ({listed(more, '.1f')}), in the paper {papers}"
+    )
 
 
 def faster_by(findings: Findings, stack: str, papers: float) -> Judgement:
     """Return how much faster a broadcast is among the processes that are left."""
     free, left = (findings.curve(stack, "broadcast", None, lost=lost) for lost in ("", P1_LOST))
     less = [before.latency - after.latency for before, after in zip(free, left, strict=True)]
-    told = ", ".join(f"{each:.1f}" for each in less)
-    return all(abs(each - papers) < 0.05 for each in less), f"less by {told} ms; paper: {papers}"
+    return all(abs(each - papers) < 0.05 for each in less), (
+        f"less by {listed(less, '.1f')} ms; paper: {papers}"
+    )
 
 
 def fewer_than_without_faults(findings: Findings) -> Judgement:
@@ -116,7 +119,7 @@ def fewer_than_without_faults(findings: Findings) -> Judgement:
         free.volume - left.volume
         for (_, left), (_, free) in zip(pairs(findings, P1_LOST), pairs(findings), strict=True)
     ]
-    return min(less) > 0, f"All2All sends {', '.join(f'{each:,.0f}' for each in less)} fewer"
+    return min(less) > 0, f"All2All sends {listed(less, ',.0f')} fewer"
 
 
 def like_a_lost_source(findings: Findings) -> Judgement:
@@ -229,11 +232,3 @@ AFTER_DETECTION_CLAIMS = (
 
 def _steps(values: Sequence[float]) -> list[float]:
     return [after - before for before, after in pairwise(values)]
-
-
-def _shares(shares: Sequence[float]) -> str:
-    return ", ".join(f"{share:.1%}" for share in shares)
-
-
-def _sizes(found: Sequence[Pair]) -> str:
-    return ", ".join(str(point.processes) for point, _ in found)

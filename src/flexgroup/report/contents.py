@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from flexgroup.core.errors import UsageError
-from flexgroup.trace.reader import read_runs
+from flexgroup.trace.reader import parquet_files, read_runs
+from flexgroup.trace.run import Run
 
 EXPERIMENT = "experiment.json"
 
@@ -31,6 +32,9 @@ DESCRIPTION = (
     "seed", "outcome", "software",
 )  # fmt: skip
 """The columns that say what a run was."""
+
+CHANNELS = "channels"
+"""The column with the guarantees of the channels in words, from the traces."""
 
 NEEDED = {
     VERDICTS: ("run", "property", "outcome", "violations", "witness", "explanation"),
@@ -51,7 +55,7 @@ class Contents:
     about: Row
     """experiment.json, or nothing for a plain trace set."""
     runs: pa.Table
-    """The columns of DESCRIPTION, as far as they are known, for each run."""
+    """The columns of DESCRIPTION and CHANNELS, as far as they are known, for each run."""
     verdicts: pa.Table
     measures: pa.Table | None
     points: pa.Table | None
@@ -60,12 +64,12 @@ class Contents:
     def evidence(self, run: str, property_: str) -> list[Row]:
         """Return the events behind one verdict."""
         wanted = (pc.field("run") == run) & (pc.field("property") == property_)
-        found = _table(self.directory, EVIDENCE, wanted=wanted)
+        found = _table(self.directory / "tables" / EVIDENCE, wanted=wanted)
         return [] if found is None else found.to_pylist()
 
     def has_evidence(self) -> set[tuple[str, str]]:
         """Return the runs and properties whose events were kept."""
-        found = _table(self.directory, EVIDENCE, ["run", "property"])
+        found = _table(self.directory / "tables" / EVIDENCE, ["run", "property"])
         if found is None:
             return set()
         keys = found.group_by(["run", "property"]).aggregate([]).to_pylist()
@@ -91,33 +95,35 @@ def has_tables(directory: Path) -> bool:
     The tables of a plain trace set must be about the runs that it holds now; an experiment sees to
     that itself.
     """
-    if _dataset(directory, VERDICTS) is None:
+    if not _files(directory / "tables" / VERDICTS):
         return False
     traces = traces_below(directory)
     if traces is None or (directory / EXPERIMENT).exists():
         return True
-    measures = _table(directory, MEASURES, ["run"])
+    measures = _table(directory / "tables" / MEASURES, ["run"])
     if measures is None:
         return False
     return {run.run for run in read_runs(traces)} == set(measures["run"].to_pylist())
 
 
 def read_contents(directory: Path) -> Contents:
-    verdicts = _table(directory, VERDICTS)
+    tables = directory / "tables"
+    verdicts = _table(tables / VERDICTS)
     if verdicts is None:
         raise UsageError(
             f"'{directory}' holds no verdicts (no tables/verdicts/*.parquet) and no traces to "
             "compute them from; give the directory of an experiment or of a trace set"
         )
-    measures = _table(directory, MEASURES)
+    measures = _table(tables / MEASURES)
+    claims = _table(tables / CLAIMS)
     return Contents(
         directory,
         _about(directory / EXPERIMENT),
         _runs(directory, measures, verdicts),
         verdicts,
         measures,
-        _table(directory, POINTS),
-        _claims(directory),
+        _table(tables / POINTS),
+        [] if claims is None else claims.to_pylist(),
     )
 
 
@@ -138,78 +144,53 @@ def _about(path: Path) -> Row:
 
 def _runs(directory: Path, measures: pa.Table | None, verdicts: pa.Table) -> pa.Table:
     traces = traces_below(directory)
+    told = [] if traces is None or not _files(traces / "runs") else read_runs(traces)
+    runs = pa.table({"run": pc.unique(verdicts["run"])})
     if measures is not None:
-        runs = measures
-    elif traces is not None and (files := _files(traces / "runs")):
-        runs = _read(traces / "runs", _opened(traces / "runs", files))
-    else:
-        runs = pa.table({"run": pc.unique(verdicts["run"])})
+        runs = measures.select([name for name in DESCRIPTION if name in measures.column_names])
+    elif told:
+        runs = pa.Table.from_pylist(
+            [{name: getattr(run, name) for name in DESCRIPTION} for run in told]
+        )
     for name in DESCRIPTION:
         if name not in runs.column_names:
             runs = runs.append_column(name, pa.nulls(runs.num_rows, pa.string()))
-    return runs.select(list(DESCRIPTION))
+    channels = {run.run: _channels(run) for run in told}
+    known = [channels.get(name) for name in runs["run"].to_pylist()]
+    return runs.append_column(CHANNELS, pa.array(known, pa.string()))
 
 
-def _claims(directory: Path) -> list[Row]:
-    found = _table(directory, CLAIMS)
-    return [] if found is None else found.to_pylist()
+def _channels(run: Run) -> str | None:
+    """Return the guarantees of a run's channels in words, if they are known."""
+    return None if run.channels is None else " and ".join(run.channels) or "no guarantees"
 
 
-def _files(folder: Path) -> list[str]:
-    """List the Parquet files of a table; names that start with an underscore are not finished."""
+def _files(folder: Path) -> list[Path]:
+    """List the Parquet files of a table."""
     if folder.is_dir():
-        return [str(path) for path in sorted(folder.glob("*.parquet")) if path.name[0] != "_"]
+        return parquet_files(folder)
     single = folder.with_name(f"{folder.name}.parquet")
-    return [str(single)] if single.is_file() else []
-
-
-def _dataset(directory: Path, name: str) -> ds.Dataset | None:
-    folder = directory / "tables" / name
-    files = _files(folder)
-    if not files:
-        return None
-    found = _opened(folder, files)
-    for column in NEEDED.get(name, ()):
-        if column not in found.schema.names:
-            raise UsageError(
-                f"the table '{folder}' has no column '{column}'; compute it again: "
-                "remove the directory and run the same command"
-            )
-    return found
-
-
-def _opened(folder: Path, files: list[str]) -> ds.Dataset:
-    try:
-        return ds.dataset(files, format="parquet")
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(folder, error) from None
+    return [single] if single.is_file() else []
 
 
 def _table(
-    directory: Path,
-    name: str,
-    columns: list[str] | None = None,
-    wanted: pc.Expression | None = None,
+    folder: Path, columns: list[str] | None = None, wanted: pc.Expression | None = None
 ) -> pa.Table | None:
-    found = _dataset(directory, name)
-    return None if found is None else _read(directory / "tables" / name, found, columns, wanted)
-
-
-def _read(
-    folder: Path,
-    found: ds.Dataset,
-    columns: list[str] | None = None,
-    wanted: pc.Expression | None = None,
-) -> pa.Table:
+    files = _files(folder)
+    if not files:
+        return None
     try:
-        return found.to_table(columns=columns, filter=wanted)
+        found = ds.dataset([str(file) for file in files], format="parquet")
+        missing = [name for name in NEEDED[folder.name] if name not in found.schema.names]
+        if not missing:
+            return found.to_table(columns=columns, filter=wanted)
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(folder, error) from None
-
-
-def _unreadable(folder: Path, error: Exception) -> UsageError:
-    reason = str(error).splitlines()[0]
-    return UsageError(
-        f"cannot read the table '{folder}': {reason}; a file of it is damaged or of another kind: "
+        reason = str(error).splitlines()[0]
+        raise UsageError(
+            f"cannot read the table '{folder}': {reason}; a file of it is damaged or of another "
+            "kind: remove the directory and run the same command"
+        ) from None
+    raise UsageError(
+        f"the table '{folder}' has no column '{missing[0]}'; compute it again: "
         "remove the directory and run the same command"
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.metrics.catalogue import METRICS
-from flexgroup.report.contents import Contents, Row
-from flexgroup.report.tables import Cell, Column, metric_cell, table, value_of
+from flexgroup.report.contents import Contents
+from flexgroup.report.tables import Cell, Column, metric_cell, more_in, table, value_of
 
 SHOWN = tuple(
     METRICS[name]
@@ -35,35 +37,28 @@ NUMBERS = frozenset({"processes", "clients", "seed", "runs"})
 
 def measures_markup(contents: Contents) -> Markup:
     parts = []
-    if contents.points is not None and contents.points.num_rows:
-        repeated = any(runs > 1 for runs in _values(contents, "runs"))
+    points, measures = contents.points, contents.measures
+    if points is not None and points.num_rows:
+        repeated = "runs" in points.column_names and any(
+            runs > 1 for runs in points["runs"].to_pylist()
+        )
         caption = (
             "Means over repetitions, ± half the width of the 95% confidence interval"
             if repeated
             else "One run each"
         )
-        rows = contents.points.slice(0, MOST_ROWS).to_pylist()
-        more = contents.points.num_rows - len(rows)
-        parts.append(_measures(caption, (*POINT, "runs"), rows, more, "points"))
-    if contents.measures is not None and contents.measures.num_rows:
-        rows = contents.measures.slice(0, MOST_ROWS).to_pylist()
-        more = contents.measures.num_rows - len(rows)
-        whole = _measures("Every run", ("run", *POINT, "seed"), rows, more, "measures")
-        summary = f"Run by run: {contents.measures.num_rows}"
+        parts.append(_measures(caption, (*POINT, "runs"), points, "points"))
+    if measures is not None and measures.num_rows:
+        whole = _measures("Every run", ("run", *POINT, "seed"), measures, "measures")
+        summary = f"Run by run: {measures.num_rows}"
         parts.append(element("details", element("summary", summary), whole) if parts else whole)
     if not parts:
         return element("p", "Nothing was measured.", class_="quiet")
     return join(parts)
 
 
-def _values(contents: Contents, name: str) -> list[int]:
-    points = contents.points
-    return points[name].to_pylist() if points is not None and name in points.column_names else []
-
-
-def _measures(
-    caption: str, keys: Sequence[str], rows: Sequence[Row], more: int, name: str
-) -> Markup:
+def _measures(caption: str, keys: Sequence[str], measured: pa.Table, name: str) -> Markup:
+    rows = measured.slice(0, MOST_ROWS).to_pylist()
     keys = [key for key in keys if any(row.get(key) is not None for row in rows)]
     metrics = [each for each in SHOWN if any(value_of(each, row) is not None for row in rows)]
     columns = [Column(key, "number" if key in NUMBERS else "nowrap") for key in keys]
@@ -75,6 +70,4 @@ def _measures(
         ]
         for row in rows
     ]
-    if more:
-        caption += f": the first {len(rows)}, and {more} more in tables/{name}"
-    return table(caption, columns, body)
+    return table(caption + more_in(name, rows, measured), columns, body)

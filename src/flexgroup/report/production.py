@@ -39,6 +39,7 @@ def production_markup(contents: Contents) -> Markup:
         ("processes", "processes"),
         ("clients", "clients"),
         ("network", "networks"),
+        ("channels", "channels"),
         ("seed", "seeds"),
         ("software", "software"),
     ):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import floor, isfinite, log10
 from typing import Any
 
+import pyarrow as pa
+
 from flexgroup.diagram.markup import Markup, element
 from flexgroup.metrics.catalogue import HALF_WIDTH, Metric
 
@@ -49,6 +51,12 @@ def table(
     )
     # What scrolls must be reachable by the keyboard, and say what it is.
     return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
+
+
+def more_in(name: str, shown: Sequence[object], whole: pa.Table) -> str:
+    """Return what a caption says of rows that only the file has; nothing, if all are shown."""
+    more = whole.num_rows - len(shown)
+    return f": the first {len(shown)}, and {more} more in tables/{name}" if more else ""
 
 
 def _cell(value: object, column: Column, heading: bool) -> Markup:

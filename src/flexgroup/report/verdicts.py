@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.properties.catalogue import PROPERTIES
+from flexgroup.properties.verdict import Outcome
 from flexgroup.report.contents import Contents
-from flexgroup.report.tables import Cell, Column, table
+from flexgroup.report.tables import Cell, Column, more_in, table
 
-HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
+HOLDS, VIOLATED, UNKNOWN = Outcome
 
 MOST_LISTED = 300
 
@@ -114,10 +115,7 @@ def _listed(contents: Contents) -> Markup:
         "rank", pc.if_else(pc.equal(wrong["outcome"], VIOLATED), pa.scalar(0), pa.scalar(1))
     ).sort_by([("rank", "ascending"), ("run", "ascending"), ("property", "ascending")])
     rows = wrong.slice(0, MOST_LISTED).to_pylist()
-    more = wrong.num_rows - len(rows)
     caption = "Verdicts that are violated or unknown"
-    if more:
-        caption += f": the first {len(rows)}, and {more} more in tables/verdicts"
     columns = [
         Column("run", "name"),
         Column("property", "nowrap"),
@@ -128,10 +126,10 @@ def _listed(contents: Contents) -> Markup:
         [
             row["run"],
             row["property"],
-            Cell(row["outcome"], kind=VIOLATED if row["outcome"] == VIOLATED else UNKNOWN),
+            Cell(row["outcome"], kind=row["outcome"]),
             Cell(row["violations"], row["violations"]),
         ]
         for row in rows
     ]
-    summary = f"Verdicts that are violated or unknown: {wrong.num_rows}"
-    return element("details", element("summary", summary), table(caption, columns, body))
+    listed = table(caption + more_in("verdicts", rows, wrong), columns, body)
+    return element("details", element("summary", f"{caption}: {wrong.num_rows}"), listed)

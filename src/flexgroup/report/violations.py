@@ -118,7 +118,13 @@ def _violation(contents: Contents, violation: ShownViolation, run: Row, number: 
     title = _listed(violation.properties)
     parts = [
         element("h3", f"{number}. {title[:1].upper()}{title[1:]}: {_what(run) or violation.run}"),
-        element("p", "Run ", element("code", violation.run, class_="name"), class_="small quiet"),
+        element(
+            "p",
+            "Run ",
+            element("code", violation.run, class_="name"),
+            f" over channels: {run['channels']}" if run.get("channels") else "",
+            class_="small quiet",
+        ),
     ]
     parts += [element("pre", text, class_="explanation") for text in violation.told]
     parts += _picture(contents, violation, run)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flexgroup.core.errors import UsageError
+from flexgroup.properties.verdict import Outcome
 from flexgroup.report.contents import (
     EVIDENCE,
     MEASURES,
@@ -16,7 +17,7 @@ from flexgroup.report.contents import (
     traces_below,
 )
 from flexgroup.report.page import GENERATOR, page
-from flexgroup.report.verdicts import HOLDS, UNKNOWN, VIOLATED, totals
+from flexgroup.report.verdicts import totals
 
 NAME = "report.html"
 
@@ -59,7 +60,7 @@ def write_page(
             f"cannot write '{target}': {error.strerror}; choose another place with --out"
         ) from None
     counted = totals(contents)
-    outcomes = {name: counted[name] for name in (HOLDS, VIOLATED, UNKNOWN)}
+    outcomes = {name.value: counted[name] for name in Outcome}
     return Written(target, contents.runs.num_rows, outcomes)
 
 
@@ -80,6 +81,7 @@ def _refuse_to_replace(target: Path, force: bool) -> None:
 
 
 def _compute(directory: Path, master: str | None) -> None:
+    """Compute verdicts with their evidence, and measures, on Spark."""
     traces = traces_below(directory)
     if traces is None:
         raise UsageError(
@@ -87,11 +89,6 @@ def _compute(directory: Path, master: str | None) -> None:
             "the directory of an experiment, or record a run with: "
             f"flexgroup simulate --protocol skeen --out {directory}"
         )
-    _compute_tables(traces, directory / "tables", master)
-
-
-def _compute_tables(traces: Path, tables: Path, master: str | None) -> None:
-    """Compute verdicts with their evidence, and measures, on Spark."""
     from flexgroup.pipeline.reading.local_files import look_here, settings_for
     from flexgroup.pipeline.result_tables import in_order, write_tables
     from flexgroup.pipeline.spark.session import start
@@ -116,4 +113,4 @@ def _compute_tables(traces: Path, tables: Path, master: str | None) -> None:
             # Made visible last: a directory that has verdicts has the rest.
             VERDICTS: verdicts,
         }
-    write_tables(computed, tables)
+    write_tables(computed, directory / "tables")
