@@ -8,19 +8,20 @@ in its own order. Enumerating those merges, process by process, enumerates all r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from flexgroup.core.layer import Deliver, Send
+from flexgroup.core.codec import Codec
+from flexgroup.core.host import Host, World
+from flexgroup.core.journal import Transmission
 from flexgroup.core.message import Message, MessageId, Packet, message_id
 from flexgroup.core.precedence import is_acyclic
-from flexgroup.core.stack import Stack
-from flexgroup.core.state import fingerprint, fork
+from flexgroup.core.state import fingerprint
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.testing.schedules import CYCLE, STUCK, System
 from flexgroup.worlds.explorer import all_systems
 
 Channels = dict[tuple[int, int], tuple[Packet, ...]]
-Orders = tuple[tuple[MessageId, ...], ...]
+Order = tuple[MessageId, ...]
 
 
 def systems(processes: int, messages: int) -> Iterator[System]:
@@ -29,15 +30,36 @@ def systems(processes: int, messages: int) -> Iterator[System]:
         yield System(processes, tuple(cast.destinations for cast in scope.casts))
 
 
-def every_run(plan: StackPlan, system: System) -> Iterator[Orders]:
+class Upwards(World):
+    """What was sent in one run so far, and what the process delivered that takes part now."""
+
+    def __init__(self, size: int, channels: Channels, delivered: Order = ()) -> None:
+        self.size = size
+        self.channels = channels
+        self.delivered = delivered
+
+    def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
+        for target in to:
+            assert target > host.process or host.process >= self.size, "a packet going down"
+            channel = (host.process, target)
+            self.channels[channel] = (*self.channels.get(channel, ()), transmission.packet)
+
+    def on_deliver(self, host: Host, m: Message) -> None:
+        self.delivered += (m.id,)
+
+
+def every_run(plan: StackPlan, system: System) -> Iterator[tuple[Order, ...]]:
     """What each process delivers, for every run; runs that nobody can tell apart come once."""
-    channels: Channels = {}
-    for number, destinations in enumerate(system.messages):
-        client = system.processes + number
-        stack = plan.build(client, system.processes)
-        stack.cast(Message(message_id(client, 0), destinations, b""))
-        _perform(client, stack, channels)
-    yield from _from_process(0, plan, system.processes, channels, ())
+    size, codec = system.processes, Codec(plan.layers)
+
+    def host_of(process: int, world: World) -> Host:
+        return Host(plan.build(process, size), world, codec)
+
+    world = Upwards(size, {})
+    for client, destinations in enumerate(system.messages, start=size):
+        message = Message(message_id(client, 0), destinations, b"")
+        host_of(client, world).cast(0, message)
+    yield from _from_process(0, host_of, size, world.channels, ())
 
 
 def outcomes(plan: StackPlan, system: System) -> set[str]:
@@ -53,43 +75,34 @@ def outcomes(plan: StackPlan, system: System) -> set[str]:
 
 
 def _from_process(
-    process: int, plan: StackPlan, size: int, channels: Channels, orders: Orders
-) -> Iterator[Orders]:
+    process: int,
+    host_of: Callable[[int, World], Host],
+    size: int,
+    channels: Channels,
+    orders: tuple[Order, ...],
+) -> Iterator[tuple[Order, ...]]:
     if process == size:
         yield orders
         return
     inputs = [packets for (_, target), packets in channels.items() if target == process]
     senders = [source for (source, target) in channels if target == process]
-    seen: set[tuple[bytes, tuple[int, ...], tuple[MessageId, ...], tuple[object, ...]]] = set()
-    start = (plan.build(process, size), (0,) * len(inputs), (), channels)
-    waiting: list[tuple[Stack, tuple[int, ...], tuple[MessageId, ...], Channels]] = [start]
+    seen: set[tuple[bytes, tuple[int, ...], Order, tuple[object, ...]]] = set()
+    world = Upwards(size, channels)
+    waiting = [(host_of(process, world), world, (0,) * len(inputs))]
     while waiting:
-        stack, taken, delivered, sent = waiting.pop()
-        outputs = tuple(item for item in sent.items() if item[0][0] == process)
-        key = (fingerprint(stack), taken, delivered, outputs)
+        host, world, taken = waiting.pop()
+        outputs = tuple(item for item in world.channels.items() if item[0][0] == process)
+        key = (fingerprint(host.stack), taken, world.delivered, outputs)
         if key in seen:
             continue
         seen.add(key)
         more = [place for place, packets in enumerate(inputs) if taken[place] < len(packets)]
         if not more:
-            yield from _from_process(process + 1, plan, size, sent, (*orders, delivered))
+            found = (*orders, world.delivered)
+            yield from _from_process(process + 1, host_of, size, world.channels, found)
         for place in more:
-            twin, after = fork(stack), dict(sent)
-            twin.receive(senders[place], inputs[place][taken[place]])
-            delivered_now = _perform(process, twin, after)
+            twin = host.fork()
+            twin.world = after = Upwards(size, dict(world.channels), world.delivered)
+            twin.receive(0, senders[place], Transmission(inputs[place][taken[place]]))
             taken_now = (*taken[:place], taken[place] + 1, *taken[place + 1 :])
-            waiting.append((twin, taken_now, delivered + delivered_now, after))
-
-
-def _perform(process: int, stack: Stack, channels: Channels) -> tuple[MessageId, ...]:
-    """Put what the stack sends into the channels; what it delivers."""
-    delivered: list[MessageId] = []
-    for effect in stack.take_effects():
-        if isinstance(effect, Send):
-            for target in effect.to:
-                assert target > process or process >= stack.layers[0].size, "a packet going down"
-                before = channels.get((process, target), ())
-                channels[process, target] = (*before, effect.packet)
-        elif isinstance(effect, Deliver):
-            delivered.append(effect.message.id)
-    return tuple(delivered)
+            waiting.append((twin, after, taken_now))
