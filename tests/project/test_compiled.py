@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import traceback
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -19,8 +24,8 @@ from flexgroup.core.layer import Context
 from flexgroup.core.message import Message
 from flexgroup.protocols.skeen import Skeen, Start
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "flexgroup"
+from .sources import PACKAGE, ROOT, SOURCES, constant_of_setup, dotted, imports, nodes
+
 SUFFIX = EXTENSION_SUFFIXES[0]
 
 IMPORT_CORE = """
@@ -55,6 +60,53 @@ def test_compiled_modules_are_not_older_than_their_sources() -> None:
 def test_what_can_be_compiled_is_compiled() -> None:
     """Otherwise a module that mypyc cannot compile would go unnoticed but for its slowness."""
     assert _pure.compiled(), "run `make compiled` to see why not, or `make pure` to test this form"
+
+
+def test_an_isolated_build_has_all_that_classes_are_derived_from() -> None:
+    """Where pip builds without these, mypyc does not know the fields of such classes, gives up,
+    and the package is installed in pure Python."""
+    derived_from = {
+        base.partition(".")[0]
+        for path in in_reach([PACKAGE / name for name in constant_of_setup("COMPILED")])
+        for base in base_classes(path)
+    }
+    others = derived_from - sys.stdlib_module_names - {"flexgroup"}
+    assert "msgspec" in others  # otherwise nothing was looked at
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    required = {re.split(r"[^\w.-]", line)[0].lower() for line in build["requires"]}
+    distributions = packages_distributions()
+    missing = {name for name in others if required.isdisjoint(map(str.lower, distributions[name]))}
+    assert not missing, f"add to the requirements of [build-system]: {sorted(missing)}"
+
+
+def in_reach(modules: list[Path]) -> set[Path]:
+    """These modules and all that they import, directly or through others: mypyc reads them."""
+    files = {f"flexgroup.{dotted(path)}": path for path in SOURCES}
+    todo, reached = set(modules), set[Path]()
+    while todo:
+        path = todo.pop()
+        reached.add(path)
+        todo |= {files[found.module] for found in imports(path) if found.module in files} - reached
+    return reached
+
+
+def base_classes(path: Path) -> Iterator[str]:
+    """The classes that those of a file are derived from, where an import says whose they are."""
+    imported = {}
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.name if alias.asname else alias.name.partition(".")[0]
+                imported[alias.asname or name] = name
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in nodes(path):
+        for base in node.bases if isinstance(node, ast.ClassDef) else ():
+            while isinstance(base, ast.Subscript | ast.Attribute):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in imported:
+                yield imported[base.id]
 
 
 def test_a_traceback_names_the_line_that_people_read() -> None:

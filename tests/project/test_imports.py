@@ -9,15 +9,11 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src"
-PACKAGE = SOURCE / "flexgroup"
+from .sources import PACKAGE, ROOT, SOURCES, constant_of_setup, dotted, imports, nodes
 
 # What the modules of a package may import besides the package itself and the standard library:
 # first of ours, then of others. `worlds` means all worlds; `flexgroup` is the top of the package,
@@ -92,54 +88,6 @@ SHARED_BY_THE_ROOMS = "connection settings"
 DERIVES = ("core.fields", "exec")
 
 
-@dataclass(frozen=True)
-class Import:
-    module: str
-    line: int
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-
-
-def dotted(path: Path) -> str:
-    """The module's name without the leading `flexgroup.`; `` for the top itself."""
-    parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports(path: Path, top_level_only: bool = False) -> Iterator[Import]:
-    """Every import of a file, also inside functions and under TYPE_CHECKING, absolute."""
-    package = ["flexgroup", *path.relative_to(PACKAGE).parent.parts]
-    for node in statements(tree(path)) if top_level_only else ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, node.lineno)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                if (module, alias.name) == ("flexgroup", "__version__"):
-                    continue  # a constant, there for everyone
-                # `from package import module` and `from module import name` look the same.
-                inner = f"{module}.{alias.name}"
-                yield Import(inner if is_module(inner) else module, node.lineno)
-
-
-def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Those outside functions: they run, or are read by a type checker, at the import."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield child
-            yield from statements(child)
-
-
-def is_module(name: str) -> bool:
-    path = SOURCE.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or path.is_dir()
-
-
 def row_of(module: str) -> str:
     """The row of the table a module of ours belongs to: the longest that fits."""
     parts = module.split(".") if module else ["flexgroup"]
@@ -160,9 +108,6 @@ def allowed(importer: str, module: str) -> bool:
     if top == "flexgroup":
         return row_of(rest) in {row, *rows_below(row)}
     return top in sys.stdlib_module_names or top in ARCHITECTURE[row][1].split()
-
-
-SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
 def test_imports_follow_the_table() -> None:
@@ -192,7 +137,7 @@ def impurities(path: Path) -> Iterator[str]:
     for found in imports(path):
         if found.module.partition(".")[0] in IMPURE_MODULES:
             yield f"{found.line}: imports {found.module}"
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in IMPURE_CALLS and (dotted(path), node.func.id) != DERIVES:
                 yield f"{node.lineno}: calls {node.func.id}()"
@@ -302,17 +247,10 @@ def test_the_rules_bite(importer: str, module: str, expected: bool) -> None:
 
 
 def test_compiled_modules_cannot_reach_what_setup_leaves_out_of_the_digest() -> None:
-    constants = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in tree(ROOT / "setup.py").body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id in ("COMPILED", "OUT_OF_REACH")
-    }
-    todo = {row_of(entry.replace("/", ".")) for entry in constants["COMPILED"]}
+    todo = {row_of(entry.replace("/", ".")) for entry in constant_of_setup("COMPILED")}
     reached: set[str] = set()
     while todo:
         row = todo.pop()
         reached.add(row)
         todo |= rows_below(row) - reached
-    assert not reached & constants["OUT_OF_REACH"]
+    assert not reached & constant_of_setup("OUT_OF_REACH")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,9 @@ def files() -> Iterator[Path]:
             yield path
 
 
-def lines() -> Iterator[tuple[str, int, str]]:
+@cache
+def lines() -> list[tuple[str, int, str]]:
+    found = []
     for path in files():
         if not path.is_file():
             continue
@@ -65,8 +68,9 @@ def lines() -> Iterator[tuple[str, int, str]]:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue  # not text, so not a setting
-        for number, line in enumerate(text.splitlines(), start=1):
-            yield path.relative_to(ROOT).as_posix(), number, line
+        name = path.relative_to(ROOT).as_posix()
+        found += [(name, number, line) for number, line in enumerate(text.splitlines(), start=1)]
+    return found
 
 
 def test_no_file_names_a_package_registry() -> None:

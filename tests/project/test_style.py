@@ -7,9 +7,8 @@ import io
 import tokenize
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "flexgroup"
-SOURCES = sorted(PACKAGE.rglob("*.py"))
+from .sources import PACKAGE, ROOT, SOURCES, nodes, tree
+
 NAMES = [path.relative_to(PACKAGE).as_posix() for path in SOURCES]
 
 NOT_CODE = {
@@ -59,7 +58,7 @@ def lines_of_code(path: Path) -> int:
         if token.type not in NOT_CODE
         for line in range(token.start[0], token.end[0] + 1)
     }
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(path):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             code.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(code)
@@ -79,8 +78,7 @@ def test_every_module_says_what_it_is() -> None:
     silent = [
         name
         for name, path in zip(NAMES, SOURCES, strict=True)
-        for text in [path.read_text(encoding="utf-8")]
-        if text.strip() and not ast.get_docstring(ast.parse(text))
+        if tree(path).body and not ast.get_docstring(tree(path))
     ]
     assert not silent
 
@@ -89,7 +87,7 @@ def test_no_docstring_opens_with_a_dangling_preposition() -> None:
     dangling = [
         f"{name}:{node.lineno}: {text.splitlines()[0]}"
         for name, path in zip(NAMES, SOURCES, strict=True)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(text := node.value.value, str) and text.strip()
         if text.split()[0].rstrip(",:") in DANGLING
@@ -103,7 +101,7 @@ def test_protocols_are_composed_of_parts_and_inherit_from_none() -> None:
         f"{name}: {node.name}({ast.unparse(base)})"
         for name, path in zip(NAMES, SOURCES, strict=True)
         if name.startswith("protocols/") and name != "protocols/table.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef)
         for base in node.bases
         if ast.unparse(base) not in ("Layer", "Packet", "Record", "Protocol")

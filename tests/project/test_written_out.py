@@ -9,7 +9,7 @@ import pytest
 
 from flexgroup._written_out import Package
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "flexgroup"
+from .sources import PACKAGE, SOURCES
 
 BASES = '''from __future__ import annotations
 @dataclass_transform()
@@ -124,7 +124,7 @@ def test_the_copy_follows_the_source(package: Path) -> None:
 def test_no_line_of_the_package_moves(tmp_path: Path) -> None:
     """So that a traceback of the compiled form names the right lines."""
     Package(PACKAGE).write(tmp_path)
-    for path in PACKAGE.rglob("*.py"):
+    for path in SOURCES:
         copy = tmp_path / "flexgroup" / path.relative_to(PACKAGE)
         assert places(copy) >= places(path), path
 
