@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from flexgroup.pipeline.spark.java import spark_environment
+from flexgroup.pipeline.spark.java import FAST_START, spark_environment
 
 from ..trace.recorded import SCENARIO, record
 
@@ -46,6 +47,7 @@ class Cluster:
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_WORKER_DIR": str(directory / "work"),
             "SPARK_LOG_DIR": str(directory),
+            "JDK_JAVA_OPTIONS": FAST_START,
         }
         self.processes: list[subprocess.Popen[bytes]] = []
 
@@ -98,51 +100,62 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.stop()
 
 
-def on(cluster: Cluster, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Python in a process of its own, as a user starts it."""
-    environment = {**os.environ, **spark_environment(), "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True, text=True, cwd=directory, env=environment, timeout=400,
-    )  # fmt: skip
-
-
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
-WHERE_EXECUTORS_FIND_IT = """
+VERIFY_AND_LOOK_AROUND = """
 import sys
+from pathlib import Path
 import pyarrow as pa
-from flexgroup.pipeline.spark.session import start
+from flexgroup.cli.main import main
+
+status = main(["verify", *sys.argv[2:]])
 
 def where(batches):
     import flexgroup.core.stack
     for batch in batches:
         yield pa.RecordBatch.from_pydict({"file": [flexgroup.core.stack.__file__]})
 
-spark = start(sys.argv[1]).spark
-for row in spark.range(4).repartition(2).mapInArrow(where, "file string").distinct().collect():
-    print(row.file)
+from pyspark.sql import SparkSession
+spark = SparkSession.active()
+rows = spark.range(4).repartition(2).mapInArrow(where, "file string").distinct().collect()
+Path(sys.argv[1]).write_text("\\n".join(row.file for row in rows))
+sys.exit(status)
 """
+"""The command, and then, in the session that it has left, where executors find the package."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    done: subprocess.CompletedProcess[str]
+    found: Path
+    """The file in which stands where executors found the package."""
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("traces")
-    record(directory)
-    return directory
+def verified(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """In a process of its own, as a user starts it."""
+    traces, found = tmp_path_factory.mktemp("traces"), cluster.directory / "found"
+    record(traces)
+    environment = {
+        **os.environ,
+        **spark_environment(),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": FAST_START,
+        "PYSPARK_SUBMIT_ARGS": "--conf spark.sql.shuffle.partitions=2 pyspark-shell",
+    }
+    done = subprocess.run(
+        [
+            sys.executable, "-c", VERIFY_AND_LOOK_AROUND, str(found),
+            str(traces), "--json", "--master", cluster.master,
+        ],
+        capture_output=True, text=True, cwd=traces, env=environment, timeout=400,
+    )  # fmt: skip
+    return Verified(done, found)
 
 
-@pytest.fixture(scope="module")
-def verified(cluster: Cluster, traces: Path) -> subprocess.CompletedProcess[str]:
-    command = ["-m", "flexgroup.cli.main", "verify", str(traces), "--json"]
-    return on(cluster, traces, *command, "--master", cluster.master)
-
-
-def test_verify_on_two_workers(
-    cluster: Cluster, verified: subprocess.CompletedProcess[str]
-) -> None:
-    assert verified.returncode == 0, verified.stderr[-2000:]
-    verdicts = json.loads(verified.stdout)["verdicts"]
+def test_verify_on_two_workers(cluster: Cluster, verified: Verified) -> None:
+    assert verified.done.returncode == 0, verified.done.stderr[-2000:]
+    verdicts = json.loads(verified.done.stdout)["verdicts"]
     assert {verdict["run"] for verdict in verdicts} == {SCENARIO.run}
     assert {verdict["outcome"] for verdict in verdicts} == {"holds"}
     applications = list((cluster.directory / "work").glob("app-*"))
@@ -150,15 +163,11 @@ def test_verify_on_two_workers(
     assert len(executors) == 2
 
 
-def test_spark_says_nothing_if_nothing_is_wrong(
-    verified: subprocess.CompletedProcess[str],
-) -> None:
-    assert re.search(r"\bWARN\b|log level|log4j", verified.stderr) is None
+def test_spark_says_nothing_if_nothing_is_wrong(verified: Verified) -> None:
+    assert re.search(r"\bWARN\b|log level|log4j", verified.done.stderr) is None
 
 
-def test_the_package_comes_with_the_job(cluster: Cluster, tmp_path: Path) -> None:
-    done = on(cluster, tmp_path, "-c", WHERE_EXECUTORS_FIND_IT, cluster.master)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = done.stdout.split()
-    assert found
-    assert all("flexgroup.zip" in file for file in found)
+def test_the_package_comes_with_the_job(verified: Verified) -> None:
+    files = verified.found.read_text().splitlines()
+    assert files
+    assert all("flexgroup.zip" in file for file in files)
