@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexgroup.pipeline.reading.trace_set import TraceSet, open_trace_set
-from flexgroup.pipeline.verify import SizeLimits, verify
+from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
 from flexgroup.properties.catalogue import PROPERTIES, check
 from flexgroup.trace.history import History
 
@@ -69,7 +69,11 @@ def test_the_runs_break_and_keep_every_property() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_verdicts_are_those_of_the_plain_properties(traces: TraceSet, way: str) -> None:
+def test_verdicts_are_those_of_the_plain_properties(
+    traces: TraceSet, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # There are hundreds of pieces, and a task for each would take longer than all the rest.
+    monkeypatch.setattr(large_runs, "MOST_TASKS", 8)
     found = {
         (row.run, row.property): {
             "property": row.property,

@@ -10,7 +10,7 @@ import pytest
 
 from flexgroup.core.message import name_of
 from flexgroup.pipeline.reading.trace_set import open_trace_set
-from flexgroup.pipeline.verify import verify
+from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
 
 from .made_up_runs import write_all
 from .tampering import TAMPERINGS, Tampered, correct
@@ -32,17 +32,38 @@ class Verified:
     tampered: dict[str, Tampered]
 
 
-@pytest.fixture(scope="module", params=[1_000, 1_000_000], ids="{:,} deliveries".format)
+LARGE = SizeLimits(events_from_files=0, whole_deliveries=5_000, cell_deliveries=1_000)
+"""What counts as large: so few deliveries that a large run is over soon."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many deliveries each run has, and how large runs are then told from small ones."""
+
+    deliveries: int
+    limits: SizeLimits
+
+
+# All runs of the second size together have more deliveries than are looked at to see where to cut
+# them, and each run is cut into several slices.
+SIZES = {"small runs": Size(1_000, SizeLimits()), "large runs": Size(30_000, LARGE)}
+
+
+@pytest.fixture(scope="module", params=SIZES)
 def verified(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Verified:
-    deliveries = request.param
+    size = SIZES[request.param]
+    deliveries = size.deliveries
     tampered = {tamper.__name__: tamper(deliveries) for tamper in TAMPERINGS}
     untampered = correct(deliveries, packets=True)
     directory = tmp_path_factory.mktemp("tampered")
     write_all(directory, [untampered, *(case.history for case in tampered.values())])
-    rows = verify(open_trace_set(spark, str(directory)), CHECKED).collect()
-    correct.cache_clear()
+    traces = open_trace_set(spark, str(directory))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large_runs, "PART_DELIVERIES", 50_000)
+        patch.setattr(large_runs, "MOST_TASKS", 8)
+        rows = verify(traces, CHECKED, size.limits).collect()
     return Verified({(row.run, row.property): row for row in rows}, tampered)
 
 
