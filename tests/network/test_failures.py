@@ -210,17 +210,14 @@ def test_a_server_is_killed_during_the_creation_of_a_group(killed: int, tmp_path
         asyncio.run(play(cluster))
 
 
-@pytest.mark.slow
-def test_a_server_that_stood_still_for_ten_seconds_comes_back_as_a_new_one(
+def test_a_server_that_stood_still_until_it_was_excluded_comes_back_as_a_new_one(
     tmp_path: Path,
 ) -> None:
     async def play(cluster: Cluster) -> None:
         links, groups = await members(cluster, "ann", "bob", "cid")
         cluster.servers[2].suspend()
-        stopped = time.monotonic()
         await agree(cluster.servers[:2], members_are("g", "ann", "bob"), "s3 is out")
         await still_ordered(groups[:2])
-        await asyncio.sleep(max(0.0, stopped + 10 - time.monotonic()))
         cluster.servers[2].resume()
         with pytest.raises(FlexGroupError):
             async for _ in groups[2]:

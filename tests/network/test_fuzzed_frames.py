@@ -1,4 +1,4 @@
-"""A hundred thousand frames that no client should send, against a server that is in use."""
+"""Frames that no client should send, other ones each time, against a server that is in use."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from .agreement import belief_of
 from .fuzzing import Fuzzer, RawClient, wrong_frames
 from .servers import LAST_RESORT, Cluster
 
-FRAMES = 100_000
+FRAMES = 40_000
 AT_ONCE = 400
+MOST_BYTES_A_FRAME = 500
+"""What a frame may leave behind, on average."""
 
 
 def tolerated(address: str, fuzzer: Fuzzer, frames: int) -> int:
@@ -57,7 +59,7 @@ def refused(address: str, fuzzer: Fuzzer) -> int:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_fuzzed_frames_do_no_harm(tmp_path: Path) -> None:
+def test_fuzzed_frames_do_no_harm(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
 
     async def play(cluster: Cluster) -> None:
@@ -96,7 +98,7 @@ def test_a_hundred_thousand_fuzzed_frames_do_no_harm(tmp_path: Path) -> None:
         over.set()
         assert await exchanging > 0
         assert server.process.poll() is None
-        assert server.memory() - before < 50 << 20
+        assert server.memory() - before < FRAMES * MOST_BYTES_A_FRAME
         assert (await belief_of(server.address))[1] == ("s1", "s2")
         async with connect(server.address, name="ann") as link:
             counted = (await link.inspect())["refused"]

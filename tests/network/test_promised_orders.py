@@ -1,5 +1,5 @@
-"""What each stack promises, kept on a real network: three servers, five processes, 20,000
-messages in groups that overlap, and the recorded trace judged by the properties."""
+"""What each stack promises, kept on a real network: three servers, five processes, 8,000 messages
+in groups that overlap, and the recorded trace judged by the properties."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ from flexgroup.trace.reader import load_history, read_runs
 from .servers import Cluster
 from .traffic import GROUPS, SERVER_OF, Received, coming_and_going, exchange
 
-MESSAGES = 20_000
-
-STACKS = ("RELIABLE", "RELIABLE FIFO", "RELIABLE CAUSAL", "RELIABLE ATOMIC", "SKEEN", "DF", "DCC")
+# Each member sends more to each of its groups than the window of a client lets through.
+MESSAGES = 8_000
 
 # Every message has its own multicast, so that the trace tells of each; and however slow the machine
 # is, no server takes another for dead.
 EACH_ALONE = ("--pack", "1", "--patience", "30")
 
 BAD_NETWORK = ("--loss", "0.05", "--duplication", "0.05", "--reordering", "0.05")
+
+# A stack that mends the network gets a bad one, where now and then everything goes well, too.
+STACKS = {
+    "RELIABLE": BAD_NETWORK,
+    "RELIABLE FIFO": BAD_NETWORK,
+    "RELIABLE CAUSAL": BAD_NETWORK,
+    "RELIABLE ATOMIC": BAD_NETWORK,
+    "SKEEN": (),
+    "DF": (),
+    "DCC": (),
+}
 
 
 def judge(traces: Path, stack: str) -> int:
@@ -48,22 +58,11 @@ def complete(received: Received) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_order_that_a_stack_promises_holds_on_a_real_network(
+def test_the_order_that_a_stack_promises_holds_and_nothing_is_lost_or_doubled(
     stack: str, tmp_path: Path
 ) -> None:
     traces = tmp_path / "traces"
-    with Cluster(tmp_path, 3, "--trace", str(traces), *EACH_ALONE) as cluster:
-        received = asyncio.run(exchange(cluster.addresses, stack, MESSAGES))
-        assert cluster.stop() == [0, 0, 0]
-    complete(received)
-    assert judge(traces, stack) > MESSAGES
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stack", STACKS[:4])
-def test_nothing_is_lost_or_doubled_where_packets_are(stack: str, tmp_path: Path) -> None:
-    traces = tmp_path / "traces"
-    with Cluster(tmp_path, 3, "--trace", str(traces), *EACH_ALONE, *BAD_NETWORK) as cluster:
+    with Cluster(tmp_path, 3, "--trace", str(traces), *EACH_ALONE, *STACKS[stack]) as cluster:
         received = asyncio.run(exchange(cluster.addresses, stack, MESSAGES))
         assert cluster.stop() == [0, 0, 0]
     complete(received)
