@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a worker: starting it is most of what they cost. And what
+"""One Spark session for all tests: starting it is most of what they cost. And what
 hypothesis generates is the same in every run, so that a test which passed here passes elsewhere;
 `pytest --hypothesis-profile=new` looks for what nobody has seen yet."""
 
@@ -34,9 +34,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses Spark runs in one of two workers that have it, for the two cores."""
+    """Whatever uses the session runs in the one worker that has it, which is given that first.
+    Tests that start Spark in processes of their own share these within a file."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
-            is_verifying = item.path.name.startswith(("test_verify", "test_cluster"))
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark-verifying" if is_verifying else "spark"))
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))

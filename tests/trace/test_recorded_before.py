@@ -76,7 +76,7 @@ def test_they_are_read(traces: Path) -> None:
     assert any(len(load_history(traces, run).deliveries.process) for run in read_runs(traces))
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
 def test_they_are_verified(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = says(capsys, "verify", str(traces))["verdicts"]
@@ -92,13 +92,13 @@ def test_they_are_verified(traces: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found == expected
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
 def test_they_are_measured(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert says(capsys, "measure", str(traces))["points"] == said(traces, "measure")["points"]
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("traces", SETS, ids=lambda traces: traces.name)
 def test_they_are_reported(traces: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
