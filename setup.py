@@ -88,7 +88,6 @@ COMPILED = (
     "server/switchboard.py",
     "trace/recorder.py",
     "trace/rows.py",
-    "wire/decoding.py",
     "wire/frames.py",
     "wire/socket_writer.py",
     "workloads/subsets.py",

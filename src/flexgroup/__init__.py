@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from flexgroup.client import blocking, errors, values
     from flexgroup.client.connecting import connect
     from flexgroup.client.group import Group, Link
-    from flexgroup.client.listener import Listener
-    from flexgroup.client.message import GroupInfo, Message, View
+    from flexgroup.client.message import GroupInfo, Listener, Message, View
     from flexgroup.core.errors import FlexGroupError
 
 __version__ = "0.1.0"
@@ -44,7 +43,7 @@ _HOMES = {
     "Group": "client.group",
     "GroupInfo": "client.message",
     "Link": "client.group",
-    "Listener": "client.listener",
+    "Listener": "client.message",
     "Message": "client.message",
     "View": "client.message",
     "connect": "client.connecting",

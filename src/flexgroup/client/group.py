@@ -29,8 +29,7 @@ from flexgroup.client.errors import (
     Refusal,
 )
 from flexgroup.client.inbox import Inbox, Item
-from flexgroup.client.listener import Listener
-from flexgroup.client.message import GroupInfo, Message, View
+from flexgroup.client.message import GroupInfo, Listener, Message, View
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.wire import requests

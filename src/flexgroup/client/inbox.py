@@ -13,8 +13,7 @@ from typing import Any, cast, final
 
 from msgspec.structs import force_setattr
 
-from flexgroup.client.listener import Listener
-from flexgroup.client.message import Message, View
+from flexgroup.client.message import Listener, Message, View
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 
 Item = Message[bytes] | View

@@ -9,8 +9,7 @@ import time
 
 from flexgroup.client.connecting import connect
 from flexgroup.client.group import Group
-from flexgroup.client.listener import Listener
-from flexgroup.client.message import Message
+from flexgroup.client.message import Listener, Message
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.load.closed_loops import ClosedLoops
 from flexgroup.load.processes import report, wait_to_begin

@@ -50,6 +50,10 @@ class Connection:
     would make every call slow.
     """
 
+    transport: asyncio.Transport
+    """It is there before anybody else knows of the connection."""
+    socket_writer: SocketWriter
+
     def __init__(self, acceptor: Acceptor) -> None:
         self.reader = FrameReader(FIRST_FRAME_BYTES)
         self.writer = FrameWriter()
@@ -63,36 +67,22 @@ class Connection:
         self.frames_in = 0
         self.frames_out = 0
         self._acceptor = acceptor
-        self._transport: asyncio.Transport | None = None
-        self._socket_writer: SocketWriter | None = None
         self._http: bytearray | None = None
         self._begun = False
         self._closing = False
 
     @property
-    def transport(self) -> asyncio.Transport:
-        assert self._transport is not None
-        return self._transport
-
-    @property
-    def socket_writer(self) -> SocketWriter:
-        assert self._socket_writer is not None
-        return self._socket_writer
-
-    @property
     def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
+        return not self.transport.is_closing()
 
     def where(self) -> str:
         """The address of the other end, for people."""
-        if self._transport is None:
-            return "nowhere"
-        peer = self._transport.get_extra_info("peername")
+        peer = self.transport.get_extra_info("peername")
         return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a local socket"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._socket_writer = SocketWriter(self._transport)
+        self.transport = cast(asyncio.Transport, transport)
+        self.socket_writer = SocketWriter(self.transport)
         self._acceptor.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -146,14 +136,12 @@ class Connection:
 
     def close(self) -> None:
         self._closing = True
-        if self._transport is not None:
-            self._transport.close()
+        self.transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever is still to be sent."""
         self._closing = True
-        if self._transport is not None:
-            self._transport.abort()
+        self.transport.abort()
 
     def pause_writing(self) -> None:
         self.writable = False

@@ -224,17 +224,14 @@ class DomainTimer:
             return
         self.cancel()
         self._end = earliest
-        self._handle = self._loop.call_later((earliest - now) / 1000, self._wake)
+        self._handle = self._loop.call_later((earliest - now) / 1000, self._run_out)
 
     def cancel(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
-    def _wake(self) -> None:
-        self._handle = None
-        self._run_out()
-
     def _run_out(self) -> None:
+        self.cancel()
         self._is_over = False
         self._ended()

@@ -8,9 +8,13 @@ recorded on one connection is refused on another, and a frame sent twice is noti
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, TypeVar, final
+
+import msgspec
 
 from flexgroup.core.errors import PeerError
+
+T = TypeVar("T")
 
 HEADER_BYTES: Final = 8
 MOST_BYTES = 16 << 20
@@ -135,3 +139,11 @@ def array_of(encoded: list[bytes]) -> bytes:
     count = len(encoded)
     head = SHORT_ARRAYS[count] if count < 16 else b"\xdd" + count.to_bytes(4, "big")
     return head + b"".join(encoded)
+
+
+def decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | memoryview, what: str) -> T:
+    """Return the message in this data; if it is none, the error begins with `what` it should be."""
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"{what}: {error}") from None

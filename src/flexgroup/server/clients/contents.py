@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from flexgroup.wire.decoding import decoded
+from flexgroup.wire.frames import decoded
 from flexgroup.wire.requests import Delivered
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -15,8 +15,7 @@ from flexgroup.server.connection import Connection
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
-from flexgroup.wire.decoding import decoded
-from flexgroup.wire.frames import array_of
+from flexgroup.wire.frames import array_of, decoded
 from flexgroup.wire.requests import (
     AnyFromClient,
     AnyFromServer,

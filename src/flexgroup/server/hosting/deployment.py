@@ -75,7 +75,7 @@ class HostedDomain:
         self._positions: dict[int, int] = {}
 
     def start(self, now: int) -> None:
-        self.domain.record_view(tuple(range(len(self.servers))), 0)
+        self.domain.record_view(self._everyone, 0)
         self.domain.start(now)
 
     def destinations(self, groups: tuple[int, ...]) -> tuple[int, ...]:
@@ -103,18 +103,14 @@ class HostedDomain:
 
     def take_delivered(self) -> list[Envelope]:
         """What the stack has delivered since, opened."""
-        delivered = self.domain.delivered
-        if not delivered:
-            return []
-        self.domain.delivered = []
-        opened: list[Envelope] = []
-        for m in delivered:
-            assert isinstance(m.payload, bytes)
-            envelope = unseal(m.payload)
-            self.stability.deliver(origin_of(m.id), m, envelope.groups)
-            opened.append(envelope)
-        self.messages_delivered += sum([envelope.count for envelope in opened])
-        return opened
+        delivered, self.domain.delivered = self.domain.delivered, []
+        return [self._opened(m) for m in delivered]
+
+    def _opened(self, m: Message) -> Envelope:
+        envelope = unseal(_bytes(m))
+        self.stability.deliver(origin_of(m.id), m, envelope.groups)
+        self.messages_delivered += envelope.count
+        return envelope
 
     def sent_by_layer(self) -> list[tuple[str, int]]:
         """The names of the layers, the lowest first, with how many packets each has sent."""
@@ -190,10 +186,7 @@ class HostedDomain:
                 continue
             m = Message(message_id(origin, kept.seq), destinations, kept.payload)
             self.domain.deliver_left_over(m)
-            envelope = unseal(kept.payload)
-            self.stability.deliver(origin, m, envelope.groups)
-            opened.append(envelope)
-        self.messages_delivered += sum([envelope.count for envelope in opened])
+            opened.append(self._opened(m))
         return opened
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from flexgroup.core.errors import PeerError
-from flexgroup.wire.decoding import decoded
+from flexgroup.wire.frames import decoded
 from flexgroup.wire.requests import Name, Number
 
 VERSION = 1

@@ -29,8 +29,7 @@ from flexgroup.server.peers.introduction import (
 )
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.wire.address import parse_server_address
-from flexgroup.wire.decoding import decoded
-from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS
+from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS, decoded
 
 log = logging.getLogger("flexgroup.server")
 
