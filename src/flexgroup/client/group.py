@@ -181,11 +181,8 @@ class Group(Generic[T]):
     async def send(self, body: T) -> None:
         """Send to all members; waits only for room in the connection, not for delivery."""
         data = [self.encoded(body)]
-        inbox = self.inbox()
-        if self._outgoing.busy:
+        if not self._outgoing.send_many(self.inbox(), data, 0):
             await self.send_encoded(data)
-        else:
-            self._outgoing.send_many(inbox, data, 0)
 
     async def send_all(self, bodies: Iterable[T]) -> None:
         """Send each body as a message of its own, in this order, for less than as many `send`.
@@ -194,9 +191,7 @@ class Group(Generic[T]):
         cancelled while it waits here has sent some of them, from the first on.
         """
         data = self.all_encoded(bodies)
-        inbox = self.inbox()
-        outgoing = self._outgoing
-        sent = outgoing.send_many(inbox, data, 0) if data and not outgoing.busy else 0
+        sent = self._outgoing.send_many(self.inbox(), data, 0)
         if sent < len(data):
             await self.send_encoded(data, sent)
 

@@ -147,7 +147,8 @@ class Outgoing:
         sent = start
         while sent < len(bodies) and not self.busy:
             sent = self._send_some(inbox, bodies, sent)
-        self._flush_or_wait(inbox)
+        if sent > start:
+            self._flush_or_wait(inbox)
         return sent
 
     def send_now(self, inbox: Inbox, data: list[bytes]) -> bool:

@@ -52,19 +52,18 @@ class Intake:
         self._most_in_a_pack = limits.pack
         self._most_under_way = limits.under_way
         self._most_bytes_under_way = limits.under_way_bytes
-        self._held: dict[str, deque[Waiting]] = {}
-        """Messages by stack: one with too much under way does not hold up the others."""
-        self._pack: Pack | None = None
-        """The pack that is being filled."""
+        self.clear()
 
     @property
     def is_holding(self) -> bool:
         return bool(self._held)
 
     def clear(self) -> None:
-        """Drop everything: the server has left the others, and its clients are gone."""
-        self._held = {}
-        self._pack = None
+        """Hold nothing: nothing has come yet, or the server has left and its clients are gone."""
+        self._held: dict[str, deque[Waiting]] = {}
+        """Messages by stack: one with too much under way does not hold up the others."""
+        self._pack: Pack | None = None
+        """The pack that is being filled."""
 
     def cast(self, session: Session, sends: list[Send]) -> None:
         handles: list[int] = []

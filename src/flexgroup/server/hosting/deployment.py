@@ -206,11 +206,15 @@ class Deployment:
     def __init__(self, faults: Faults, recording: Callable[[Configuration], Recording]) -> None:
         self._faults = faults
         self._recording = recording
+        self.me = -1
+        """The number of this server in the configuration."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Know no configuration: the server has not joined the others, or has left them."""
         self.configuration: Configuration | None = None
         self.number = 0
         """The number of the configuration; 0 if there is none."""
-        self.me = -1
-        """The number of this server in it."""
         self.domains: list[HostedDomain] = []
         """They stand in the order in which all servers number them."""
         self.domain_of: dict[int, HostedDomain] = {}
@@ -238,14 +242,6 @@ class Deployment:
         self.frozen = False
         for hosted in self.domains:
             hosted.start(now)
-
-    def clear(self) -> None:
-        """The server has left the others, and knows no configuration."""
-        self.configuration = None
-        self.number = 0
-        self.domains = []
-        self.domain_of = {}
-        self.frozen = True
 
     def group(self, name: str) -> GroupEntry | None:
         if self.configuration is not None:

@@ -65,21 +65,26 @@ def difference(protocols: list[str]) -> str:
 @final
 class PeerLink:
     def __init__(
-        self, connection: Connection, number: int, opened_here: bool, links: PeerLinks
+        self,
+        links: PeerLinks,
+        number: int,
+        connection: Connection,
+        opened_here: bool,
+        address: str,
+        server: int | None,
     ) -> None:
         self.connection = connection
         self.number = number
         """The number of the link among all that this server ever had."""
         self.opened_here = opened_here
-        self.address = ""
+        self.address = address
         """Where the server at the other end is reached by others."""
-        self.server: int | None = None
+        self.server = server
         """The number of the server at the other end; None: it is no member yet."""
         self.ready = not opened_here
         self._links = links
-        self._before_ready: list[tuple[bytes, bytes | bytearray]] = []
         self.gathered: list[tuple[bytes, bytes | bytearray]] = []
-        """What goes out with the next `flush`: heads and what follows them."""
+        """What goes out with the next `flush` of a link that is ready: heads and what follows."""
         self.heard = False
         """Something has come since membership was last told so."""
         connection.reader.allow(MOST_BYTES_OF_SERVERS)
@@ -91,8 +96,7 @@ class PeerLink:
             self.connection.writer.begin_at(welcome.session)
             self.ready = True
             self._links.welcomed(self, welcome)
-            waiting, self._before_ready = self._before_ready, []
-            self.connection.send_all(waiting)
+            self.flush()
             return
         if not content:
             raise PeerError("a server sent an empty frame")
@@ -124,11 +128,9 @@ class PeerLink:
         self.flush()
 
     def flush(self) -> None:
-        gathered, self.gathered = self.gathered, []
         if self.ready:
+            gathered, self.gathered = self.gathered, []
             self.connection.send_all(gathered)
-        else:
-            self._before_ready += gathered
 
 
 class PeerEvents(Protocol):
@@ -169,18 +171,21 @@ class PeerLinks:
         acceptor: Acceptor,
         events: PeerEvents,
     ) -> None:
-        self.by_server: dict[int, PeerLink] = {}
-        """The links to members, and to newcomers, by the number of the server."""
-        self.contact: PeerLink | None = None
-        """The link through which this server joins."""
-        self.open: dict[int, PeerLink] = {}
-        """All connections to servers, also to those without a number, the oldest first."""
-        self._links_ever = 0
         self._settings = settings
         self._identity = identity
         self._acceptor = acceptor
         self._events = events
         self._loop = asyncio.get_running_loop()
+        self._links_ever = 0
+        self.open: dict[int, PeerLink] = {}
+        """All connections to servers, also to those without a number, the oldest first."""
+        self._know_nobody()
+
+    def _know_nobody(self) -> None:
+        self.by_server: dict[int, PeerLink] = {}
+        """The links to members, and to newcomers, by the number of the server."""
+        self.contact: PeerLink | None = None
+        """The link through which this server joins."""
         self._wanted: dict[int, Server] = {}
         self._dialing: dict[str, asyncio.Task[None]] = {}
         self._held: dict[int, list[tuple[bytes, bytes]]] = {}
@@ -198,14 +203,7 @@ class PeerLinks:
             task.cancel()
         for link in list(self.by_server.values()):
             link.connection.abort()
-        self.contact = None
-        self.by_server.clear()
-        self._wanted = {}
-        self._dialing = {}
-        self._held = {}
-        self._held_bytes = 0
-        self._broken = set()
-        self._members = set()
+        self._know_nobody()
 
     # What goes out.
 
@@ -304,9 +302,7 @@ class PeerLinks:
             return None
         except (OSError, TimeoutError):
             return None
-        link = self._new_link(connection, True)
-        link.address = address
-        link.server = number
+        link = self._new_link(connection, True, address, number)
         connection.handler = link
         identity = self._identity
         hello = PeerHello(
@@ -322,9 +318,11 @@ class PeerLinks:
             self._adopt(link, number)
         return link
 
-    def _new_link(self, connection: Connection, opened_here: bool) -> PeerLink:
+    def _new_link(
+        self, connection: Connection, opened_here: bool, address: str, server: int | None
+    ) -> PeerLink:
         self._links_ever += 1
-        link = PeerLink(connection, self._links_ever, opened_here, self)
+        link = PeerLink(self, self._links_ever, connection, opened_here, address, server)
         self.open[link.number] = link
         return link
 
@@ -364,9 +362,7 @@ class PeerLinks:
         if different := difference(hello.protocols):
             log.warning("different", extra={"data": {"from": hello.name, "reason": different}})
         session = secrets.randbits(32)
-        link = self._new_link(connection, False)
-        link.address = hello.address
-        link.server = hello.number
+        link = self._new_link(connection, False, hello.address, hello.number)
         welcome = PeerWelcome(
             VERSION,
             identity.cluster,
