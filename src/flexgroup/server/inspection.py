@@ -14,7 +14,7 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
         "server": identity.name,
         "address": identity.address,
         "cluster": identity.cluster,
-        "configuration": configuration.number if configuration is not None else None,
+        "configuration": deployment.number or None,
         "changing": deployment.frozen,
         "servers": [
             {
@@ -23,7 +23,7 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
                 "address": other.address,
                 "linked": other.number in observed.links.by_server,
             }
-            for other in (configuration.servers if configuration is not None else ())
+            for other in configuration.servers
         ],
         "groups": [
             {
@@ -36,7 +36,7 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
                     {"process": member.process, "server": member.server} for member in group.members
                 ],
             }
-            for group in (configuration.groups if configuration is not None else ())
+            for group in configuration.groups
         ],
         "stacks": [
             {

@@ -158,14 +158,11 @@ class Metrics(Collector):
         queues = [len(seat.queue) for client in observed.sessions.values()
                   for seat in client.seats.values()]  # fmt: skip
         for name, text, value in (
-            ("configuration", "The number of the configuration",
-             deployment.number),
+            ("configuration", "The number of the configuration", deployment.number),
             ("changing", "1 while a change of configuration is under way", int(deployment.frozen)),
-            ("servers", "Servers in the configuration",
-             len(configuration.servers) if configuration is not None else 0),
+            ("servers", "Servers in the configuration", len(configuration.servers)),
             ("links", "Other servers that this one is linked to", len(observed.links.by_server)),
-            ("groups", "Groups in the configuration",
-             len(configuration.groups) if configuration is not None else 0),
+            ("groups", "Groups in the configuration", len(configuration.groups)),
             ("clients", "Clients connected here", len(observed.sessions)),
             ("queued_messages", "Deliveries that wait for clients here", sum(queues)),
             ("longest_queue", "Most deliveries that wait for one client", max(queues, default=0)),

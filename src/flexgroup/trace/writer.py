@@ -94,21 +94,26 @@ def prepare_trace_set(directory: Path, run: str, force: bool = False) -> None:
             f"a run cannot be called '{run}', which names files: write 1 to {LONGEST_NAME} bytes "
             "without a slash, and no dot or underscore in front"
         )
+    make_folders(directory)
+    if (directory / "runs" / run_file(run)).exists() and not force:
+        raise UsageError(
+            f"'{directory}' already holds run '{run}'; choose another --out, or add --force"
+        )
+
+
+def make_folders(directory: Path, *more: str) -> None:
+    """Make the folders of a trace set, as far as they are missing, and see that one may write."""
     try:
-        (directory / "runs").mkdir(parents=True, exist_ok=True)
-        (directory / "events").mkdir(exist_ok=True)
+        for folder in ("runs", "events", *more):
+            (directory / folder).mkdir(parents=True, exist_ok=True)
         probe = directory / "runs" / "_probe"
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # others may make the same set at the same time
     except OSError as error:
         raise UsageError(
             f"cannot write a trace into '{directory}': {error.strerror or error}; "
             "choose a directory that you may write to"
         ) from None
-    if (directory / "runs" / run_file(run)).exists() and not force:
-        raise UsageError(
-            f"'{directory}' already holds run '{run}'; choose another --out, or add --force"
-        )
 
 
 class TraceWriter(Sink):

@@ -39,9 +39,9 @@ class LocalMembers:
         if others:
             session.deliver(seat, len(others), packed(others))
 
-    def follow(self, before: Configuration | None, after: Configuration, me: int) -> None:
+    def follow(self, before: Configuration, after: Configuration, me: int) -> None:
         """Tell members what has changed in their groups, each in its place."""
-        old = {group.number: group for group in before.groups} if before is not None else {}
+        old = {group.number: group for group in before.groups}
         of_group: dict[int, list[tuple[Session, Seat]]] = {}
         for group in after.groups:
             changed = group.number not in old or old[group.number].view != group.view

@@ -153,9 +153,8 @@ class RequestHandler:
         if group is None:
             self._refuse_missing(session, request.request, request.group)
             return
-        configuration = self._deployment.configuration
-        assert configuration is not None
-        names = {server.number: server.name for server in configuration.servers}
+        servers = self._deployment.configuration.servers
+        names = {server.number: server.name for server in servers}
         session.say(
             requests.Description(
                 request.request,

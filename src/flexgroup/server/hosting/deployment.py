@@ -23,6 +23,9 @@ from flexgroup.worlds.network.envelope import Envelope, seal, unseal
 from flexgroup.worlds.network.faults import Faults
 from flexgroup.worlds.network.stability import Stability
 
+NOTHING = Configuration(number=0, servers=(), groups=(), next_server=0, next_group=0)
+"""What is installed at a server that has not joined the others, or has left them."""
+
 Recording = Callable[[str, tuple[GroupEntry, ...]], Recorder | None]
 """A recorder for the domain of a stack with these groups, if a trace is wanted."""
 
@@ -211,9 +214,9 @@ class Deployment:
         self.clear()
 
     def clear(self) -> None:
-        """Know no configuration: the server has not joined the others, or has left them."""
-        self.configuration: Configuration | None = None
-        self.number = 0
+        """Have nothing installed."""
+        self.configuration = NOTHING
+        self.number = NOTHING.number
         """The number of the configuration; 0 if there is none."""
         self.domains: list[HostedDomain] = []
         """They stand in the order in which all servers number them."""
@@ -244,16 +247,11 @@ class Deployment:
             hosted.start(now)
 
     def group(self, name: str) -> GroupEntry | None:
-        if self.configuration is not None:
-            for group in self.configuration.groups:
-                if group.name == name:
-                    return group
-        return None
+        return next((group for group in self.configuration.groups if group.name == name), None)
 
     def is_owner(self, client: int) -> bool:
         """Whether this client of the server has created a group that still exists."""
-        groups = self.configuration.groups if self.configuration is not None else ()
-        return any(group.owner_at == (self.me, client) for group in groups)
+        return any(group.owner_at == (self.me, client) for group in self.configuration.groups)
 
     def has_undelivered(self) -> bool:
         """Whether something that was multicast here is not known to be delivered everywhere."""

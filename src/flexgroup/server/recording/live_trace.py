@@ -11,14 +11,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import Configuration, GroupEntry, name_in_files
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.recording.handoff import Events, Handoff, RunBegan, RunEnded, ServerEnded
 from flexgroup.server.recording.trace_writer import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run, channel_names
-from flexgroup.trace.writer import STARTED, as_json
+from flexgroup.trace.writer import STARTED, as_json, make_folders
 from flexgroup.worlds.network.faults import Faults
 
 ROWS_AT_ONCE = 1 << 16
@@ -64,14 +63,7 @@ class LiveTrace:
         self._most_waiting = most_waiting
         self._runs: list[RecordedRun] = []
         self._handed_over = time.monotonic()
-        try:
-            for folder in ("runs", "events", STARTED, ENDED):
-                (directory / folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"cannot write a trace into '{directory}': {error.strerror or error}; "
-                "choose a directory that you may write to"
-            ) from None
+        make_folders(directory, STARTED, ENDED)
         self.handoff = Handoff(directory, name_in_files(server))
 
     def recorder(
