@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexgroup.server.settings import Settings
 
 LIMITS = ("largest_message", "pack", "queue", "slow_seconds")
-"""The options that are fields of `flexgroup.server.limits.Limits`."""
+"""The options that are fields of `flexgroup.server.settings.Limits`."""
 
 
 COMMAND = Command(

@@ -10,9 +10,9 @@ import ssl
 from collections.abc import Generator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from flexgroup.client.connection import ClientConnection, protocol_of
+from flexgroup.client.connection import ClientConnection
 from flexgroup.client.errors import CannotConnect
 from flexgroup.client.group import Link, name_of
 from flexgroup.core.errors import UsageError
@@ -90,11 +90,12 @@ class Connecting:
     async def _open(self, connection: ClientConnection) -> None:
         loop = asyncio.get_running_loop()
         address = self._address
+        protocol = cast(asyncio.Protocol, connection)
         if address.path is not None:
-            await loop.create_unix_connection(lambda: protocol_of(connection), address.path)
+            await loop.create_unix_connection(lambda: protocol, address.path)
         else:
             await loop.create_connection(
-                lambda: protocol_of(connection), address.host, address.port, ssl=self._tls
+                lambda: protocol, address.host, address.port, ssl=self._tls
             )
 
 

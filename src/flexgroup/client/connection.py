@@ -369,7 +369,3 @@ class ClientConnection:
         if not self.welcomed.done():
             self.welcomed.set_exception(error)
             self.welcomed.exception()
-
-
-def protocol_of(connection: ClientConnection) -> asyncio.Protocol:
-    return cast(asyncio.Protocol, connection)

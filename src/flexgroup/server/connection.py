@@ -178,11 +178,6 @@ class Connection:
             self.close()
 
 
-def protocol_of(connection: Connection) -> asyncio.Protocol:
-    """The connection, as asyncio sees it."""
-    return cast(asyncio.Protocol, connection)
-
-
 @final
 class Acceptor:
     """It is told how connections fare, also of those that this server opens.
@@ -250,7 +245,7 @@ class Acceptor:
             connection.close()
 
     def _new_connection(self) -> asyncio.Protocol:
-        return protocol_of(Connection(self))
+        return cast(asyncio.Protocol, Connection(self))
 
     # What connections tell of.
 

@@ -12,10 +12,11 @@ import logging
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from socket import gethostname
 
 from flexgroup.core.errors import FlexGroupError, UsageError
-from flexgroup.membership.configuration import Configuration, GroupEntry
+from flexgroup.membership.configuration import Configuration
 from flexgroup.membership.effects import Install
 from flexgroup.membership.flush import DomainReport
 from flexgroup.membership.operations import LeaveServers
@@ -35,7 +36,6 @@ from flexgroup.server.peers.membership_host import MembershipHost
 from flexgroup.server.recording.live_trace import LiveTrace
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.server.switchboard import Switchboard
-from flexgroup.trace.recorder import Recorder
 
 log = logging.getLogger("flexgroup.server")
 
@@ -294,14 +294,10 @@ class GroupServer:
         self._end("" if self._settings.rejoin else reason)
 
     def _recording(self, configuration: Configuration) -> Recording:
-        def recorder(stack: str, groups: tuple[GroupEntry, ...]) -> Recorder | None:
-            if self.trace is None:
-                return None
-            return self.trace.recorder(self.identity.cluster, configuration, stack, groups)
-
-        if self.trace is not None:
-            self.trace.finish({server.number for server in configuration.servers})
-        return recorder
+        if self.trace is None:
+            return lambda stack, groups: None
+        self.trace.finish({server.number for server in configuration.servers})
+        return partial(self.trace.recorder, self.identity.cluster, configuration)
 
     # What connections need.
 

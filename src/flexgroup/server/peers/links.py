@@ -9,7 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from typing import Final, Protocol, cast, final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.configuration import Server
 from flexgroup.membership.messages import AnyControl, ControlMessage
 from flexgroup.protocols.table import PROTOCOLS
-from flexgroup.server.connection import Acceptor, Connection, protocol_of
+from flexgroup.server.connection import Acceptor, Connection
 from flexgroup.server.peers.introduction import (
     VERSION,
     PeerHello,
@@ -289,7 +289,7 @@ class PeerLinks:
         try:
             await asyncio.wait_for(
                 self._loop.create_connection(
-                    lambda: protocol_of(connection),
+                    lambda: cast(asyncio.Protocol, connection),
                     where.host,
                     where.port,
                     ssl=self._settings.tls_client,
