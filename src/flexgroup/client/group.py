@@ -228,8 +228,8 @@ class Group(Generic[T]):
     async def receive(self, timeout: float | None = None) -> Message[T]:
         """Return the next message, or raise NoMessage if none comes in `timeout` seconds."""
         inbox = self._received_inbox()
-        take = inbox.take_delivery
-        return self.decoded(take() or await self.arrival(inbox, take, timeout))
+        delivery = inbox.take_delivery() or await self.arrival(inbox, inbox.take_delivery, timeout)
+        return self.decoded(delivery)
 
     async def receive_all(self, timeout: float | None = None) -> list[Message[T]]:
         """Return the next message, and those after it that are here already.
@@ -246,9 +246,8 @@ class Group(Generic[T]):
 
     async def __anext__(self) -> Message[T]:
         inbox = self._received_inbox()
-        take = inbox.take_delivery
         try:
-            delivery = take() or await self.arrival(inbox, take)
+            delivery = inbox.take_delivery() or await self.arrival(inbox, inbox.take_delivery)
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return self.decoded(delivery)
@@ -385,9 +384,9 @@ class _Events(Generic[T]):
             first, self._first = self._first, None
             return first
         self._inbox.check_nobody_listens()
-        take = self._inbox.take
+        inbox = self._inbox
         try:
-            item = cast(Item, take() or await self._group.arrival(self._inbox, take))
+            item = cast(Item, inbox.take() or await self._group.arrival(inbox, inbox.take))
         except (GroupDestroyed, NotMember, LinkClosed):
             raise StopAsyncIteration from None
         return item if isinstance(item, View) else self._group.decoded(item)
