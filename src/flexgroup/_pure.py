@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -18,7 +17,6 @@ from importlib.machinery import (
     ExtensionFileLoader,
     FileFinder,
     ModuleSpec,
-    PathFinder,
     SourceFileLoader,
 )
 from types import ModuleType
@@ -26,34 +24,22 @@ from types import ModuleType
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
-class SourceFinder:
-    """Finds the modules of flexgroup as Python's own finder does, but only their sources."""
+class SourceFinder(FileFinder):
+    """Finds the modules in a folder as Python's own finder does, but only their sources."""
 
-    def __init__(self) -> None:
-        self._folders: dict[str, FileFinder] = {}
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if path is None or not fullname.startswith("flexgroup."):
-            return None
-        for folder in path:
-            finder = self._folders.get(folder)
-            if finder is None:
-                finder = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
-                self._folders[folder] = finder
-            spec = finder.find_spec(fullname)
-            if spec is not None and spec.loader is not None:
-                return spec
-        # The finders after this one would still take an extension whose source is gone.
-        spec = PathFinder.find_spec(fullname, path)
-        if spec is not None and isinstance(spec.loader, ExtensionFileLoader):
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = super().find_spec(fullname, target)
+        extensions = FileFinder(self.path, (ExtensionFileLoader, EXTENSION_SUFFIXES))
+        if spec is None and extensions.find_spec(fullname) is not None:
             raise ModuleNotFoundError(f"{fullname} is compiled, but has no source", name=fullname)
-        return None
+        return spec
 
-    def invalidate_caches(self) -> None:
-        for finder in self._folders.values():
-            finder.invalidate_caches()
+
+def find_sources(folder: str) -> SourceFinder:
+    """A hook for `sys.path_hooks`: the finder for a folder of this package."""
+    if not f"{folder}{os.sep}".startswith(f"{PACKAGE}{os.sep}"):
+        raise ImportError("not a folder of flexgroup", path=folder)
+    return SourceFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
 def choose_form() -> None:
@@ -61,18 +47,18 @@ def choose_form() -> None:
 
     Called once, by the package itself, before it imports anything of its own.
     """
-    if os.environ.get("FLEXGROUP_PURE") == "1":
-        sys.meta_path.insert(0, SourceFinder())
-        return
-    edited = edited_since_compiled()
-    if edited:
-        sys.meta_path.insert(0, SourceFinder())
+    if os.environ.get("FLEXGROUP_PURE") != "1":
+        edited = edited_since_compiled()
+        if not edited:
+            return
         print(
             f"flexgroup: running in pure Python, because {edited[0]}"
             f"{f' and {len(edited) - 1} more' if edited[1:] else ''} changed since it was"
             " compiled; `make compiled` compiles again",
             file=sys.stderr,
         )
+    sys.path_hooks.insert(0, find_sources)
+    sys.path_importer_cache.pop(PACKAGE, None)  # this module was found by the usual finder
 
 
 def edited_since_compiled() -> list[str]:

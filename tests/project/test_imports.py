@@ -32,8 +32,8 @@ ARCHITECTURE = {
     #
     "worlds.simulator": ("core protocols workloads trace", NATIVE),
     "worlds.bench": ("core protocols", ""),
-    "worlds.explorer": ("core protocols workloads trace worlds.bench", NATIVE),
-    "worlds.network": ("core protocols workloads trace", "msgspec"),
+    "worlds.explorer": ("core protocols trace worlds.bench", NATIVE),
+    "worlds.network": ("core", ""),
     #
     "wire": ("core", "cryptography msgspec uvloop"),
     "server": ("core protocols membership trace wire worlds.network", "msgspec prometheus_client"),
