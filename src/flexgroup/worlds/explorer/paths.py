@@ -40,8 +40,7 @@ def schedule_of(search: Search, scope: Scope, path: list[Transition]) -> tuple[S
     if search.actors == scope.processes:
         steps = [
             ScheduleStep("cast", cast.origin, number=place)
-            for place, cast in enumerate(scope.casts)
-            if cast.origin >= scope.processes
+            for place, cast in scope.client_casts.items()
         ]
     machine = search.machine
     # The channels in the order in which packets were sent, which a search does not keep.

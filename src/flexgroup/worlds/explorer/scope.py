@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantees, guarantees_of_channels
@@ -31,9 +31,6 @@ class Bounds:
     losses: int = 0
     duplicates: int = 0
     timers: int = 0
-
-    def as_tuple(self) -> tuple[int, ...]:
-        return (self.crashes, self.suspicions, self.losses, self.duplicates, self.timers)
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Scope:
                         f"processes are 0 to {self.processes - 1}"
                     )
         self._check_groups()
-        clients = {cast.origin for cast in self.casts if cast.origin >= self.processes}
+        clients = {cast.origin for cast in self.client_casts.values()}
         if clients != set(range(self.processes, self.processes + len(clients))):
             raise UsageError(
                 f"clients are numbered from {self.processes} on without gaps, "
@@ -76,7 +73,7 @@ class Scope:
             )
         if any(cast.origin < 0 for cast in self.casts):
             raise UsageError("an origin cannot be negative")
-        if any(bound < 0 for bound in self.bounds.as_tuple()):
+        if any(bound < 0 for bound in astuple(self.bounds)):
             raise UsageError("a bound on faults or timers cannot be negative; give 0 or more")
 
     def _check_groups(self) -> None:
@@ -101,8 +98,14 @@ class Scope:
         )
 
     @property
+    def client_casts(self) -> dict[int, PlannedCast]:
+        """What clients multicast, by place among all casts."""
+        casts = enumerate(self.casts)
+        return {place: cast for place, cast in casts if cast.origin >= self.processes}
+
+    @property
     def clients(self) -> int:
-        return len({cast.origin for cast in self.casts if cast.origin >= self.processes})
+        return len({cast.origin for cast in self.client_casts.values()})
 
     def described(self) -> str:
         sets = " ".join("{" + ",".join(map(str, c.destinations)) + "}" for c in self.casts)

@@ -25,7 +25,7 @@ EVENT: Final = 0
 LOSS: Final = 1
 DUPLICATION: Final = 2
 
-# Positions in `Bounds.as_tuple()`.
+# The places of the fields of `Bounds`.
 CRASHES: Final = 0
 SUSPICIONS: Final = 1
 LOSSES: Final = 2

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Layer
-from flexgroup.core.message import MessageId, message_id
+from flexgroup.core.message import message_id
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import property_checks as properties
 from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
@@ -54,11 +54,13 @@ def new_search(
         )
     promises = promised(plan, scope)  # refuses a stack that cannot stand on these channels
     names = list(options.properties or promises)
-    follow = options.follow_clients or _some_client_has_more_to_do(scope)
+    # A client that multicasts several times has more to do when the search begins.
+    follow = options.follow_clients or len(scope.client_casts) > scope.clients
     actors = scope.processes + (scope.clients if follow else 0)
     machine = Machine(scope, actors, Codec(plan.layers))
     in_flight = InFlightPackets(machine, scope.fifo)
-    known = {} if follow else cast_at_the_start(scope)
+    at_the_start = {} if follow else scope.client_casts
+    known = {message_id(cast.origin, 0): place for place, cast in at_the_start.items()}
     checks = PropertyChecks(
         names, [c.destinations for c in scope.casts], known, list(options.extra_properties)
     )
@@ -73,7 +75,7 @@ def new_search(
     return Search(
         machine=machine,
         in_flight=in_flight,
-        budgets=Budgets(scope.bounds.as_tuple()),
+        budgets=Budgets(astuple(scope.bounds)),
         checks=checks,
         actors=actors,
         first=first,
@@ -124,25 +126,11 @@ def _name_faults(machine: Machine, scope: Scope) -> None:
             machine.event(Event(SUSPECT, process, suspect, None, 0, "", 0))
 
 
-def cast_at_the_start(scope: Scope) -> dict[MessageId, int]:
-    return {
-        message_id(cast.origin, 0): place
-        for place, cast in enumerate(scope.casts)
-        if cast.origin >= scope.processes
-    }
-
-
-def _some_client_has_more_to_do(scope: Scope) -> bool:
-    origins = [cast.origin for cast in scope.casts if cast.origin >= scope.processes]
-    return len(origins) > len(set(origins))
-
-
 def _alike(scope: Scope) -> list[list[int]]:
     """The clients, by what they multicast, where several multicast the same."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    for cast in scope.casts:
-        if cast.origin >= scope.processes:
-            groups.setdefault(cast.destinations, []).append(cast.origin)
+    for cast in scope.client_casts.values():
+        groups.setdefault(cast.destinations, []).append(cast.origin)
     return [clients for clients in groups.values() if len(clients) > 1]
 
 
