@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flexgroup.core.message import origin_of
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 
@@ -47,7 +48,7 @@ def best_effort_that_delivers_again_when_confirmed() -> StackPlan:
     careful = module.VCubeBestEffort.on_ack
 
     def on_ack(self: Any, j: int, packet: Any) -> None:
-        self.deliver(self.pending_ack[j, packet.m][0])
+        self.deliver(self.trees.pending_ack[j, (packet.m,)][0].m)
         careful(self, j, packet)
 
     module.VCubeBestEffort.on_ack = on_ack
@@ -56,13 +57,13 @@ def best_effort_that_delivers_again_when_confirmed() -> StackPlan:
 
 def best_effort_that_confirms_twice() -> StackPlan:
     module = loaded_anew("vcube_best_effort")
-    once = module.VCubeBestEffort.check_acks
+    once = module.VCubeBestEffort.ack
 
-    def check_acks(self: Any, source: int, m: int) -> None:
+    def ack(self: Any, source: int, m: int) -> None:
         once(self, source, m)
         once(self, source, m)
 
-    module.VCubeBestEffort.check_acks = check_acks
+    module.VCubeBestEffort.ack = ack
     return plan_of(module.VCubeBestEffort)
 
 
@@ -72,7 +73,7 @@ def reliable_that_nobody_carries_on() -> StackPlan:
     carrying = module.VCubeReliable.carry
 
     def carry(self: Any, m: Any) -> None:
-        if module.origin_of(m.id) == self.process:
+        if origin_of(m.id) == self.process:
             carrying(self, m)
 
     module.VCubeReliable.carry = carry
@@ -80,8 +81,9 @@ def reliable_that_nobody_carries_on() -> StackPlan:
 
 
 def reliable_that_does_not_replace_the_crashed() -> StackPlan:
-    module = loaded_anew("vcube_reliable")
-    module.ff_neighbor = lambda i, s, n, crashed: module.NOBODY
+    module = loaded_anew("vcube_reliable", "spanning_trees")
+    of_part = module.SpanningTrees.crash.__globals__
+    of_part["ff_neighbor"] = lambda i, s, n, crashed: of_part["NOBODY"]
     return plan_of(module.VCubeReliable)
 
 

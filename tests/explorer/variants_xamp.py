@@ -166,7 +166,7 @@ def two_phase_accept_that_delivers_when_accepted() -> StackPlan:
 def two_phase_accept_after_one_response() -> StackPlan:
     atomic = loaded_anew("xamp_atomic")
     whole = atomic.Transmission
-    atomic.Transmission = lambda m, numbers, Pr, nr, ord: whole(m, numbers, Pr, 1, ord)
+    atomic.Transmission = lambda m, packet, Pr, nr, ord: whole(m, packet, Pr, 1, ord)
     return plan_of(atomic.XampAtomic)
 
 

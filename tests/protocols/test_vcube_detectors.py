@@ -15,8 +15,9 @@ import pytest
 from flexgroup.core.layer import Layer
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.heartbeat import Heartbeat
+from flexgroup.protocols.parts.detection import INTERVAL, TIMEOUT
 from flexgroup.protocols.parts.hypercube import dimension
-from flexgroup.protocols.vcube_detector import INTERVAL, TIMEOUT, VCubeDetector
+from flexgroup.protocols.vcube_detector import VCubeDetector
 from flexgroup.worlds.bench import Bench
 
 from .broadcast_runs import run

@@ -12,7 +12,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.known_messages import KnownMessages
-from flexgroup.protocols.parts.tr_w_resp import Transmission
+from flexgroup.protocols.parts.tr_w_resp import Data, Transmission
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
@@ -24,7 +24,8 @@ EVERYBODY = (0, 1, 2)
 
 
 def transmission(nr: int, ord: bool = False) -> Transmission:
-    return Transmission(Message(message_id(0, 0), EVERYBODY, b""), (0, 0, 0), EVERYBODY, nr, ord)
+    m = Message(message_id(0, 0), EVERYBODY, b"")
+    return Transmission(m, Data(m, (0, 0, 0)), EVERYBODY, nr, ord)
 
 
 def layer_of(bench: Bench, process: int) -> Any:

@@ -23,7 +23,6 @@ from mypy_extensions import mypyc_attr
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
 from flexgroup.core.message import Message, MessageId, Packet
-from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.destination_agreement import (
     Agreed,
@@ -31,6 +30,7 @@ from flexgroup.protocols.parts.destination_agreement import (
     Flush,
     Received,
 )
+from flexgroup.protocols.parts.senders import Request, is_of_client, is_of_members
 from flexgroup.protocols.parts.timestamps import FAR
 
 
@@ -71,14 +71,6 @@ class All2AllAtomic(Layer):
         elif not self.agreement.stopped:
             self.a_broadcast(m)
 
-    def on_request(self, client: int, packet: Request) -> None:
-        m = packet.m
-        if not packet.is_of(client, self.size) or not self.is_for_me(m):
-            raise self.refuse(client, packet)
-        if self.agreement.knows(m.id):
-            raise self.refuse(client, packet)
-        self.a_broadcast(m)
-
     def a_broadcast(self, m: Message) -> None:
         self.agreement.TS += 1
         known = self.agreement.receive_first(m)
@@ -104,17 +96,18 @@ class All2AllAtomic(Layer):
         elif isinstance(packet, Flush):
             self.on_flush(sender, packet)
         elif isinstance(packet, Agreed):
-            self.on_agreed(sender, packet)
-        elif isinstance(packet, Request):
-            self.on_request(sender, packet)
+            self.agreement.on_agreed(self, sender, packet)
+        elif isinstance(packet, Request) and self.is_request(sender, packet.m):
+            self.a_broadcast(packet.m)
         else:
             raise self.refuse(sender, packet)
 
+    def is_request(self, client: int, m: Message) -> bool:
+        return is_of_client(self, client, m) and self.agreement.is_new(m.id)
+
     def on_tree(self, j: int, packet: Tree) -> None:
-        m, to = packet.m, packet.m.destinations
-        if j >= self.size or j == self.process or not to or to[-1] >= self.size:
-            raise self.refuse(j, packet)
-        if packet.ts >= FAR:
+        m = packet.m
+        if not is_of_members(self, j, m) or packet.ts >= FAR:
             raise self.refuse(j, packet)
         agreement = self.agreement
         if j in agreement.crashed:
@@ -160,16 +153,7 @@ class All2AllAtomic(Layer):
         agreement.flush(self)
 
     def on_flush(self, j: int, packet: Flush) -> None:
-        agreement = self.agreement
-        if not agreement.is_sound(j, packet):
-            raise self.refuse(j, packet)
-        if agreement.heeds(j, packet):
-            news = tuple([k for k in packet.crashed if k not in agreement.crashed])
-            if news:
-                self.crash(news)
-            agreement.on_flush(self, j, packet)
-
-    def on_agreed(self, j: int, packet: Agreed) -> None:
-        if not self.agreement.is_sound(j, packet):
-            raise self.refuse(j, packet)
-        self.agreement.on_agreed(self, j, packet)
+        news = self.agreement.crashes_in(self, j, packet)
+        if news:
+            self.crash(news)
+        self.agreement.on_flush(self, j, packet)

@@ -28,28 +28,21 @@ handled; else the one that came first goes first.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Message, Packet
-from flexgroup.protocols.parts.edge_clock import (
+from flexgroup.protocols.parts.daisy_chain import (
+    FAST,
+    SLOW,
+    Enter,
     ReducedClocks,
     edge_number,
     edges,
     incoming,
     raise_to,
 )
-
-SLOW: Final = 0
-FAST: Final = 1
-
-
-@final
-class Enter(Packet):
-    """m with mode = bottom: an external message, from the client."""
-
-    m: Message
 
 
 @final
@@ -110,15 +103,11 @@ class Dcc(Layer):
             self.b.append(packet)
         elif isinstance(packet, ReducedHop):
             self.b.append(self.restore_clock(sender, packet))
-        elif isinstance(packet, Enter) and self.is_lowest(packet.m):
+        elif isinstance(packet, Enter) and packet.is_at(self):
             self.enter(packet.m)
         else:
             raise self.refuse(sender, packet)
         self.handle_enabled()
-
-    def is_lowest(self, m: Message) -> bool:
-        """Not in the paper: m enters here, and all its destinations exist."""
-        return m.destinations[:1] == (self.process,) and m.destinations[-1] < self.size
 
     def is_possible(self, m: Hop) -> bool:
         """Not in the paper: m came from below, is on its way up, and has a whole clock."""
@@ -137,16 +126,13 @@ class Dcc(Layer):
         self.deliver_and_forward(m, self.process, FAST)
 
     def handle_enabled(self) -> None:
-        if self.any:
-            self.offer_enabled()
-            return
-        position = 0
-        while position < len(self.b):
-            if self.is_enabled(self.b[position]):
-                self.handle(position)
-                position = 0
-            else:
-                position += 1
+        """Handle what is enabled; with `any`, let the world choose where there is a choice."""
+        enabled = self.enabled()
+        while enabled and not (self.any and len(enabled) > 1):
+            self.handle(enabled[0])
+            enabled = self.enabled()
+        if enabled:
+            self.offer("next", len(enabled))
 
     def is_enabled(self, m: Hop) -> bool:
         return self.can_handle(m, m.src if self.process in m.m.destinations else m.decider)
@@ -162,22 +148,20 @@ class Dcc(Layer):
     # Not in the paper, which does not say which of several enabled messages goes next.
 
     def enabled(self) -> list[int]:
-        return [position for position, m in enumerate(self.b) if self.is_enabled(m)]
-
-    def offer_enabled(self) -> None:
-        """Handle what there is no choice about; let the world choose among several."""
-        enabled = self.enabled()
-        while len(enabled) == 1:
-            self.handle(enabled[0])
-            enabled = self.enabled()
-        if enabled:
-            self.offer("next", len(enabled))
+        """The positions of enabled messages; the first is enough if the world does not choose."""
+        found: list[int] = []
+        for position, m in enumerate(self.b):
+            if self.is_enabled(m):
+                found.append(position)
+                if not self.any:
+                    break
+        return found
 
     def on_choice(self, name: str, chosen: int) -> None:
         enabled = self.enabled()
         if chosen < len(enabled):
             self.handle(enabled[chosen])
-        self.offer_enabled()
+        self.handle_enabled()
 
     def can_handle(self, m: Hop, decided_by: int) -> bool:
         """m is the next visit that `decided_by` decided, and all earlier visits happened."""

@@ -21,28 +21,21 @@ What is written is implemented; where the text is silent:
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Message, Packet
-from flexgroup.protocols.parts.edge_clock import (
+from flexgroup.protocols.parts.daisy_chain import (
+    FAST,
+    SLOW,
+    Enter,
     ReducedClocks,
     edge_number,
     edges,
     incoming,
     raise_to,
 )
-
-SLOW: Final = 0
-FAST: Final = 1
-
-
-@final
-class Enter(Packet):
-    """m with mode = bottom: an external message, from the client."""
-
-    m: Message
 
 
 @final
@@ -99,7 +92,7 @@ class DccPublished(Layer):
         self.send((m.destinations[0],), Enter(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Enter) and self.is_lowest(packet.m):
+        if isinstance(packet, Enter) and packet.is_at(self):
             self.deliver_and_forward(Hop(packet.m, self.process, SLOW, ()), external=True)
         elif isinstance(packet, Hop) and self.is_possible(packet):
             self.b.append(packet)
@@ -108,10 +101,6 @@ class DccPublished(Layer):
         else:
             raise self.refuse(sender, packet)
         self.handle_enabled()
-
-    def is_lowest(self, m: Message) -> bool:
-        """Not in the paper: m enters here, and all its destinations exist."""
-        return m.destinations[:1] == (self.process,) and m.destinations[-1] < self.size
 
     def is_possible(self, m: Hop) -> bool:
         """Not in the paper: m came from below, is on its way up, and has a whole clock."""
@@ -123,16 +112,12 @@ class DccPublished(Layer):
 
     def handle_enabled(self) -> None:
         """Lines 8 to 19 of algorithm 4.2."""
-        if self.any:
-            self.offer_enabled()
-            return
-        position = 0
-        while position < len(self.b):
-            if self.is_enabled(self.b[position]):
-                self.handle(position)
-                position = 0
-            else:
-                position += 1
+        enabled = self.enabled()
+        while enabled and not (self.any and len(enabled) > 1):
+            self.handle(enabled[0])
+            enabled = self.enabled()
+        if enabled:
+            self.offer("next", len(enabled))
 
     def is_enabled(self, m: Hop) -> bool:
         if self.process in m.m.destinations:
@@ -149,22 +134,20 @@ class DccPublished(Layer):
     # Not in the paper, which does not say which of several enabled messages goes next.
 
     def enabled(self) -> list[int]:
-        return [position for position, m in enumerate(self.b) if self.is_enabled(m)]
-
-    def offer_enabled(self) -> None:
-        """Handle what there is no choice about; let the world choose among several."""
-        enabled = self.enabled()
-        while len(enabled) == 1:
-            self.handle(enabled[0])
-            enabled = self.enabled()
-        if enabled:
-            self.offer("next", len(enabled))
+        """The positions of enabled messages; the first is enough if the world does not choose."""
+        found: list[int] = []
+        for position, m in enumerate(self.b):
+            if self.is_enabled(m):
+                found.append(position)
+                if not self.any:
+                    break
+        return found
 
     def on_choice(self, name: str, chosen: int) -> None:
         enabled = self.enabled()
         if chosen < len(enabled):
             self.handle(enabled[chosen])
-        self.offer_enabled()
+        self.handle_enabled()
 
     # Algorithm 4.3.
 

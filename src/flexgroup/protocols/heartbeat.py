@@ -12,28 +12,12 @@ does. The same interval and time-out as in `vcube-detector`.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored, Suspect, Trust
 from flexgroup.core.message import Message, Packet
-
-INTERVAL: Final = 30
-"""Ticks from one ALIVE to the next."""
-
-TIMEOUT: Final = 4
-"""Ticks after one's own ALIVE that others may take, at first."""
-
-PATIENT: Final = "patient"
-PATIENT_TIMEOUT: Final = 2000
-"""The same for real machines, on which processes may stand still for a while."""
-
-
-@final
-class Data(Packet):
-    """What the layer above sends."""
-
-    m: Message
+from flexgroup.protocols.parts.detection import INTERVAL, PATIENT, TIMEOUT, Data, first_timeout
 
 
 @final
@@ -53,7 +37,7 @@ class Heartbeat(Layer):
         self.alive: set[int] = set()
         """Who was heard of since the last time-out."""
         self.suspected: set[int] = set()
-        self.patience = PATIENT_TIMEOUT if PATIENT in context.options else TIMEOUT
+        self.patience = first_timeout(context.options)
 
     def on_cast(self, m: Message) -> None:
         self.send(m.destinations, Data(m))

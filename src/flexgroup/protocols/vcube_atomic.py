@@ -27,9 +27,8 @@ from typing import ClassVar, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Notice, Suspect
+from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
 from flexgroup.core.message import Message, MessageId, Packet
-from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.destination_agreement import Agreed, DestinationAgreement, Flush
 from flexgroup.protocols.parts.hypercube import (
@@ -39,7 +38,7 @@ from flexgroup.protocols.parts.hypercube import (
     ff_neighbor,
     neighborhood,
 )
-from flexgroup.protocols.parts.pending_acks import Forwarded, Trees
+from flexgroup.protocols.parts.senders import Request, is_of_client, is_of_members
 from flexgroup.protocols.parts.timestamps import Timestamps, are_timestamps
 
 
@@ -88,14 +87,6 @@ class VCubeAtomic(Layer):
             self.send(m.destinations[:1], Request(m))
         elif not self.agreement.stopped:
             self.a_broadcast(m)
-
-    def on_request(self, client: int, packet: Request) -> None:
-        m = packet.m
-        if not packet.is_of(client, self.size) or not self.is_for_me(m):
-            raise self.refuse(client, packet)
-        if self.agreement.knows(m.id):
-            raise self.refuse(client, packet)
-        self.a_broadcast(m)
 
     def a_broadcast(self, m: Message) -> None:
         agreement = self.agreement
@@ -148,16 +139,19 @@ class VCubeAtomic(Layer):
         elif isinstance(packet, Flush):
             self.on_flush(sender, packet)
         elif isinstance(packet, Agreed):
-            self.on_agreed(sender, packet)
-        elif isinstance(packet, Request):
-            self.on_request(sender, packet)
+            self.agreement.on_agreed(self, sender, packet)
+        elif isinstance(packet, Request) and self.is_request(sender, packet.m):
+            self.a_broadcast(packet.m)
         else:
             raise self.refuse(sender, packet)
+
+    def is_request(self, client: int, m: Message) -> bool:
+        return is_of_client(self, client, m) and self.agreement.is_new(m.id)
 
     # Lines 18 to 32.
 
     def on_tree(self, j: int, packet: Tree) -> None:
-        if not self.is_tree(j, packet):
+        if not is_of_members(self, j, packet.m) or not are_timestamps(packet.T, self.size):
             raise self.refuse(j, packet)
         agreement = self.agreement
         crashed = agreement.crashed
@@ -183,13 +177,6 @@ class VCubeAtomic(Layer):
             agreement.check_deliverable(self, known)
         if not awaited:
             self.ack(j, m.id, T)
-
-    def is_tree(self, j: int, packet: Tree) -> bool:
-        """Tell whether a correct process may have sent it."""
-        to = packet.m.destinations
-        if j >= self.size or j == self.process or not to or to[-1] >= self.size:
-            return False
-        return are_timestamps(packet.T, self.size)
 
     # Lines 33 to 37.
 
@@ -269,19 +256,10 @@ class VCubeAtomic(Layer):
                 self.confirm(s, T, forwarded)
 
     def on_flush(self, j: int, packet: Flush) -> None:
-        agreement = self.agreement
-        if not agreement.is_sound(j, packet):
-            raise self.refuse(j, packet)
-        if agreement.heeds(j, packet):
-            news = tuple([k for k in packet.crashed if k not in agreement.crashed])
-            if news:
-                self.crash(news)
-            agreement.on_flush(self, j, packet)
-
-    def on_agreed(self, j: int, packet: Agreed) -> None:
-        if not self.agreement.is_sound(j, packet):
-            raise self.refuse(j, packet)
-        self.agreement.on_agreed(self, j, packet)
+        news = self.agreement.crashes_in(self, j, packet)
+        if news:
+            self.crash(news)
+        self.agreement.on_flush(self, j, packet)
 
     def ff_neighbor(self, s: int) -> int:
         return ff_neighbor(self.process, s, self.size, self.agreement.crashed)
@@ -292,3 +270,74 @@ class VCubeAtomic(Layer):
         for s in range(1, len(counts)):
             if self.ff_neighbor(s) == NOBODY:
                 counts[s] = ALL
+
+
+# pending_ack(i): what a process waits for. An entry says that (m, T) came from a source and went to
+# a child that has not confirmed it. The child is always FF_neighbor(s) of some cluster s: when that
+# crashes, its successor takes its place in all entries. So the cluster stands for the child here,
+# and entries that differ in nothing else are one record. Every process has hundreds of them, and
+# looks one up for each ACK.
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Forwarded(Record):
+    """The entries of pending_ack(i) that differ in nothing but the child."""
+
+    m: Message
+    T: Timestamps
+    source: int
+    """The process from which (m, T) came."""
+    other: Forwarded | None
+    """Entries for m in the same tree, with another T or source; only after crashes."""
+    clusters: int = 0
+    """The clusters s whose FF_neighbor it went to and has not confirmed it, as bits s."""
+
+    def entry(self, T: Timestamps, source: int) -> Forwarded | None:
+        """The entries for (m, T) that came from `source`."""
+        if self.source == source and self.T == T:
+            return self
+        return self.other.entry(T, source) if self.other is not None else None
+
+    def awaited(self, T: Timestamps) -> int:
+        """The clusters that have not confirmed (m, T), whoever it came from."""
+        mine = self.clusters if self.T == T else 0
+        return mine | self.other.awaited(T) if self.other is not None else mine
+
+    def awaited_from(self, s: int) -> set[Timestamps]:
+        """Every T of which cluster s has not confirmed (m, T)."""
+        found = self.other.awaited_from(s) if self.other is not None else set()
+        if self.clusters >> s & 1:
+            found.add(self.T)
+        return found
+
+    def confirm(self, s: int, T: Timestamps) -> list[int]:
+        """Cluster s confirms (m, T): from whom came what all have confirmed now?"""
+        done = self.other.confirm(s, T) if self.other is not None else []
+        if self.clusters >> s & 1 and self.T == T:
+            self.clusters ^= 1 << s
+            if not self.clusters:
+                done.append(self.source)
+        return done
+
+    def rest(self) -> Forwarded | None:
+        """What is left when all is left out that nobody has to confirm any more."""
+        if self.other is not None:
+            self.other = self.other.rest()
+        return self if self.clusters else self.other
+
+
+@final
+class Trees(Record):
+    """The entries of pending_ack(i) for one message, by the root of the tree: the first in T."""
+
+    of_root: list[Forwarded | None]
+    count: int = 0
+    """The number of trees in which something is awaited."""
+
+    def put(self, root: int, forwarded: Forwarded | None) -> None:
+        if self.of_root[root] is None:
+            self.count += 1
+        if forwarded is None:
+            self.count -= 1
+        self.of_root[root] = forwarded

@@ -25,7 +25,6 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect, Trust
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
-from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.delivery_log import ALL, DeliveryLog
 from flexgroup.protocols.parts.hypercube import NOBODY, cluster, dimension, ff_neighbor
 from flexgroup.protocols.parts.majority_agreement import (
@@ -39,6 +38,7 @@ from flexgroup.protocols.parts.majority_agreement import (
     OfRounds,
     Propose,
 )
+from flexgroup.protocols.parts.senders import Request, is_of_client, is_of_members
 from flexgroup.protocols.parts.timestamps import FAR, Timestamps, are_timestamps
 
 
@@ -274,16 +274,15 @@ class VCubeAtomicMajority(Layer):
     def take(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, InEpoch):
             self.on_epoch_packet(sender, packet)
-        elif isinstance(packet, Copy) and self.agreement.is_sound_copy(sender, packet):
+        elif isinstance(packet, Copy) and is_of_members(self, sender, packet.m):
             self.agreement.on_copy(self, packet.m)
-        elif isinstance(packet, Request) and self.is_request(sender, packet):
+        elif isinstance(packet, Request) and self.is_request(sender, packet.m):
             self.agreement.broadcast(self, packet.m)
         else:
             raise self.refuse(sender, packet)
 
-    def is_request(self, client: int, packet: Request) -> bool:
-        ours = packet.is_of(client, self.size) and self.is_for_me(packet.m)
-        return ours and not self.agreement.knows(packet.m.id)
+    def is_request(self, client: int, m: Message) -> bool:
+        return is_of_client(self, client, m) and not self.agreement.knows(m.id)
 
     def on_epoch_packet(self, j: int, packet: InEpoch) -> None:
         """Keep packets of later epochs, and drop those of earlier ones."""
@@ -303,9 +302,8 @@ class VCubeAtomicMajority(Layer):
         """Tell whether a correct process may have sent it."""
         if isinstance(packet, OfRounds):
             return self.agreement.is_sound(j, packet)
-        if not self.agreement.is_other_member(j) or packet.epoch >= FAR:
+        if packet.epoch >= FAR:
             return False
         if isinstance(packet, Ack):
-            return True
-        to = packet.m.destinations
-        return len(to) > 0 and to[-1] < self.size and are_timestamps(packet.T, self.size)
+            return j < self.size and j != self.process
+        return is_of_members(self, j, packet.m) and are_timestamps(packet.T, self.size)

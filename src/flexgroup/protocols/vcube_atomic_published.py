@@ -26,7 +26,6 @@ from typing import ClassVar, final
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
 from flexgroup.core.message import Message, MessageId, Packet, origin_of, seq_of
-from flexgroup.protocols.parts.client_requests import Request
 from flexgroup.protocols.parts.hypercube import (
     NOBODY,
     cluster,
@@ -34,6 +33,7 @@ from flexgroup.protocols.parts.hypercube import (
     ff_neighbor,
     neighborhood,
 )
+from flexgroup.protocols.parts.senders import Request, is_of_client, is_of_members
 from flexgroup.protocols.parts.timestamps import FAR, Timestamps, are_timestamps
 
 
@@ -131,20 +131,16 @@ class VCubeAtomicPublished(Layer):
             self.on_ack(sender, packet)
         elif isinstance(packet, Tree) and self.is_tree(sender, packet):
             self.on_tree(sender, packet.m, packet.T)
-        elif isinstance(packet, Request) and self.is_request(sender, packet):
+        elif isinstance(packet, Request) and self.is_request(sender, packet.m):
             self.a_broadcast(packet.m)
         else:
             raise self.refuse(sender, packet)
 
-    def is_request(self, client: int, packet: Request) -> bool:
-        ours = packet.is_of(client, self.size) and self.is_for_me(packet.m)
-        return ours and self.is_new(packet.m.id)
+    def is_request(self, client: int, m: Message) -> bool:
+        return is_of_client(self, client, m) and self.is_new(m.id)
 
     def is_tree(self, j: int, packet: Tree) -> bool:
-        to = packet.m.destinations
-        if j >= self.size or j == self.process or not to or to[-1] >= self.size:
-            return False
-        return are_timestamps(packet.T, self.size)
+        return is_of_members(self, j, packet.m) and are_timestamps(packet.T, self.size)
 
     def is_new(self, m: MessageId) -> bool:
         """The condition in line 22."""

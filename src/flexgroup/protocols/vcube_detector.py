@@ -18,32 +18,14 @@ ours; and ticks are whole, so the time-out of 4(ts + tt + tr) is 4 ticks.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Stored, Suspect, Trust
 from flexgroup.core.message import Message, Packet
+from flexgroup.protocols.parts.detection import INTERVAL, PATIENT, TIMEOUT, Data, first_timeout
 from flexgroup.protocols.parts.hypercube import dimension, ff_neighbor, members
-
-INTERVAL: Final = 30
-"""Ticks from one round of tests to the next."""
-
-TIMEOUT: Final = 4
-"""Ticks that an answer may take, at first."""
-
-PATIENT: Final = "patient"
-PATIENT_TIMEOUT: Final = 2000
-"""The same for real machines, on which processes may stand still for a while."""
-
-FAR: Final = 1 << 60
-"""A number above all counts."""
-
-
-@final
-class Data(Packet):
-    """What the layer above sends."""
-
-    m: Message
+from flexgroup.protocols.parts.timestamps import are_timestamps
 
 
 @final
@@ -74,7 +56,7 @@ class VCubeDetector(Layer):
         """The processes that this one tests."""
         self.silent: set[int] = set()
         """Who has not answered in this round."""
-        self.patience = PATIENT_TIMEOUT if PATIENT in context.options else TIMEOUT
+        self.patience = first_timeout(context.options)
         """Ticks that an answer may take."""
         self.choose_tests()
 
@@ -124,9 +106,7 @@ class VCubeDetector(Layer):
         return tuple([number for pair in sorted(self.timestamp.items()) for number in pair])
 
     def is_answer(self, j: int, news: tuple[int, ...]) -> bool:
-        if j >= self.size or len(news) % 2:
-            return False
-        return all(news[at] < self.size and news[at + 1] < FAR for at in range(0, len(news), 2))
+        return j < self.size and (not news or are_timestamps(news, self.size))
 
     def on_answer(self, j: int, news: tuple[int, ...]) -> None:
         self.silent.discard(j)

@@ -18,29 +18,16 @@ number its carrier's messages are confirmed by all, and the others are kept.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Suspect
-from flexgroup.core.message import Message, MessageId, Packet, origin_of
-from flexgroup.protocols.parts.hypercube import (
-    NOBODY,
-    cluster,
-    dimension,
-    ff_neighbor,
-    neighborhood,
-)
+from flexgroup.core.message import Message, MessageId, Packet
+from flexgroup.protocols.parts.hypercube import cluster, dimension
 from flexgroup.protocols.parts.known_messages import KnownMessages
-
-FAR: Final = 1 << 60
-"""A number above those of all messages."""
-
-
-@final
-class Enter(Packet):
-    """A client, which is not in the cube, asks a destination to broadcast m."""
-
-    m: Message
+from flexgroup.protocols.parts.senders import Enter, is_of_client, is_of_members
+from flexgroup.protocols.parts.spanning_trees import SpanningTrees
+from flexgroup.protocols.parts.timestamps import FAR
 
 
 @final
@@ -62,9 +49,7 @@ class Ack(Packet):
 
 
 class VCubeReliable(Layer):
-    __slots__ = (
-        "awaited", "crashed", "delivered", "done", "kept", "number", "pending_ack",
-    )  # fmt: skip
+    __slots__ = ("carried", "delivered", "kept", "number", "trees")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
@@ -72,21 +57,17 @@ class VCubeReliable(Layer):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.crashed: set[int] = set()
-        """The processes that are not in correct(i)."""
         self.delivered = KnownMessages()
         """The messages that this process has delivered, or would have as a destination."""
-        self.pending_ack: dict[tuple[int, MessageId, int], tuple[Tree, tuple[int, ...]]] = {}
-        """What went to p in the tree of a carrier and is not confirmed, and from whom it came."""
-        self.awaited: dict[tuple[int, MessageId, int], int] = {}
-        """How much of what came from a source and went on is not confirmed."""
+        self.trees = SpanningTrees(self.process, self.size)
+        """What was sent on in the trees of carriers, and is not confirmed."""
         # Not in the paper.
         self.number = 0
         """How many messages this process has carried."""
-        self.done = 0
-        """How many of them, from the first on, are confirmed by all."""
+        self.carried: dict[MessageId, int] = {}
+        """Those of them that are not confirmed by all, and their numbers."""
         self.kept: dict[tuple[int, int], Message] = {}
-        """Messages that may not have reached all, by carrier and number."""
+        """Messages of other carriers that may not have reached all, by carrier and number."""
 
     def on_cast(self, m: Message) -> None:
         if self.process < self.size:
@@ -99,11 +80,10 @@ class VCubeReliable(Layer):
         self.carry(m)
 
     def carry(self, m: Message) -> None:
-        tree = Tree(m, self.process, self.number, self.done)
-        self.kept[self.process, self.number] = m
+        self.carried[m.id] = self.number
+        tree = Tree(m, self.process, self.number, done=min(self.carried.values()))
         self.number += 1
         self.forward(self.process, dimension(self.size), tree)
-        self.check_acks(self.process, tree)
 
     def deliver_once(self, m: Message) -> None:
         self.delivered.add(m.id)
@@ -113,20 +93,10 @@ class VCubeReliable(Layer):
     # Lines 14 to 17.
 
     def forward(self, source: int, s: int, tree: Tree) -> None:
-        for p in neighborhood(self.process, 1, s, self.size, self.crashed):
-            self.send_tree(source, p, tree)
-
-    def send_tree(self, source: int, p: int, tree: Tree) -> None:
-        m, carrier = tree.m.id, tree.carrier
-        unconfirmed = self.pending_ack.get((p, m, carrier))
-        if unconfirmed is None:
-            self.send((p,), tree)
-            self.pending_ack[p, m, carrier] = (tree, (source,))
-        elif source in unconfirmed[1]:
-            return
-        else:
-            self.pending_ack[p, m, carrier] = (tree, (*unconfirmed[1], source))
-        self.awaited[source, m, carrier] = self.awaited.get((source, m, carrier), 0) + 1
+        key = (tree.m.id, tree.carrier)
+        self.trees.forward(self, source, s, key, tree)
+        if self.trees.is_confirmed(source, key):
+            self.ack(source, tree.m.id, tree.carrier)
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Ack):
@@ -139,77 +109,55 @@ class VCubeReliable(Layer):
             raise self.refuse(sender, packet)
 
     def is_tree(self, j: int, tree: Tree) -> bool:
-        to = tree.m.destinations
-        if j >= self.size or j == self.process or not to or to[-1] >= self.size:
-            return False
         others = tree.carrier < self.size and tree.carrier != self.process
-        return others and tree.done <= tree.number < FAR
+        return is_of_members(self, j, tree.m) and others and tree.done <= tree.number < FAR
 
     def is_request(self, client: int, m: Message) -> bool:
-        ours = client >= self.size and client == origin_of(m.id) and self.is_for_me(m)
-        return ours and not self.delivered.has(m.id)
+        return is_of_client(self, client, m) and not self.delivered.has(m.id)
 
     # Lines 18 to 32.
 
     def on_tree(self, j: int, tree: Tree) -> None:
-        if j in self.crashed:
+        if j in self.trees.crashed:
             return
         for carrier, number in sorted(self.kept):
             if carrier == tree.carrier and number < tree.done:
                 del self.kept[carrier, number]
         if not self.delivered.has(tree.m.id):
             self.deliver_once(tree.m)
-            if tree.carrier in self.crashed:
+            if tree.carrier in self.trees.crashed:
                 self.carry(tree.m)
             else:
                 self.kept[tree.carrier, tree.number] = tree.m
         self.forward(j, cluster(self.process, j) - 1, tree)
-        self.check_acks(j, tree)
 
     # Lines 33 to 37, and 53 to 56.
 
     def on_ack(self, j: int, packet: Ack) -> None:
-        if j in self.crashed:
+        if j in self.trees.crashed:
             return
-        unconfirmed = self.pending_ack.pop((j, packet.m, packet.carrier), None)
-        if unconfirmed is None:
+        key = (packet.m, packet.carrier)
+        if (j, key) not in self.trees.pending_ack:
             raise self.refuse(j, packet)
-        self.confirm(*unconfirmed)
+        for source in self.trees.confirm(j, key):
+            self.ack(source, packet.m, packet.carrier)
 
-    def confirm(self, tree: Tree, sources: tuple[int, ...]) -> None:
-        """One of those to whom this went from these sources is done with, or gone."""
-        for source in sources:
-            self.awaited[source, tree.m.id, tree.carrier] -= 1
-            self.check_acks(source, tree)
-
-    def check_acks(self, source: int, tree: Tree) -> None:
-        if self.awaited.get((source, tree.m.id, tree.carrier), 0):
-            return
-        self.awaited.pop((source, tree.m.id, tree.carrier), None)
+    def ack(self, source: int, m: MessageId, carrier: int) -> None:
         if source == self.process:
-            self.kept.pop((self.process, tree.number), None)
-            while self.done < self.number and (self.process, self.done) not in self.kept:
-                self.done += 1
-        elif source not in self.crashed:
-            self.send((source,), Ack(tree.m.id, tree.carrier))
+            del self.carried[m]
+        elif source not in self.trees.crashed:
+            self.send((source,), Ack(m, carrier))
 
     # Lines 57 to 65.
 
     def on_notice(self, notice: Notice) -> None:
-        if isinstance(notice, Suspect) and notice.process not in self.crashed:
+        if isinstance(notice, Suspect) and notice.process not in self.trees.crashed:
             self.crash(notice.process)
         self.pass_on(notice)
 
     def crash(self, j: int) -> None:
-        self.crashed.add(j)
-        k = ff_neighbor(self.process, cluster(self.process, j), self.size, self.crashed)
-        for p, m, carrier in sorted(self.pending_ack):
-            if p == j:
-                tree, sources = self.pending_ack.pop((p, m, carrier))
-                if k != NOBODY:
-                    for source in sources:
-                        self.send_tree(source, k, tree)
-                self.confirm(tree, sources)
+        for source, (m, carrier) in self.trees.crash(self, j):
+            self.ack(source, m, carrier)
         for carrier, number in sorted(self.kept):
             if carrier == j:
                 self.carry(self.kept.pop((carrier, number)))

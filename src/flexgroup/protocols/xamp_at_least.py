@@ -42,12 +42,7 @@ class XampAtLeast(Layer):
         self.at_least.cast(self, m)
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Data):
-            self.at_least.on_data(self, sender, packet)
-        elif isinstance(packet, Response):
-            self.at_least.transmissions.on_response(self, sender, packet.m)
-        else:
-            raise self.refuse(sender, packet)
+        self.at_least.on_packet(self, sender, packet)
 
     def on_timer(self, name: str) -> None:
         self.at_least.transmissions.on_timer(self, name)

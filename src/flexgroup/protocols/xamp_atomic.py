@@ -31,8 +31,17 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
-from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, origin_of, stamp
-from flexgroup.protocols.parts.tr_w_resp import RESPONSE_TICKS, Transmission, message_of, timer_of
+from flexgroup.core.message import (
+    Message,
+    MessageId,
+    Packet,
+    Stamp,
+    clock_of,
+    name_of,
+    origin_of,
+    stamp,
+)
+from flexgroup.protocols.parts.tr_w_resp import RESPONSE_TICKS, Transmission, message_of
 
 PUBLISHED: Final = "published"
 """The option that `xamp-atomic-published` stands for."""
@@ -179,10 +188,11 @@ class XampAtomic(Layer):
 
     def on_cast(self, m: Message) -> None:
         Pr = self.alive(m.destinations)
-        self.transmissions[m.id] = Transmission(m, (), Pr, len(Pr), ord=True)
+        packet = Data(m, 1)
+        self.transmissions[m.id] = Transmission(m, packet, Pr, len(Pr), ord=True)
         self.highest[m.id] = NOWHERE
-        self.send(Pr, Data(m, 1))
-        self.set_timer(TRY + timer_of(m.id), RESPONSE_TICKS)
+        self.send(Pr, packet)
+        self.set_timer(TRY + name_of(m.id), RESPONSE_TICKS)
         self.decide_if_enough(m.id)
 
     def try_again(self, m: MessageId) -> None:
@@ -190,7 +200,7 @@ class XampAtomic(Layer):
         to = transmission.try_again()
         self.highest[m] = NOWHERE
         self.send(to, Data(transmission.m, transmission.attempt))
-        self.set_timer(TRY + timer_of(m), RESPONSE_TICKS)
+        self.set_timer(TRY + name_of(m), RESPONSE_TICKS)
 
     def on_data(self, sender: int, packet: Data) -> None:
         m = packet.m
@@ -200,7 +210,7 @@ class XampAtomic(Layer):
         if entry is None:
             place = self.place_at_the_end(m.id)
             entry = self.entries[m.id] = Entry(m, packet.attempt, place, sender)
-            self.set_timer(DECISION + timer_of(m.id), 2 * RESPONSE_TICKS)
+            self.set_timer(DECISION + name_of(m.id), 2 * RESPONSE_TICKS)
         elif packet.attempt > entry.attempt:
             self.leave_queue(entry.place)
             entry.attempt = packet.attempt
@@ -232,7 +242,7 @@ class XampAtomic(Layer):
         transmission = self.transmissions[m]
         if transmission.has_enough():
             del self.transmissions[m]
-            self.cancel_timer(TRY + timer_of(m))
+            self.cancel_timer(TRY + name_of(m))
             self.disseminate(m, self.highest.pop(m), transmission.Pr)
 
     def disseminate(self, m: MessageId, place: Stamp, to: tuple[int, ...]) -> None:
@@ -247,7 +257,7 @@ class XampAtomic(Layer):
         entry = self.entries[m]
         entry.accepted = True
         self.decisions[m] = place
-        self.cancel_timer(DECISION + timer_of(m))
+        self.cancel_timer(DECISION + name_of(m))
         if PUBLISHED not in self.context.options:
             self.leave_queue(entry.place)
             entry.place = place
@@ -259,7 +269,7 @@ class XampAtomic(Layer):
     def on_reject(self, m: MessageId) -> None:
         self.decisions[m] = NOWHERE
         self.leave_queue(self.entries.pop(m).place)
-        self.cancel_timer(DECISION + timer_of(m))
+        self.cancel_timer(DECISION + name_of(m))
         self.deliver_head()
 
     def deliver_head(self) -> None:
@@ -278,7 +288,7 @@ class XampAtomic(Layer):
             lowest = -1 if entry.decider == origin_of(m) else entry.decider
             entry.decider = min([p for p in self.alive(entry.m.destinations) if p > lowest])
         self.send((entry.decider,), RequestDecision(m, entry.m.destinations))
-        self.set_timer(DECISION + timer_of(m), 2 * RESPONSE_TICKS)
+        self.set_timer(DECISION + name_of(m), 2 * RESPONSE_TICKS)
 
     def on_request(self, sender: int, packet: RequestDecision) -> None:
         m = packet.m
@@ -296,7 +306,7 @@ class XampAtomic(Layer):
 
     def inquire(self, m: MessageId) -> None:
         self.send(self.inquests[m].lacking, Inquiry(m))
-        self.set_timer(INQUEST + timer_of(m), RESPONSE_TICKS)
+        self.set_timer(INQUEST + name_of(m), RESPONSE_TICKS)
 
     def on_inquiry(self, sender: int, m: MessageId) -> None:
         """Tell what is known, and from now on do not listen to those who decided before."""
@@ -324,7 +334,7 @@ class XampAtomic(Layer):
         inquest = self.inquests[m]
         if not inquest.lacking:
             del self.inquests[m]
-            self.cancel_timer(INQUEST + timer_of(m))
+            self.cancel_timer(INQUEST + name_of(m))
             self.disseminate(m, inquest.conclusion(), self.alive(inquest.destinations))
 
     # What is told from outside.

@@ -53,10 +53,11 @@ class XampBestEffort(Layer):
 
     def on_cast(self, m: Message) -> None:
         Pr = self.transmissions.expected(m.destinations)
-        transmission = Transmission(m, numbered(self.sent, m.destinations), Pr, self.nr(m))
-        self.send(Pr, Data(m, transmission.numbers))
+        packet = Data(m, numbered(self.sent, m.destinations))
+        self.send(Pr, packet)
+        transmission = Transmission(m, packet, Pr, self.nr(m))
         if not transmission.has_enough():
-            self.transmissions.start(self, transmission)
+            self.transmissions.start(self, transmission, send=False)
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Data):

@@ -25,17 +25,15 @@ from __future__ import annotations
 from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Notice, Suspect, Trust
+from flexgroup.core.layer import Context, Layer, Notice
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
 from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.protocols.parts.tr_w_resp import (
-    RESPONSE_TICKS,
     Transmission,
-    message_of,
+    Transmissions,
     numbered,
     numbered_at,
     participants,
-    timer_of,
 )
 
 Numbered = tuple[tuple[int, int], ...]
@@ -84,7 +82,7 @@ def pairs(history: tuple[int, ...]) -> dict[MessageId, Numbered] | None:
 
 
 class XampCausal(Layer):
-    __slots__ = ("delivered", "history", "kept", "sent", "suspected", "transmissions", "waiting")
+    __slots__ = ("delivered", "history", "sent", "transmissions", "waiting")
 
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.CAUSAL})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Data, Response)
@@ -96,14 +94,11 @@ class XampCausal(Layer):
         """How many messages went to each destination."""
         self.history: dict[MessageId, Numbered] = {}
         """The causal history; of D(m), who may not have delivered m."""
-        self.transmissions: dict[MessageId, Transmission] = {}
-        self.kept: dict[MessageId, Data] = {}
-        """What is being transmitted, as it was sent."""
-        self.waiting: list[MessageId] = []
+        self.transmissions = Transmissions()
+        self.waiting: list[Data] = []
         """What came and is not delivered."""
         self.delivered = KnownMessages()
         """What was delivered, by origin and number."""
-        self.suspected: set[int] = set()
 
     def on_cast(self, m: Message) -> None:
         packet = Data(m, numbered(self.sent, m.destinations), flat(self.history))
@@ -111,19 +106,14 @@ class XampCausal(Layer):
             self.deliver(m)
         self.tr_w_resp(packet, send=True)
         self.add_to_history(packet)
-        self.end_if_enough(m.id)
 
     def tr_w_resp(self, packet: Data, send: bool) -> None:
         """The origin has delivered its own message."""
         m = packet.m
-        Pr = tuple([p for p in m.destinations if p not in self.suspected])
-        transmission = Transmission(m, packet.numbers, Pr, len(m.destinations))
+        Pr = self.transmissions.expected(m.destinations)
+        transmission = Transmission(m, packet, Pr, len(m.destinations))
         transmission.respond(origin_of(m.id))
-        self.transmissions[m.id] = transmission
-        self.kept[m.id] = packet
-        if send:
-            self.send(tuple([p for p in Pr if p != self.process]), packet)
-        self.set_timer(timer_of(m.id), RESPONSE_TICKS)
+        self.transmissions.start(self, transmission, send)
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Data):
@@ -146,8 +136,8 @@ class XampCausal(Layer):
             raise self.refuse(sender, packet)
         if self.has_delivered(numbered_at(self.process, origin, m, packet.numbers)):
             self.send((sender,), Response(m.id))
-        elif m.id not in self.kept:
-            self.waiting.append(m.id)
+        elif m.id not in self.transmissions.open:
+            self.waiting.append(packet)
             self.tr_w_resp(packet, send=False)
             self.deliver_what_is_stable()
 
@@ -157,11 +147,11 @@ class XampCausal(Layer):
     def deliver_what_is_stable(self) -> None:
         place = 0
         while place < len(self.waiting):
-            packet = self.kept[self.waiting[place]]
+            packet = self.waiting[place]
             place += 1
             if self.is_stable(packet):
                 place = 0
-                self.waiting.remove(packet.m.id)
+                self.waiting.remove(packet)
                 self.deliver_and_respond(packet)
 
     def is_stable(self, packet: Data) -> bool:
@@ -224,29 +214,11 @@ class XampCausal(Layer):
         self.strike_off(m, sender)
         if not self.history.get(m, True):
             del self.history[m]
-        transmission = self.transmissions.get(m)
-        if transmission is not None:
-            transmission.respond(sender)
-            self.end_if_enough(m)
-
-    def end_if_enough(self, m: MessageId) -> None:
-        if self.transmissions[m].has_enough():
-            del self.transmissions[m]
-            del self.kept[m]
-            self.cancel_timer(timer_of(m))
+        self.transmissions.on_response(self, sender, m)
 
     def on_timer(self, name: str) -> None:
-        m = message_of(name)
-        to = self.transmissions[m].try_again()
-        self.send(tuple([p for p in to if p != self.process]), self.kept[m])
-        self.set_timer(name, RESPONSE_TICKS)
+        self.transmissions.on_timer(self, name, itself=False)
 
     def on_notice(self, notice: Notice) -> None:
-        if isinstance(notice, Suspect):
-            self.suspected.add(notice.process)
-            for m in sorted(self.transmissions):
-                self.transmissions[m].leave_out(notice.process)
-                self.end_if_enough(m)
-        elif isinstance(notice, Trust):
-            self.suspected.discard(notice.process)
+        self.transmissions.on_notice(self, notice)
         self.pass_on(notice)

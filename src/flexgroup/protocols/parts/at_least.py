@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import final
 
 from flexgroup.core.layer import Layer, Record
-from flexgroup.core.message import Message, origin_of
+from flexgroup.core.message import Message, Packet, origin_of
 from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.protocols.parts.tr_w_resp import (
     Data,
@@ -45,12 +45,18 @@ class AtLeast(Record):
     def tr_w_resp(self, layer: Layer, m: Message, numbers: tuple[int, ...], send: bool) -> None:
         """The origin responds by sending, and I by calling this."""
         Pr = self.transmissions.expected(m.destinations)
-        transmission = Transmission(m, numbers, Pr, self.nr or len(m.destinations))
+        transmission = Transmission(m, Data(m, numbers), Pr, self.nr or len(m.destinations))
         transmission.respond(origin_of(m.id))
         transmission.respond(layer.process)
-        if send:
-            layer.send(tuple([p for p in Pr if p != layer.process]), Data(m, numbers))
-        self.transmissions.start(layer, transmission)
+        self.transmissions.start(layer, transmission, send)
+
+    def on_packet(self, layer: Layer, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Data):
+            self.on_data(layer, sender, packet)
+        elif isinstance(packet, Response):
+            self.transmissions.on_response(layer, sender, packet.m)
+        else:
+            raise layer.refuse(sender, packet)
 
     def on_data(self, layer: Layer, sender: int, packet: Data) -> None:
         m = packet.m

@@ -117,8 +117,8 @@ class DestinationAgreement(Record):
 
     # From a broadcast to its delivery.
 
-    def knows(self, m: MessageId) -> bool:
-        return m in self.received or self.delivered.has(m)
+    def is_new(self, m: MessageId) -> bool:
+        return m not in self.received and not self.delivered.has(m)
 
     def receive_first(self, m: Message) -> Received:
         """Give m this process's timestamp."""
@@ -206,15 +206,21 @@ class DestinationAgreement(Record):
         known.update(self.log.kept)
         return tuple([number for pair in sorted(known.items()) for number in pair])
 
-    def heeds(self, j: int, packet: Flush) -> bool:
-        """Whether j's FLUSH counts. It does not if j crashed; and who is named in it stops."""
+    def crashes_in(self, layer: Layer, j: int, packet: Flush) -> tuple[int, ...]:
+        """The crashes that FLUSH brings news of. Whoever is named in it stops."""
+        if not self.is_sound(j, packet):
+            raise layer.refuse(j, packet)
         if j in self.crashed:
-            return False
+            return ()
         self.stopped = self.process in packet.crashed
-        return not self.stopped
+        if self.stopped:
+            return ()
+        return tuple([k for k in packet.crashed if k not in self.crashed])
 
     def on_flush(self, layer: Layer, j: int, packet: Flush) -> None:
         """Take note of what j flushes about the crashes that are known here."""
+        if j in self.crashed or self.stopped:
+            return
         if len(packet.crashed) == len(self.crashed) and self.lowest() == self.process:
             self.raise_to(packet.highest)
             self.flushed.add(j)
@@ -229,6 +235,8 @@ class DestinationAgreement(Record):
         self.settle(layer)
 
     def on_agreed(self, layer: Layer, j: int, packet: Agreed) -> None:
+        if not self.is_sound(j, packet):
+            raise layer.refuse(j, packet)
         if j not in self.crashed and packet.crashed == tuple(sorted(self.crashed)):
             self.raise_to(packet.highest)
             self.settle(layer)

@@ -339,7 +339,7 @@ class MajorityAgreement(Record):
     # What a correct process may send to this one.
 
     def is_sound(self, sender: int, packet: OfRounds) -> bool:
-        if not self.is_other_member(sender) or packet.epoch >= FAR:
+        if sender >= self.size or sender == self.process or packet.epoch >= FAR:
             return False
         if isinstance(packet, Decide):
             return max(packet.batch, default=0) < FAR
@@ -355,10 +355,3 @@ class MajorityAgreement(Record):
         if isinstance(packet, Propose) and max(packet.batch, default=0) >= FAR:
             return False
         return leader == sender
-
-    def is_sound_copy(self, sender: int, copy: Copy) -> bool:
-        to = copy.m.destinations
-        return self.is_other_member(sender) and len(to) > 0 and to[-1] < self.size
-
-    def is_other_member(self, sender: int) -> bool:
-        return sender < self.size and sender != self.process

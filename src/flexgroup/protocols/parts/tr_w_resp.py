@@ -4,8 +4,8 @@ Source: Rodrigues and Veríssimo 1992; section 2.3.1 of the FlexGroup dissertati
 tr-w-resp([m], ord, send, Mr, Pr, nr). The parameters keep their names. `send` has no
 attribute: a process that does not send the first time just waits.
 
-Layers keep these records; `Transmissions` sets timers and sends again for those whose packet is
-`Data`.
+Layers keep these records; `Transmissions` sets timers and sends again for those that repeat the
+same packet.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Transmission(Record):
     """One call of tr-w-resp that has not ended."""
 
     m: Message
-    numbers: tuple[int, ...]
-    """The number of m among the messages of its origin to each destination."""
+    packet: Packet
+    """What m is sent in."""
     Pr: tuple[int, ...]
     """The processes of which responses are expected."""
     nr: int
@@ -63,6 +63,9 @@ class Transmission(Record):
         self.attempt += 1
         if self.ord:
             self.Mr = ()
+        return self.lacking()
+
+    def lacking(self) -> tuple[int, ...]:
         return tuple([process for process in self.Pr if process not in self.Mr])
 
     def leave_out(self, process: int) -> None:
@@ -82,10 +85,12 @@ class Transmissions(Record):
         """Those of whom a response can be expected: Pr of a new call."""
         return tuple([process for process in processes if process not in self.suspected])
 
-    def start(self, layer: Layer, transmission: Transmission) -> None:
+    def start(self, layer: Layer, transmission: Transmission, send: bool) -> None:
+        if send:
+            layer.send(transmission.lacking(), transmission.packet)
         m = transmission.m.id
         self.open[m] = transmission
-        layer.set_timer(timer_of(m), RESPONSE_TICKS)
+        layer.set_timer(name_of(m), RESPONSE_TICKS)
         self.end_if_enough(layer, m)
 
     def on_response(self, layer: Layer, sender: int, m: MessageId) -> None:
@@ -97,11 +102,13 @@ class Transmissions(Record):
     def end_if_enough(self, layer: Layer, m: MessageId) -> None:
         if self.open[m].has_enough():
             del self.open[m]
-            layer.cancel_timer(timer_of(m))
+            layer.cancel_timer(name_of(m))
 
-    def on_timer(self, layer: Layer, name: str) -> None:
+    def on_timer(self, layer: Layer, name: str, itself: bool = True) -> None:
+        """Send again to those that have not responded; to this process only if it sends itself."""
         transmission = self.open[message_of(name)]
-        layer.send(transmission.try_again(), Data(transmission.m, transmission.numbers))
+        to = [p for p in transmission.try_again() if itself or p != layer.process]
+        layer.send(tuple(to), transmission.packet)
         layer.set_timer(name, RESPONSE_TICKS)
 
     def on_notice(self, layer: Layer, notice: Notice) -> None:
@@ -132,10 +139,7 @@ def participants(origin: int, m: Message) -> tuple[int, ...]:
     return tuple(sorted({origin, *m.destinations}))
 
 
-def timer_of(m: MessageId) -> str:
-    return name_of(m)
-
-
 def message_of(timer: str) -> MessageId:
+    """The message that a timer of this name is about: the name is that of the message."""
     origin, _, seq = timer.partition(".")
     return message_id(int(origin), int(seq))

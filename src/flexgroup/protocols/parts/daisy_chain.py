@@ -1,7 +1,7 @@
-"""Edge vector clocks (EVC), which both forms of DCC carry in their messages.
+"""What both forms of DCC share: messages that enter, their modes, and edge vector clocks (EVC).
 
-Source: section 4.2 of the DCC dissertation (Louzada 2024) for the clock, section 7.3
-for its reduced form (DCC/RV), in which only what changed is transmitted.
+Source: chapter 4 of the DCC dissertation (Louzada 2024), section 7.3 for the reduced form of the
+clock (DCC/RV), in which only what changed is transmitted.
 
 The processes 0 .. n-1 are totally ordered, and there is an edge from each to every
 higher one: n(n-1)/2 edges, one counter each. A clock is a list of counters in the order
@@ -10,9 +10,24 @@ of `edge_number`; on the wire it is a tuple.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
-from flexgroup.core.layer import Record
+from flexgroup.core.layer import Layer, Record
+from flexgroup.core.message import Message, Packet
+
+SLOW: Final = 0
+FAST: Final = 1
+
+
+@final
+class Enter(Packet):
+    """m with mode = bottom: an external message, from the client."""
+
+    m: Message
+
+    def is_at(self, layer: Layer) -> bool:
+        """Not in the paper: m enters here, and all its destinations exist."""
+        return self.m.destinations[:1] == (layer.process,) and layer.is_for_me(self.m)
 
 
 def edges(n: int) -> int:
