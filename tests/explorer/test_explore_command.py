@@ -125,7 +125,7 @@ def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
         (["--protocol", "skeen", "--processes", "0", "--message", "0"], "0 processes cannot"),
         (["--protocol", "skeen", *RACE, "--property", "beauty"], "knows no property 'beauty'"),
         (["--protocol", "skeen", *RACE, "--sometimes", "a<z"], "the messages are a, b"),
-        (["--protocol", "skeen", *RACE, "--workers", "0"], "0 workers"),
+        (["--protocol", "skeen", *RACE, "--workers", "0"], "--workers: '0' is not possible"),
         (["--protocol", "dcc", *RACE, "--workers", "2"], "missing fifo"),
         (["--protocol", "skeen", *RACE, "--losses", "-1"], "cannot be negative"),
         (["--protocol", "skeen", *RACE, "--pct", "3"], "--walks N"),

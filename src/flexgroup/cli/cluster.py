@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import KW_ONLY, asdict, astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import Command, Option, make_folder, tls_option
 from flexgroup.core.errors import FlexGroupError, UsageError
@@ -76,11 +76,8 @@ class Row:
     deliveries: float = 0.0
     """How many there are in a second, at this server."""
 
-    def news(self) -> tuple[object, ...]:
-        """Return what is worth a line when it changes."""
-        return self.state, self.configuration, self.groups, self.members, self.clients
-
     def __str__(self) -> str:
+        """Return what is worth a line when it changes."""
         return (
             f"{self.server} {self.address} {self.state}: configuration {self.configuration},"
             f" groups {self.groups}, members {self.members}, clients {self.clients}"
@@ -117,17 +114,14 @@ class Observer:
         except FlexGroupError:
             self._link = None
             return Row(name, address, "does not answer")
-        return self._row_of(report)
-
-    def _row_of(self, report: dict[str, Any]) -> Row:
         now = time.monotonic()
         delivered = float(report["totals"]["deliveries"])
         since = now - self._at
         rate = (delivered - self._delivered) / since if self._at else 0.0
         self._delivered, self._at = delivered, now
         return Row(
-            self._server.name,
-            self._server.address,
+            name,
+            address,
             "changing" if report["changing"] else "running",
             configuration=report["configuration"] or 0,
             groups=len(report["groups"]),
@@ -178,24 +172,18 @@ async def show_until_stopped(cluster: LocalCluster, options: argparse.Namespace)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     observers = [Observer(server, options.tls) for server in cluster.servers]
-    try:
-        if options.stack is not None:
-            await Group(await observers[0].link(), GROUP).create(options.stack, open=True)
-        with ExitStack() as stack:
-            show = display(options.json, cluster, stack)
-            while not stopping.is_set():
-                show([await observer.row() for observer in observers])
-                if not any(server.is_running for server in cluster.servers):
-                    raise UsageError(
-                        f"all servers have ended: {cluster.servers[0].last_log_line()}"
-                    )
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stopping.wait(), INTERVAL)
-        for observer in observers:
-            await observer.close()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+    if options.stack is not None:
+        await Group(await observers[0].link(), GROUP).create(options.stack, open=True)
+    with ExitStack() as stack:
+        show = display(options.json, cluster, stack)
+        while not stopping.is_set():
+            show([await observer.row() for observer in observers])
+            if not any(server.is_running for server in cluster.servers):
+                raise UsageError(f"all servers have ended: {cluster.servers[0].last_log_line()}")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), INTERVAL)
+    for observer in observers:
+        await observer.close()
 
 
 def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[[list[Row]], None]:
@@ -209,12 +197,12 @@ def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[
 
         live = stack.enter_context(Live(auto_refresh=False))
         return lambda rows: live.update(table(rows, live.console.width), refresh=True)
-    shown: dict[str, tuple[object, ...]] = {}
+    shown: dict[str, str] = {}
 
     def lines(rows: list[Row]) -> None:
         for row in rows:
-            if shown.get(row.server) != row.news():
-                shown[row.server] = row.news()
+            if shown.get(row.server) != str(row):
+                shown[row.server] = str(row)
                 print(row, flush=True)
 
     return lines

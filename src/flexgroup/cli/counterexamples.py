@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from flexgroup.cli.explored import script_of
 from flexgroup.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from flexgroup.diagram.drawing import Diagram
-    from flexgroup.protocols.catalogue import StackPlan
-    from flexgroup.worlds.explorer.result import Violation
-    from flexgroup.worlds.explorer.scope import Scope
-
-
-def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
-    """The commands with their answers, where replaying understands all of them."""
-    from flexgroup.testing.script import rewrite
-    from flexgroup.worlds.explorer.schedule import script
-
-    title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
-    text = script(plan.name, scope, found.run, title)
-    if any(happening.kind == "suspect" for happening in found.run):
-        return text.replace("----\n", "")
-    return rewrite(text)
+from flexgroup.core.message import message_id, name_of
+from flexgroup.diagram.drawing import Diagram, diagram
+from flexgroup.diagram.events import events_in_memory
+from flexgroup.properties.catalogue import PROPERTIES, check
+from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.trace.collector import Collector
+from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.explorer.result import Violation
+from flexgroup.worlds.explorer.schedule import is_over, stage, write_trace
+from flexgroup.worlds.explorer.scope import LETTERS, Scope
 
 
 def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
     """The whole run, with the events emphasised that a check of its trace names."""
-    from flexgroup.core.message import message_id, name_of
-    from flexgroup.diagram.drawing import diagram
-    from flexgroup.diagram.events import events_in_memory
-    from flexgroup.properties.catalogue import PROPERTIES, check
-    from flexgroup.trace.collector import Collector
-    from flexgroup.trace.recorder import Recorder
-    from flexgroup.worlds.explorer.schedule import is_over, stage
-    from flexgroup.worlds.explorer.scope import LETTERS
-
     collector = Collector()
     recorder = Recorder(collector)
     bench = stage(plan, scope, found.run, recorder)
@@ -65,8 +48,6 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
 
 def write_counterexample(directory: Path, plan: StackPlan, scope: Scope, found: Violation) -> None:
     """Write script, diagram and trace into a directory, under a name made from what they show."""
-    from flexgroup.worlds.explorer.schedule import write_trace
-
     name = "-".join([*re.split(r"\W+", plan.name), *found.name.split()])
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flexgroup.cli.arguments import Command, Option, flag, print_json
 from flexgroup.cli.progress import progress_bar
@@ -84,7 +84,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 def list_experiments(options: argparse.Namespace) -> int:
     from flexgroup.experiments.catalogue import EXPERIMENTS
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": experiment.name,
             "title": experiment.title,
@@ -98,12 +98,12 @@ def list_experiments(options: argparse.Namespace) -> int:
     if options.json:
         print_json(rows)
         return 0
-    for experiment in EXPERIMENTS.values():
-        runs = ", ".join(f"{scale} {len(experiment.scenarios(scale))}" for scale in SCALES)
-        print(f"{experiment.name:22} {experiment.title}")
-        print(f"{'':22} runs: {runs}; source: {experiment.source}")
-        if experiment.figures:
-            print(f"{'':22} shows: {', '.join(figure.id for figure in experiment.figures)}")
+    for row in rows:
+        runs = ", ".join(f"{scale} {count}" for scale, count in row["runs"].items())
+        print(f"{row['name']:22} {row['title']}")
+        print(f"{'':22} runs: {runs}; source: {row['source']}")
+        if row["figures"]:
+            print(f"{'':22} shows: {', '.join(row['figures'])}")
         print()
     return 0
 

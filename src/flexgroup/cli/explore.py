@@ -21,7 +21,6 @@ from flexgroup.cli.arguments import (
     seconds,
     stack_option,
 )
-from flexgroup.cli.counterexamples import write_counterexample
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
 
@@ -72,7 +71,10 @@ COMMAND = Command(
             "--beside", metavar="P",
             help="with --all-destinations: another stack, for comparison",
         ),
-        Option("--workers", type=int, default=1, metavar="N", help="how many processes search (1)"),
+        Option(
+            "--workers", type=from_one, default=1, metavar="N",
+            help="how many processes search (1)",
+        ),
         flag("--no-minimise", "show a counterexample as it was found"),
         Option(
             "--out", type=Path, metavar="DIR",
@@ -109,7 +111,9 @@ COMMAND = Command(
         ),
         Group(
             "walks, where there are too many schedules",
-            Option("--walks", type=int, metavar="N", help="take so many random schedules instead"),
+            Option(
+                "--walks", type=from_one, metavar="N", help="take so many random schedules instead"
+            ),
             Option(
                 "--pct", type=int, default=0, metavar="D",
                 help="draw priorities, for bugs that need an order of D events",
@@ -141,10 +145,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.workers < 1:
-        raise UsageError(f"{options.workers} workers cannot search; give 1 or more")
-    if options.walks is not None and options.walks < 1:
-        raise UsageError(f"{options.walks} walks lead nowhere; give 1 or more")
     if options.pct < 0 or (options.pct and options.walks is None):
         raise UsageError("--pct D needs a depth of 1 or more, and --walks N: how many to take")
     if options.walks is not None and (options.save or options.resume):
@@ -209,8 +209,11 @@ def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
         for place, violation in enumerate(result.violations)
         if violation.run not in [other.run for other in result.violations[:place]]
     ]
-    for _, smallest in counterexamples if options.out is not None else ():
-        write_counterexample(options.out, plan, smallest.scope, smallest.violation)
+    if options.out is not None:
+        from flexgroup.cli.counterexamples import write_counterexample
+
+        for _, smallest in counterexamples:
+            write_counterexample(options.out, plan, smallest.scope, smallest.violation)
     unseen = [text for text, pair in wanted.items() if pair not in result.seen_orders]
     explored = Explored(plan, result, counterexamples, unseen)
     if options.json:

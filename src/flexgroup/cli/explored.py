@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexgroup.cli.counterexamples import script_of
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.minimise import Minimised
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation, pairs_to_see
+from flexgroup.worlds.explorer.scope import Scope
+
+
+def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
+    """The commands with their answers, where replaying understands all of them."""
+    from flexgroup.testing.script import rewrite
+    from flexgroup.worlds.explorer.schedule import script
+
+    title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
+    text = script(plan.name, scope, found.run, title)
+    if any(happening.kind == "suspect" for happening in found.run):
+        return text.replace("----\n", "")
+    return rewrite(text)
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--csv writes files; say where with --out DIR")
     with trace_job(options, "measure", "measuring", TABLES) as job:
         from flexgroup.pipeline.measure import Measured
+        from flexgroup.pipeline.result_tables import write_tables
 
         measured = Measured(job.traces)
         if options.out is not None:
-            job.write({name: getattr(measured, name) for name in TABLES}, options.csv)
+            tables = {name: getattr(measured, name) for name in TABLES}
+            write_tables(tables, options.out, options.csv)
         points = sorted(measured.points.to_pylist(), key=_by_description)
     if options.json:
         print_json({"points": points, **job.to_json()})

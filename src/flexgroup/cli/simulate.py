@@ -85,9 +85,10 @@ COMMAND = Command(
 
 
 def run(options: argparse.Namespace) -> int:
+    from flexgroup.properties.catalogue import check
     from flexgroup.trace.reader import load_history, read_run
     from flexgroup.worlds.simulator.fault_plans import Faults
-    from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
+    from flexgroup.worlds.simulator.scenario import Scenario, description, record_scenario
 
     import_protocols(options.protocols)
     if options.part_rows is not None and (options.part_rows < 1 or options.out is None):
@@ -123,8 +124,9 @@ def run(options: argparse.Namespace) -> int:
             outcome, history = _run_in_memory(scenario, progress)
     verdicts: list[Verdict] = []
     if history is not None and options.check != "none":
-        verdicts = _check(scenario, history, everything=options.check == "all")
-    violated = any(verdict.outcome.value == "violated" for verdict in verdicts)
+        promised = None if options.check == "all" else description(scenario).promised
+        verdicts = check(history, promised)
+    violated = any(verdict.outcome == "violated" for verdict in verdicts)
     note = _why_crashes_may_violate(scenario) if violated else ""
     _show(options, outcome, history, verdicts, note)
     return 1 if violated else 0
@@ -137,14 +139,6 @@ def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationRe
     collector = Collector()
     outcome = run_scenario(scenario, collector, progress)
     return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)
-
-
-def _check(scenario: Scenario, history: History, everything: bool = False) -> list[Verdict]:
-    """Return the verdicts on what the scenario's stack promises, or on every property."""
-    from flexgroup.properties.catalogue import check
-    from flexgroup.worlds.simulator.scenario import description
-
-    return check(history, None if everything else description(scenario).promised)
 
 
 def _why_crashes_may_violate(scenario: Scenario) -> str:

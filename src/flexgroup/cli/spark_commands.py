@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +14,6 @@ from flexgroup.cli.arguments import Option, flag, make_folder, repeated
 from flexgroup.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
@@ -55,13 +53,6 @@ class TraceJob:
     traces: TraceSet
     out: Path | None
     seconds: dict[str, float] = field(default_factory=dict)
-
-    def write(self, tables: Mapping[str, pa.Table], with_csv: bool = False) -> None:
-        """Write the tables where the user wants them, if anywhere."""
-        from flexgroup.pipeline.result_tables import write_tables
-
-        if self.out is not None:
-            write_tables(tables, self.out, with_csv)
 
     def print_times(self, doing: str) -> None:
         """Print where the time went, and where the tables are."""

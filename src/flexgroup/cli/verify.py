@@ -48,17 +48,17 @@ COMMAND = Command(
 def run(options: argparse.Namespace) -> int:
     chosen = _chosen(options)
     with trace_job(options, "verify", "verifying", TABLES) as job:
-        import pyarrow as pa
-
-        from flexgroup.pipeline.verify import VERDICTS, evidence, verify
+        from flexgroup.pipeline.result_tables import in_order, write_tables
+        from flexgroup.pipeline.verify import evidence, verify
 
         # A row for each run and property: the driver can hold them, and every further question
         # to Spark would take longer than the answer.
-        verdicts = verify(job.traces, chosen, refuse_mixed=True).toArrow().to_pylist()
-        verdicts.sort(key=lambda row: (row["run"], row["property"]))
+        found = verify(job.traces, chosen, refuse_mixed=True).toArrow()
+        table = in_order(found, "run", "property")
+        verdicts = table.to_pylist()
         if options.out is not None:
-            tables = (pa.Table.from_pylist(verdicts, VERDICTS), evidence(job.traces, verdicts))
-            job.write(dict(zip(TABLES, tables, strict=True)))
+            events = evidence(job.traces, verdicts)
+            write_tables({"verdicts": table, "evidence": events}, options.out)
     if options.json:
         print_json({"verdicts": [_as_json(verdict) for verdict in verdicts], **job.to_json()})
     else:

@@ -14,7 +14,6 @@ that nobody has: by creating a file, which only one can, on a file system that a
 from __future__ import annotations
 
 import gc
-import os
 import shutil
 import threading
 import time
@@ -61,7 +60,7 @@ def sweep(
     spark: SparkSession,
     scenarios: Sequence[Scenario],
     directory: Path,
-    progress: Progress | None = None,
+    progress: Progress = lambda share: None,
 ) -> Swept:
     """Run what is not finished yet into one trace set."""
     from pyspark.errors import PySparkException
@@ -147,11 +146,10 @@ def claimed(folder: Path, pieces: int, owner: str, *, is_retry: bool = False) ->
 
 def _is_created(claim: Path, owner: str) -> bool:
     try:
-        descriptor = os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        with claim.open("x") as file:
+            file.write(owner)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "w") as file:
-        file.write(owner)
     return True
 
 
@@ -176,13 +174,8 @@ def record_apart(scenario: Scenario, directory: Path) -> SimulationResult:
 
 
 @contextmanager
-def _watching(
-    directory: Path, scenarios: Sequence[Scenario], progress: Progress | None
-) -> Iterator[None]:
+def _watching(directory: Path, scenarios: Sequence[Scenario], progress: Progress) -> Iterator[None]:
     """Tell the progress while a job runs, by looking for what it has finished."""
-    if progress is None:
-        yield
-        return
     over = threading.Event()
 
     def look() -> None:

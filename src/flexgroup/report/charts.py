@@ -213,13 +213,10 @@ class Axis:
     log: bool = False
 
     def place(self, value: float) -> float:
+        low, high = self.low, self.high
         if self.log:
-            share = (log10(max(value, self.low)) - log10(self.low)) / (
-                log10(self.high) - log10(self.low)
-            )
-        else:
-            share = (value - self.low) / (self.high - self.low)
-        return self.start + share * (self.end - self.start)
+            low, high, value = log10(low), log10(high), log10(max(value, low))
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def interval(self, value: float, half: float) -> Point:
         """Return the places of both ends of an interval."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
 from hashlib import sha256
 
 from flexgroup.diagram.markup import Markup, element, join
@@ -20,27 +19,27 @@ from flexgroup.report.figures import (
 from flexgroup.report.measures import measures_markup
 from flexgroup.report.production import production_markup
 from flexgroup.report.verdicts import HOLDS, UNKNOWN, VIOLATED, totals, verdicts_markup
-from flexgroup.report.violations import violations, violations_markup
+from flexgroup.report.violations import violations_markup
 
 GENERATOR = '<meta name="generator" content="flexgroup report">'
 """The line by which a page of ours, which may be replaced, is told from another file."""
 
 
-@dataclass(frozen=True)
-class Section:
-    id: str
-    title: str
-    body: Markup
-
-
 def page(contents: Contents) -> str:
     title = str(contents.about.get("title") or contents.directory.resolve().name)
-    sections = [section for section in _sections(contents) if section.body]
+    sections = _sections(contents)
+    links = [element("li", element("a", heading, href=f"#{name}")) for name, heading, _ in sections]
     body = join(
         [
             element("header", element("h1", title), _subtitle(contents), _totals(contents)),
-            _contents_of_page(sections),
-            element("main", *(_section(section) for section in sections)),
+            element("nav", element("ul", *links), aria_label="Contents"),
+            element(
+                "main",
+                *(
+                    element("section", element("h2", heading, id=name), told, aria_labelledby=name)
+                    for name, heading, told in sections
+                ),
+            ),
         ]
     )
     head = join(
@@ -66,16 +65,17 @@ def page(contents: Contents) -> str:
     return f"<!doctype html>\n{document}\n"
 
 
-def _sections(contents: Contents) -> list[Section]:
-    shown, violated = violations(contents)
-    return [
-        Section("figures", "Figures", _figures(contents)),
-        Section("claims", "Claims", claims_markup(contents.claims)),
-        Section("verdicts", "Verdicts", verdicts_markup(contents)),
-        Section("violations", "Violations", violations_markup(contents, shown, violated)),
-        Section("measures", "Measures", measures_markup(contents)),
-        Section("production", "How it was produced", production_markup(contents)),
+def _sections(contents: Contents) -> list[tuple[str, str, Markup]]:
+    """Return the name, the title and the body of each section that has anything to say."""
+    sections = [
+        ("figures", "Figures", _figures(contents)),
+        ("claims", "Claims", claims_markup(contents.claims)),
+        ("verdicts", "Verdicts", verdicts_markup(contents)),
+        ("violations", "Violations", violations_markup(contents)),
+        ("measures", "Measures", measures_markup(contents)),
+        ("production", "How it was produced", production_markup(contents)),
     ]
+    return [section for section in sections if section[-1]]
 
 
 def _figures(contents: Contents) -> Markup:
@@ -88,20 +88,6 @@ def _figures(contents: Contents) -> Markup:
     if any(figure.paper for figure in figures):
         return join(drawn)
     return element("div", *drawn, class_="gallery") if drawn else Markup()
-
-
-def _section(section: Section) -> Markup:
-    return element(
-        "section",
-        element("h2", section.title, id=section.id),
-        section.body,
-        aria_labelledby=section.id,
-    )
-
-
-def _contents_of_page(sections: list[Section]) -> Markup:
-    links = [element("li", element("a", s.title, href=f"#{s.id}")) for s in sections]
-    return element("nav", element("ul", *links), aria_label="Contents")
 
 
 def _subtitle(contents: Contents) -> Markup:

@@ -18,8 +18,8 @@ HOLDS, VIOLATED, UNKNOWN = Outcome
 
 MOST_LISTED = 300
 
-Counts = dict[tuple[str, str, str], Counter[str]]
-"""How many runs have which outcome, for each stack, workload and property."""
+Counts = dict[tuple[str, ...], dict[str, Counter[str]]]
+"""How many runs have which outcome, for each stack, or stack and workload, and each property."""
 
 
 def totals(contents: Contents) -> Counter[str]:
@@ -27,27 +27,20 @@ def totals(contents: Contents) -> Counter[str]:
     return Counter({row["values"]: row["counts"] for row in counted.to_pylist()})
 
 
-def counted(contents: Contents) -> Counts:
+def verdicts_markup(contents: Contents) -> Markup:
     runs = contents.runs.select(["run", "stack", "workload"])
     joined = contents.verdicts.select(["run", "property", "outcome"]).join(runs, "run")
-    groups = joined.group_by(["stack", "workload", "property", "outcome"]).aggregate(
+    counted = joined.group_by(["stack", "workload", "property", "outcome"]).aggregate(
         [("run", "count")]
     )
-    found: Counts = {}
-    for row in groups.to_pylist():
-        key = (row["stack"] or "unknown stack", row["workload"] or "", row["property"])
-        found.setdefault(key, Counter())[row["outcome"]] += row["run_count"]
-    return found
-
-
-def verdicts_markup(contents: Contents) -> Markup:
-    counts = counted(contents)
-    properties = _in_order({property_ for _, _, property_ in counts})
-    by_stack: dict[tuple[str, ...], dict[str, Counter[str]]] = {}
-    by_workload: dict[tuple[str, ...], dict[str, Counter[str]]] = {}
-    for (stack, workload, property_), outcomes in counts.items():
-        for group, key in ((by_stack, (stack,)), (by_workload, (stack, workload))):
-            group.setdefault(key, {}).setdefault(property_, Counter()).update(outcomes)
+    by_stack: Counts = {}
+    by_workload: Counts = {}
+    for row in counted.to_pylist():
+        key = row["stack"] or "unknown stack", row["workload"] or ""
+        for group, place in ((by_stack, key[:1]), (by_workload, key)):
+            outcomes = group.setdefault(place, {}).setdefault(row["property"], Counter())
+            outcomes[row["outcome"]] += row["run_count"]
+    properties = _in_order({name for found in by_stack.values() for name in found})
     parts = [
         element(
             "p",
@@ -78,7 +71,7 @@ def _counts_table(
     caption: str,
     keys: Sequence[str],
     properties: Sequence[str],
-    groups: dict[tuple[str, ...], dict[str, Counter[str]]],
+    groups: Counts,
 ) -> Markup:
     columns = [*(Column(key, "nowrap") for key in keys), *(Column(p, "number") for p in properties)]
 

@@ -101,7 +101,8 @@ def _letters(explanation: str | None) -> dict[str, str]:
     return {message: letter for letter, message in LETTER.findall(explanation or "")}
 
 
-def violations_markup(contents: Contents, shown: Sequence[ShownViolation], total: int) -> Markup:
+def violations_markup(contents: Contents) -> Markup:
+    shown, total = violations(contents)
     described = contents.described({violation.run for violation in shown})
     verdicts = sum(len(violation.properties) for violation in shown)
     parts = [_violation(contents, v, described.get(v.run, {}), i) for i, v in enumerate(shown, 1)]
