@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVarTuple
 
 from flexgroup.membership.effects import (
     Answer,
@@ -24,6 +24,8 @@ from flexgroup.membership.operations import AnyOperation, Renew
 from flexgroup.server.connection import Acceptor
 from flexgroup.server.peers.links import PeerLinks
 from flexgroup.server.settings import ServerIdentity, Settings
+
+Of = TypeVarTuple("Of")
 
 Answered = Callable[[tuple[str, str] | None], None]
 """Called when a proposal has ended: with None, or with the code and the text of an error."""
@@ -82,8 +84,7 @@ class MembershipHost:
     def found(self) -> None:
         """Begin a cluster, as its first server."""
         self._begin()
-        self.machine.found(self._loop.time())
-        self._do_effects()
+        self._tell(self.machine.found)
 
     async def join(self, contact: str) -> bool:
         """Ask the server at this address to be admitted; False if nobody answers there."""
@@ -93,8 +94,7 @@ class MembershipHost:
         if link is None:
             return False
         self.links.contact = link
-        self.machine.join(self._loop.time())
-        self._do_effects()
+        self._tell(self.machine.join)
         return True
 
     def _begin(self) -> None:
@@ -109,21 +109,18 @@ class MembershipHost:
 
     def tick(self) -> None:
         self.links.tell_who_was_heard()
-        self.machine.tick(self._loop.time())
-        self._do_effects()
+        self._tell(self.machine.tick)
 
     # What links tell of.
 
     def received(self, link: int, server: int | None, message: ControlMessage) -> None:
-        self.machine.received(link, server, message, self._loop.time())
-        self._do_effects()
+        self._tell(self.machine.received, link, server, message)
 
     def heard(self, server: int) -> None:
         self.machine.heard(server, self._loop.time())
 
     def link_lost(self, server: int, gone: bool) -> None:
-        self.machine.link_lost(server, gone, self._loop.time())
-        self._do_effects()
+        self._tell(self.machine.link_lost, server, gone)
 
     def link_replaced(self) -> None:
         self.propose(Renew(), lambda _: None)
@@ -131,11 +128,15 @@ class MembershipHost:
     def contact_lost(self, reason: str) -> None:
         if not self.is_member:
             self._why_not_admitted = reason
-            self.machine.contact_lost(self._loop.time())
-            self._do_effects()
+            self._tell(self.machine.contact_lost)
 
     def cannot_join(self, reason: str) -> None:
         self._configurations.cannot_join(reason)
+
+    def _tell(self, event: Callable[[*Of, float], None], *of: *Of) -> None:
+        """Tell the state machine of an event, with the time, and do what it asks for."""
+        event(*of, self._loop.time())
+        self._do_effects()
 
     # What membership asks for.
 
