@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from typing import Final, Protocol, cast, final
+from typing import Any, Final, Protocol, cast, final
 
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.server.settings import Settings
@@ -198,7 +198,9 @@ class Acceptor:
         self._metrics_page = metrics_page
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._listeners: list[asyncio.Server] = []
+        # Not declared as asyncio's servers: uvloop's have a list of sockets where those have a
+        # tuple, and compiled code insists on what is declared.
+        self._listeners: list[Any] = []
         self.connections: dict[Connection, None] = {}
         """All that are open, the oldest first."""
         self._strangers: dict[Connection, None] = {}
