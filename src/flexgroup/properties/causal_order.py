@@ -31,6 +31,7 @@ from flexgroup.properties.fifo_order import (
 )
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
+from flexgroup.properties.kernels.grouping import marked
 from flexgroup.properties.kernels.head_merge import peel
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Ints
@@ -93,8 +94,7 @@ def _violation(run: IndexedHistory, wrong: Ints) -> Verdict:
     copy = earliest(run, wrong)
     here = np.flatnonzero(copies.process == copies.process[copy])
     late = here[positions(run)[here] > copies.row[copy]]
-    sought = np.zeros(run.message_count, dtype=np.bool_)
-    sought[copies.message[late]] = True
+    sought = marked(run.message_count, copies.message[late])
     chain = shortest_chain(run, int(copies.message[copy]), sought)
     letter = Letters(run, [chain[0].cause, *(link.effect for link in chain)])
     lines = [letter.let()]

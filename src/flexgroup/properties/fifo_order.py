@@ -14,7 +14,7 @@ import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, holds, violated
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
-from flexgroup.properties.kernels.grouping import largest_before
+from flexgroup.properties.kernels.grouping import largest_before, scattered
 from flexgroup.properties.verdict import Verdict
 from flexgroup.trace.history import Ints
 
@@ -86,9 +86,7 @@ def latest_of_same_sender(run: IndexedHistory) -> Ints:
     changes = (destination[1:] != destination[:-1]) | (sender[1:] != sender[:-1])
     changes |= run.faulty_by_design(sender[1:])
     np.cumsum(changes, out=group[1:])
-    latest = np.empty(len(turn), dtype=np.int64)
-    latest[turn] = largest_before(group, positions(run)[turn])
-    return latest
+    return scattered(len(turn), turn, largest_before(group, positions(run)[turn]))
 
 
 def premature_line(run: IndexedHistory, letter: str, copy: int, waited_for: str, row: int) -> str:

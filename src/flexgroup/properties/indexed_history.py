@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 
 from flexgroup.core.message import ORIGIN_MASK
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
-from flexgroup.properties.kernels.grouping import distinct, runs
+from flexgroup.properties.kernels.grouping import distinct, marked, runs, scattered
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.verdict import Step
-from flexgroup.trace.history import Deliveries, History, Ints, Packets, Views, may_be_lost
+from flexgroup.trace.history import (
+    Deliveries,
+    History,
+    Ints,
+    Packets,
+    Views,
+    may_be_lost,
+    no_ints,
+)
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 Flags = NDArray[np.bool_]
@@ -82,9 +90,7 @@ class IndexedHistory:
     def multicast_row(self) -> Ints:
         """The multicast row of each message, or NONE."""
         multicast, rows = np.unique(self.history.multicasts.message, return_index=True)
-        row = np.full(self.message_count, NONE, dtype=np.int64)
-        row[np.searchsorted(self.identities, multicast)] = rows
-        return row
+        return scattered(self.message_count, np.searchsorted(self.identities, multicast), rows)
 
     @cached_property
     def unrecorded(self) -> Flags:
@@ -106,8 +112,7 @@ class IndexedHistory:
         keys = distinct(self.keys(messages[owner], multicasts.targets[at]))
         message, process = np.divmod(keys, self._width)
         place, found = lookup(self._delivery_keys, keys)
-        row = np.full(len(keys), NONE, dtype=np.int64)
-        row[found] = self._rows_by_key[place[found]]
+        row = scattered(len(keys), np.flatnonzero(found), self._rows_by_key[place[found]])
         return Copies(message, process, row)
 
     @cached_property
@@ -121,9 +126,7 @@ class IndexedHistory:
     @cached_property
     def expected(self) -> Flags:
         """Whether each delivery row is the first delivery of a message at a destination."""
-        expected = np.zeros(len(self.delivered), dtype=np.bool_)
-        expected[self.copies.row[self.copies.row != NONE]] = True
-        return expected
+        return marked(len(self.delivered), self.copies.row[self.copies.row != NONE])
 
     @cached_property
     def repeated(self) -> Flags:
@@ -149,6 +152,11 @@ class IndexedHistory:
         row = np.flatnonzero(~self.repeated)
         return DeliveryQueues(row, self.history.deliveries.process[row], self.delivered[row])
 
+    def earliest(self, rows: Ints) -> Ints:
+        """Return, per message, which of these delivery rows has the smallest time, or NONE."""
+        latest_first = rows[np.argsort(-self.history.deliveries.time[rows], kind="stable")]
+        return scattered(self.message_count, self.delivered[latest_first], latest_first)
+
     @cached_property
     def merge(self) -> Merge:
         return head_merge(self.queues.process, self.queues.message, self.message_count)
@@ -157,9 +165,8 @@ class IndexedHistory:
     def cyclic(self) -> DeliveryQueues:
         """The deliveries of messages in cyclic components: two messages that any two processes
         deliver in opposite orders are in one component."""
-        in_component = np.zeros(self.message_count, dtype=np.bool_)
-        for component in self.merge.components:
-            in_component[component] = True
+        members = np.concatenate([no_ints(), *self.merge.components])
+        in_component = marked(self.message_count, members)
         return self.queues.chosen(in_component[self.queues.message])
 
     @cached_property

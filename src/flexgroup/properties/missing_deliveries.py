@@ -23,6 +23,7 @@ import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, describe, holds, plural, violated
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
+from flexgroup.properties.kernels.grouping import marked
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import MULTICAST
@@ -99,12 +100,8 @@ def _missing_at_correct(run: IndexedHistory) -> Flags:
 def _by_deliveries(run: IndexedHistory, binding: Flags) -> Missing:
     """Return what is missing of messages with a binding delivery."""
     missing = _missing_at_correct(run)
-    incomplete = np.zeros(run.message_count, dtype=np.bool_)
-    incomplete[run.copies.message[missing]] = True
-    rows = np.flatnonzero(binding & incomplete[run.delivered])
-    rows = rows[np.argsort(-run.history.deliveries.time[rows], kind="stable")]
-    earliest_binding = np.full(run.message_count, NONE, dtype=np.int64)
-    earliest_binding[run.delivered[rows]] = rows
+    incomplete = marked(run.message_count, run.copies.message[missing])
+    earliest_binding = run.earliest(np.flatnonzero(binding & incomplete[run.delivered]))
     missing &= earliest_binding[run.copies.message] != NONE
     return Missing(np.flatnonzero(missing), earliest_binding)
 

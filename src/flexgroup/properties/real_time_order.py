@@ -14,10 +14,10 @@ import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, holds, violated
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.kernels.grouping import places, scattered
 from flexgroup.properties.kernels.head_merge import latest_ancestor
 from flexgroup.properties.kernels.shortest_paths import QueueSearch, RowPair
 from flexgroup.properties.verdict import Verdict
-from flexgroup.trace.history import Ints
 
 NAME = "real-time order"
 
@@ -25,14 +25,12 @@ NAME = "real-time order"
 def check(run: IndexedHistory) -> Verdict:
     multicasts, deliveries, queues = run.history.multicasts, run.history.deliveries, run.queues
     by_time = np.argsort(multicasts.time, kind="stable")
-    rank_of_row = np.empty(len(by_time), dtype=np.int64)
-    rank_of_row[by_time] = np.arange(len(by_time))
-    rank = np.full(run.message_count, NONE, dtype=np.int64)
-    multicast = (run.multicast_row != NONE) & ~run.of_faulty
-    rank[multicast] = rank_of_row[run.multicast_row[multicast]]
+    multicast = np.flatnonzero((run.multicast_row != NONE) & ~run.of_faulty)
+    rank_of_row = places(by_time)
+    rank = scattered(run.message_count, multicast, rank_of_row[run.multicast_row[multicast]])
     latest = latest_ancestor(run.merge, queues.process, queues.message, rank)
 
-    first = _first_delivery(run)
+    first = run.earliest(queues.row)
     suspects = np.flatnonzero((first != NONE) & (latest != NONE))
     late = multicasts.time[by_time[latest[suspects]]] > deliveries.time[first[suspects]]
     wrong = suspects[late]
@@ -42,15 +40,6 @@ def check(run: IndexedHistory) -> Verdict:
     row = int(by_time[latest[early]])
     ancestor = int(np.searchsorted(run.identities, multicasts.message[row]))
     return _violation(run, len(wrong), ancestor, early, int(first[early]))
-
-
-def _first_delivery(run: IndexedHistory) -> Ints:
-    """Return, per message, the row of the delivery that has the smallest time, or NONE."""
-    queues = run.queues
-    latest_first = np.argsort(-run.history.deliveries.time[queues.row], kind="stable")
-    first = np.full(run.message_count, NONE, dtype=np.int64)
-    first[queues.message[latest_first]] = queues.row[latest_first]
-    return first
 
 
 def _violation(

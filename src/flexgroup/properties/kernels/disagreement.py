@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.kernels.grouping import grouped, runs
+from flexgroup.properties.kernels.grouping import grouped, places, runs
 from flexgroup.trace.history import Ints
 
 
@@ -60,8 +60,7 @@ def _between_queues(queue: Ints, message: Ints, label: Ints) -> Ints:
     in the opposite order in the other, so only neighbours are looked at.
     """
     holders, bounds = grouped(message, len(label))
-    place = np.empty(len(message), dtype=np.int64)
-    place[holders] = np.arange(len(message))
+    place = places(holders)
     labels = int(label.max(initial=0)) + 1
     found = [np.empty((4, 0), dtype=np.int64)]
     for number in range(int(queue.max(initial=-1)) + 1):

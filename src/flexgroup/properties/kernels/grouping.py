@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flexgroup.trace.history import Ints
 
@@ -23,9 +24,7 @@ def numbered(values: Ints) -> tuple[Ints, Ints, Ints]:
     ordered = values[order]
     is_new = np.ones(len(values), dtype=np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]
-    number = np.empty(len(values), dtype=np.int64)
-    number[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], order[is_new], number
+    return ordered[is_new], order[is_new], scattered(len(values), order, np.cumsum(is_new) - 1)
 
 
 def distinct(values: Ints) -> Ints:
@@ -34,6 +33,26 @@ def distinct(values: Ints) -> Ints:
     is_new = np.ones(len(ordered), dtype=np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]
     return ordered[is_new]
+
+
+def scattered(count: int, at: Ints, values: Ints) -> Ints:
+    """Return so many numbers: the values at the given places, the last one if a place is given
+    twice, and -1 elsewhere."""
+    found = np.full(count, -1, dtype=np.int64)
+    found[at] = values
+    return found
+
+
+def marked(count: int, at: Ints) -> NDArray[np.bool_]:
+    """Return so many flags, of which those at the given places are set."""
+    flags = np.zeros(count, dtype=np.bool_)
+    flags[at] = True
+    return flags
+
+
+def places(order: Ints) -> Ints:
+    """Return, for each number from 0 on, its place in an order of them."""
+    return scattered(len(order), order, np.arange(len(order)))
 
 
 def runs(firsts: Ints, ends: Ints) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.properties.kernels.grouping import grouped
+from flexgroup.properties.kernels.grouping import grouped, places
 from flexgroup.trace.history import Ints
 
 
@@ -72,7 +72,7 @@ def head_merge(process: Ints, message: Ints, count: int) -> Merge:
     sources, targets = leader[sources], leader[targets]
     between = sources != targets
     order = peel(sources[between], targets[between], count)
-    return Merge(np.argsort(_places(order)[leader], kind="stable"), components)
+    return Merge(np.argsort(places(order)[leader], kind="stable"), components)
 
 
 def _leaders(components: Sequence[Ints], count: int) -> Ints:
@@ -81,13 +81,6 @@ def _leaders(components: Sequence[Ints], count: int) -> Ints:
     for component in components:
         leader[component] = component[0]
     return leader
-
-
-def _places(order: Ints) -> Ints:
-    """Return, per message, its place in the order."""
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
-    return places
 
 
 def latest_ancestor(merge: Merge, process: Ints, message: Ints, rank: Ints) -> Ints:
@@ -101,7 +94,7 @@ def latest_ancestor(merge: Merge, process: Ints, message: Ints, rank: Ints) -> I
     np.maximum.at(highest, leader, rank)
     sources, targets = neighbours(process, message)
     sources, targets = leader[sources], leader[targets]
-    turn = np.argsort(_places(merge.order)[sources], kind="stable")
+    turn = np.argsort(places(merge.order)[sources], kind="stable")
     best: list[int] = highest.tolist()
     for source, target in zip(sources[turn].tolist(), targets[turn].tolist(), strict=True):
         if best[source] > best[target]:
