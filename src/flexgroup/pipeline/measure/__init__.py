@@ -2,7 +2,7 @@
 
 What the metrics are, `flexgroup.metrics` says. Here their sums are counted: runs that fit into one
 task are read from their files and counted with numpy, and others by column expressions
-(`spark_sums`, `spark_messages`, `spark_packets`).
+(`spark_sums`).
 """
 
 from flexgroup.pipeline.measure.measured import Measured

@@ -12,6 +12,7 @@ from flexgroup.metrics.counting import BY_TYPE, READ_COLUMNS, count
 from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
 from flexgroup.metrics.sums import PACKETS, SUMS
 from flexgroup.metrics.tables import POINT, measures, points
+from flexgroup.pipeline.measure.spark_sums import packets_by_type, sums_of_runs
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
@@ -38,8 +39,6 @@ class Measured:
         """A row for each run, by name."""
         rows = self._counted.select(SUMS.names).to_pylist()
         if self._others:
-            from flexgroup.pipeline.measure.spark_sums import sums_of_runs
-
             rows += sums_of_runs(self._others).toArrow().to_pylist()
         return measures(self.traces.described, {row["run"]: row for row in rows})
 
@@ -52,8 +51,6 @@ class Measured:
             for packets in row[BY_TYPE]
         ]
         if self._others:
-            from flexgroup.pipeline.measure.spark_packets import packets_by_type
-
             rows += packets_by_type(self._others).toArrow().to_pylist()
         return in_order(pa.Table.from_pylist(rows, PACKETS), "run", "sender", "packet")
 

@@ -1,38 +1,82 @@
-"""The sums of runs of any length: a row for each run of a trace set, all in one job."""
+"""The sums of runs of any length in column expressions: a row for each run, all in one job.
+
+The same sums are counted with numpy in `flexgroup.metrics.counting`, which also says what local,
+global and convoyed messages are. What Spark is told of each run before its events are counted is a
+row of FACTS.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from flexgroup.metrics.counting import PICOSECONDS, SLOW_DETAIL
 from flexgroup.metrics.durations import CLASSES_PER_E_FOLD, Histogram
-from flexgroup.metrics.sums import DURATION_SUMS, KINDS, MESSAGE_SUMS, SUMS, duration_sums
-from flexgroup.pipeline.measure.facts import run_facts
-from flexgroup.pipeline.measure.spark_messages import delivery_latencies, message_latencies
-from flexgroup.pipeline.measure.spark_packets import packet_sums
+from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
+from flexgroup.metrics.sums import (
+    ALONE,
+    ANY,
+    CLIENT,
+    CONVOYED,
+    DURATION_SUMS,
+    FIRST,
+    KINDS,
+    LAST,
+    MESSAGE_SUMS,
+    PACKET_SUMS,
+    PROCESS,
+    SUMS,
+    duration_sums,
+)
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.trace import schema
+from flexgroup.trace.cost_models import parse_cost_model
+
+FACTS = pa.schema(
+    {
+        "number": pa.int32(),
+        "processes": pa.int32(),
+        "begin": pa.int64(),
+        "end": pa.int64(),
+        "length": pa.float64(),
+        "group_size": pa.int32(),
+        "send_cost": pa.int64(),
+        "receive_cost": pa.int64(),
+        "byte_cost": pa.int64(),
+        "last_answers": pa.bool_(),
+    }
+)
 
 NUMBERED = pa.schema([("number", pa.int32()), *DURATION_SUMS])
+
+MESSAGE = ("number", "origin", "seq")
+
+AT = ("number", "process")
+SUMMED = tuple(name for name in PACKET_SUMS if name != "queue_max")
+COST_SUMS = ("rows", "sends", "receives", "wire_bytes", "answers")
 
 
 def sums_of_runs(traces: TraceSet) -> DataFrame:
     """Return the SUMS of every run."""
-    facts = run_facts(traces)
-    latencies = message_latencies(traces, facts).unionByName(
-        delivery_latencies(traces, facts), allowMissingColumns=True
+    facts = _run_facts(traces)
+    latencies = _message_latencies(traces, facts).unionByName(
+        _delivery_latencies(traces, facts), allowMissingColumns=True
     )
+    crashed = _crashed(traces).groupBy("number").agg(f.count("*").alias("crashed"))
     by_run = _classes(latencies).groupBy("number").applyInArrow(_summed, spark_schema(NUMBERED))
     return (
         traces.runs.select("run", "number")
         .join(facts.select("number", "length"), "number")
         .join(by_run, "number", "left")
-        .join(packet_sums(traces, facts), "number", "left")
-        .join(_crashed(traces), "number", "left")
+        .join(_packet_sums(traces, facts), "number", "left")
+        .join(f.broadcast(crashed), "number", "left")
         .select(*SUMS.names)
     )
 
@@ -72,6 +116,310 @@ def _summed(classes: pa.Table) -> pa.Table:
 
 
 def _crashed(traces: TraceSet) -> DataFrame:
-    """Count the processes that crash in each run in which any does."""
-    crashes = traces.events(schema.CRASH, "process")
-    return f.broadcast(crashes.groupBy("number").agg(f.count_distinct("process").alias("crashed")))
+    """Return the processes that crash at some time in a run: `number` and `process`, however often
+    each does."""
+    return traces.events(schema.CRASH, "process").distinct()
+
+
+def _run_facts(traces: TraceSet) -> DataFrame:
+    """Return `begin`, `end` and `length` of the measured period, `group_size`, and what packets
+    cost, or null."""
+    asked = [kinds_of_span(run) for run in traces.described]
+    spans = {kinds: _spans(traces, kinds) for kinds in set(asked) if kinds}
+    rows = []
+    for number, (run, kinds) in enumerate(zip(traces.described, asked, strict=True)):
+        begin, end, length = measured_period(run, spans[kinds].get(number) if kinds else None)
+        model = parse_cost_model(run.cost_model)
+        rows.append(
+            {
+                "number": number,
+                "processes": run.processes,
+                "begin": begin,
+                "end": end,
+                "length": length,
+                "group_size": group_size(run),
+                "send_cost": model and model.send * PICOSECONDS,
+                "receive_cost": model and model.receive * PICOSECONDS,
+                "byte_cost": model and model.byte,
+                "last_answers": model and model.last_answers,
+            }
+        )
+    return f.broadcast(traces.spark.createDataFrame(pa.Table.from_pylist(rows, schema=FACTS)))
+
+
+def _within(time: Column) -> Column:
+    """Tell whether a time lies in the measured period."""
+    return (time >= f.col("begin")) & (time < f.col("end"))
+
+
+def _spans(traces: TraceSet, kinds: tuple[str, ...]) -> Mapping[int, Span]:
+    """Return the span of the events of these kinds in each run that has any."""
+    rows = (
+        union(traces.events(kind, "time") for kind in kinds)
+        .groupBy("number")
+        .agg(f.min("time").alias("first"), f.max("time").alias("last"))
+        .collect()
+    )
+    return {row.number: (row.first, row.last) for row in rows}
+
+
+def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return two rows a message: `kind` FIRST and LAST delivery, the `duration` since the multicast
+    in nanoseconds, null unless it is to be measured, and on the second row the MESSAGE_SUMS.
+
+    A message is answered when every destination that never crashes has delivered it. Without
+    that, there is no last delivery to speak of.
+    """
+    since = f.col("multicast")
+    measured = _within(since)
+    answered = f.col("answered")
+    counts: dict[str, Column] = {
+        "messages": f.lit(1),
+        "deliveries": f.col("deliveries"),
+        "answered": answered,
+        "answered_in_period": answered & _within(f.col("last")),
+        "foreign": f.col("foreign"),
+        "slow": f.col("slow"),
+        "steps": f.coalesce("steps", f.lit(0)),
+    }
+    first = f.struct(
+        f.lit(FIRST).alias("kind"),
+        f.when(measured, f.col("first") - since).alias("duration"),
+        *(f.lit(0).cast("bigint").alias(name) for name in MESSAGE_SUMS),
+    )
+    last = f.struct(
+        f.lit(LAST).alias("kind"),
+        f.when(measured & answered, f.col("last") - since).alias("duration"),
+        *(counts[name].cast("bigint").alias(name) for name in MESSAGE_SUMS),
+    )
+    crashed = f.broadcast(_crashed(traces).withColumn("crashed", f.lit(True)))
+    messages = _messages(_handled(traces), crashed)
+    return messages.join(facts, "number").select("number", f.inline(f.array(first, last)))
+
+
+def _messages(handled: DataFrame, crashed: DataFrame) -> DataFrame:
+    """Return one row for each message that was multicast."""
+    is_destination = f.col("multicast").isNotNull()
+    delivered = f.col("delivered").isNotNull()
+    owed = is_destination & ~delivered & f.col("crashed").isNull()
+    outsider = f.col("took_part") & ~is_destination & (f.col("process") != f.col("origin"))
+    return (
+        handled.join(crashed, ["number", "process"], "left")
+        .groupBy(*MESSAGE)
+        .agg(
+            f.min("multicast").alias("multicast"),
+            f.min("delivered").alias("first"),
+            f.max("delivered").alias("last"),
+            f.count("delivered").alias("deliveries"),
+            f.max("depth").alias("steps"),
+            (f.bool_or(delivered) & ~f.bool_or(owed)).alias("answered"),
+            f.bool_or(outsider).alias("foreign"),
+            f.bool_or("slow").alias("slow"),
+        )
+        .where(f.col("multicast").isNotNull())
+    )
+
+
+def _handled(traces: TraceSet) -> DataFrame:
+    """Return one row for each message and process that is a destination of it or handled it."""
+    multicasts = traces.events(schema.MULTICAST, "origin", "seq", "time", "destinations")
+    deliveries = traces.events(schema.DELIVER, "origin", "seq", "process", "time", "depth")
+    sends = traces.events(schema.SEND, "origin", "seq", "process", "detail")
+    receives = traces.events(schema.RECEIVE, "origin", "seq", "process")
+    slow = f.coalesce(f.col("detail") == SLOW_DETAIL, f.lit(False))
+    elsewhere = f.col("process") != f.col("origin")
+    parts = (
+        multicasts.select(
+            *MESSAGE,
+            f.explode_outer("destinations").alias("process"),
+            f.col("time").alias("multicast"),
+        ),
+        deliveries.select(*MESSAGE, "process", f.col("time").alias("delivered"), "depth"),
+        sends.where(elsewhere | slow).select(
+            *MESSAGE, "process", slow.alias("slow"), f.lit(True).alias("took_part")
+        ),
+        receives.where(elsewhere).select(*MESSAGE, "process", f.lit(True).alias("took_part")),
+    )
+    together = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), parts)
+    return together.groupBy(*MESSAGE, "process").agg(
+        f.min("multicast").alias("multicast"),
+        f.min("delivered").alias("delivered"),
+        f.max("depth").alias("depth"),
+        f.coalesce(f.bool_or("slow"), f.lit(False)).alias("slow"),
+        f.coalesce(f.bool_or("took_part"), f.lit(False)).alias("took_part"),
+    )
+
+
+def _delivery_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return, for each delivery of a message multicast in the measured period, a row of `kind` ANY
+    and, if the message is local, one of kind ALONE or CONVOYED; `duration` is the time since the
+    multicast."""
+    until_now = (
+        Window.partitionBy("number", "process")
+        .orderBy("time")
+        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    convoyed = f.when(f.col("under_way") > 0, CONVOYED).otherwise(ALONE)
+    kinds = f.when(f.col("is_global"), f.array(f.lit(ANY))).otherwise(f.array(f.lit(ANY), convoyed))
+    return (
+        _moments(_delivered(traces, facts))
+        .withColumn("under_way", f.sum("change").over(until_now))
+        .where(f.col("duration").isNotNull())
+        .select("number", "duration", f.explode(kinds).alias("kind"))
+    )
+
+
+def _delivered(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return every delivery with the multicast of its message, whether the message is global, and
+    whether it is to be measured."""
+    lowest, highest = (
+        f.floor(member / f.col("group_size"))
+        for member in (f.array_min("destinations"), f.array_max("destinations"))
+    )
+    multicasts = (
+        traces.events(schema.MULTICAST, "origin", "seq", "time", "destinations")
+        .join(facts, "number")
+        .select(
+            *MESSAGE,
+            f.col("time").alias("multicast"),
+            _within(f.col("time")).alias("is_measured"),
+            (lowest != highest).alias("is_global"),
+        )
+    )
+    deliveries = traces.events(schema.DELIVER, "origin", "seq", "process", "time")
+    return deliveries.join(multicasts, [*MESSAGE])
+
+
+def _moments(delivered: DataFrame) -> DataFrame:
+    """Return, for each destination of a message, a row at its multicast, with the `duration` until
+    it is delivered there, if that is to be measured; and for a global message one at its delivery.
+    `change` is by how many more or fewer global messages are then under way."""
+    is_global = f.col("is_global")
+    at_multicast = f.struct(
+        f.col("multicast").alias("time"),
+        is_global.cast("int").alias("change"),
+        f.when(f.col("is_measured"), f.col("time") - f.col("multicast")).alias("duration"),
+    )
+    at_delivery = f.struct(
+        f.col("time").alias("time"),
+        f.lit(-1).alias("change"),
+        f.lit(None).cast("bigint").alias("duration"),
+    )
+    moments = f.when(is_global, f.array(at_multicast, at_delivery)).otherwise(f.array(at_multicast))
+    return delivered.select("number", "process", "is_global", f.inline(moments))
+
+
+def packets_by_type(traces: TraceSet) -> DataFrame:
+    """Count what was sent in each run by the type of packet, and by whom: processes or clients."""
+    from_process = f.col("process") < f.col("processes")
+    runs = f.broadcast(traces.runs.select("run", "number", "processes"))
+    return (
+        traces.events(schema.SEND, "process", "packet", "header_bytes", "payload_bytes")
+        .join(runs, "number")
+        .withColumn("sender", f.when(from_process, PROCESS).otherwise(CLIENT))
+        .groupBy("run", "sender", "packet")
+        .agg(
+            f.count("*").alias("packets"),
+            f.sum("header_bytes").alias("header_bytes"),
+            f.sum("payload_bytes").alias("payload_bytes"),
+        )
+    )
+
+
+def _packet_sums(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return the PACKET_SUMS and WORK_SUMS of each run with packets or answers."""
+    parts = (_sent(traces), _received(traces, facts), _answers(traces, facts))
+    work = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), parts)
+    by_process = (
+        # By process and then by run: no need to move twice what is already small.
+        work.repartition("number")
+        .groupBy(*AT)
+        .agg(
+            *(f.sum(name).alias(name) for name in SUMMED),
+            *(f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in COST_SUMS),
+            f.max("queue_max").alias("queue_max"),
+            f.max("latest").alias("latest"),
+        )
+        .join(facts, "number")
+    )
+    inside = f.col("process") < f.col("processes")
+    spent = f.when(
+        inside,
+        (f.col("sends") + f.col("answers")) * f.col("send_cost")
+        + f.col("receives") * f.col("receive_cost")
+        + f.col("wire_bytes") * f.col("byte_cost"),
+    )
+    return by_process.groupBy("number").agg(
+        *(f.sum(f.when(inside, f.col(name))).alias(name) for name in SUMMED),
+        f.max(f.when(inside, f.col("queue_max"))).alias("queue_max"),
+        f.sum("rows").alias("rows"),
+        f.sum(spent).alias("spent"),
+        f.max(spent).alias("most_spent"),
+        f.max("latest").alias("latest"),
+    )
+
+
+def _sent(traces: TraceSet) -> DataFrame:
+    """Return one row for each process or client that sent, with sums over its packets."""
+    about = f.col("origin").isNotNull()
+    return (
+        traces.events(schema.SEND, "process", "peer", "origin", "header_bytes", "payload_bytes")
+        .groupBy(*AT)
+        .agg(
+            f.count("*").alias("rows"),
+            f.count(f.when(about, 1)).alias("packets"),
+            f.sum(f.when(about, f.col("header_bytes"))).alias("header_bytes"),
+            f.sum(f.when(about, f.col("payload_bytes"))).alias("payload_bytes"),
+            f.count(f.when(_travels(), 1)).alias("sends"),
+            f.sum(f.when(_travels(), _wire_bytes())).alias("wire_bytes"),
+        )
+    )
+
+
+def _received(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return the same for what was received; waiting counts in the measured period only."""
+    queued = f.when(_within(f.col("time")), f.col("queued"))
+    return (
+        traces.events(
+            schema.RECEIVE, "process", "peer", "time", "queued", "header_bytes", "payload_bytes"
+        )
+        .join(facts, "number")
+        .groupBy(*AT)
+        .agg(
+            f.count("*").alias("rows"),
+            f.count(f.when(_travels(), 1)).alias("receives"),
+            f.sum(f.when(_travels(), _wire_bytes())).alias("wire_bytes"),
+            f.count(queued).alias("received"),
+            f.sum(queued).alias("queue_sum"),
+            f.max(queued).alias("queue_max"),
+            f.count(f.when(queued > 0, 1)).alias("queued"),
+            f.max("time").alias("latest"),
+        )
+    )
+
+
+def _travels() -> Column:
+    """Tell whether a packet comes from elsewhere: one to oneself costs nothing."""
+    return f.coalesce(f.col("process") != f.col("peer"), f.lit(True))
+
+
+def _wire_bytes() -> Column:
+    return f.coalesce("header_bytes", f.lit(0)) + f.coalesce("payload_bytes", f.lit(0))
+
+
+def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Count how often each process answered a client: a packet each that no trace records."""
+    from_client = f.col("origin") >= f.col("processes")
+    all_answer = (
+        traces.events(schema.DELIVER, "process", "origin")
+        .join(facts, "number")
+        .where(from_client & ~f.col("last_answers"))
+        .select(*AT)
+    )
+    last_answers = (
+        traces.events(schema.MULTICAST, "origin", "destinations")
+        .join(facts, "number")
+        .where(from_client & f.col("last_answers"))
+        .select("number", f.array_max("destinations").alias("process"))
+    )
+    return all_answer.union(last_answers).groupBy(*AT).agg(f.count("*").alias("answers"))
