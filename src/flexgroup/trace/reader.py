@@ -256,6 +256,11 @@ class _Columns:
         self._order = order
         self._table = table
 
+    def base(self) -> dict[str, Ints]:
+        """Return the columns that all rows in memory have, by name."""
+        process = self.process.astype(np.int64)
+        return {"process": process, "step": self.step, "time": self.wide("time")}
+
     def wide(self, name: str) -> Ints:
         return ints(self._table, name)[self._order]
 
@@ -318,32 +323,19 @@ def history_of(events: Callable[[str], pa.Table], about: RunFacts, where: str = 
         deliveries=_deliveries(_Columns(events(schema.DELIVER))),
         sends=_packets(_Columns(events(schema.SEND))),
         receives=_packets(_Columns(events(schema.RECEIVE))),
-        crashes=_faults(_Columns(events(schema.CRASH))),
-        recoveries=_faults(_Columns(events(schema.RECOVER))),
+        crashes=Faults(**_Columns(events(schema.CRASH)).base()),
+        recoveries=Faults(**_Columns(events(schema.RECOVER)).base()),
         views=_views(_Columns(events(schema.VIEW)), where or f"run '{about.run}'"),
     )
 
 
 def _multicasts(columns: _Columns) -> Multicasts:
     offsets, targets = columns.destinations()
-    return Multicasts(
-        process=columns.process.astype(np.int64),
-        step=columns.step,
-        time=columns.wide("time"),
-        message=columns.message(),
-        offsets=offsets,
-        targets=targets,
-    )
+    return Multicasts(**columns.base(), message=columns.message(), offsets=offsets, targets=targets)
 
 
 def _deliveries(columns: _Columns) -> Deliveries:
-    return Deliveries(
-        process=columns.process.astype(np.int64),
-        step=columns.step,
-        time=columns.wide("time"),
-        message=columns.message(),
-        depth=columns.wide("depth"),
-    )
+    return Deliveries(**columns.base(), message=columns.message(), depth=columns.wide("depth"))
 
 
 def _packets(columns: _Columns) -> Packets:
@@ -365,10 +357,6 @@ def _packets(columns: _Columns) -> Packets:
     )
 
 
-def _faults(columns: _Columns) -> Faults:
-    return Faults(columns.process.astype(np.int64), columns.step, columns.wide("time"))
-
-
 def _views(columns: _Columns, where: str) -> Views:
     texts, codes = columns.texts("detail")
     try:
@@ -377,8 +365,7 @@ def _views(columns: _Columns, where: str) -> Views:
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     installed = [views[code] for code in codes.tolist()]
-    process = columns.process.astype(np.int64)
-    return views_of(process, columns.step, columns.wide("time"), installed)
+    return views_of(**columns.base(), installed=installed)
 
 
 def load_history(

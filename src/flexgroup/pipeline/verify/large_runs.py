@@ -24,8 +24,8 @@ from flexgroup.pipeline.verify.event_rows import (
     packed_message,
 )
 from flexgroup.pipeline.verify.layout import Layout, placed
-from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
-from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, NOTES, check_orders
+from flexgroup.pipeline.verify.message_checks import COUNTED, NOTES, UNDELIVERED, check_messages
+from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, check_orders
 from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS, partition
 from flexgroup.pipeline.verify.small_histories import (
     TASK_COLUMNS,

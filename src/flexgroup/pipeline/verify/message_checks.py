@@ -7,10 +7,9 @@ the slice that checks their order, multicast copies to the destination that chec
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from flexgroup.pipeline.verify.packed_rows import (
     PackedRow,
     Stage,
     pack,
+    pack_table,
     packed_batch,
     received_by_run,
     unpack_table,
@@ -67,8 +67,21 @@ class Note:
     rank: Sequence[int]
     messages: Sequence[int]
 
-    def to_text(self) -> str:
-        return json.dumps(asdict(self))
+
+NOTES = pa.schema(
+    [
+        pa.field("number", pa.int32()),
+        pa.field("about", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("total", pa.int64()),
+        pa.field("rank", pa.list_(pa.int64())),
+        pa.field("messages", pa.list_(pa.int64())),
+    ]
+)
+
+
+def notes_batch(notes: Iterable[Note]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([vars(note) for note in notes], NOTES)
 
 
 def check_messages(layouts: Mapping[int, Layout]) -> Stage:
@@ -83,7 +96,7 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
             layout = layouts[number]
             history = history_of(tables.__getitem__, layout.plan)
             run = IndexedHistory(replace(history, crashes=_crashes(layout)))
-            yield packed_batch(list(_packed(run, layout)))
+            yield packed_batch(_packed(run, layout))
 
     return stage
 
@@ -95,8 +108,8 @@ def _crashes(layout: Layout) -> Faults:
 
 
 def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
-    for note in (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout)):
-        yield layout.first_place, layout.plan.number, NOTE, note.to_text().encode()
+    notes = (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout))
+    yield layout.first_place, layout.plan.number, NOTE, pack_table(notes_batch(notes))
     yield from _to_slices(run, layout)
     if layout.by_destination:
         yield from _to_destinations(run, layout)

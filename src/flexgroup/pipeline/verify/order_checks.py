@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.message_checks import DESTINATION, NEVER, NOTE, SLICE, Note
-from flexgroup.pipeline.verify.packed_rows import Batches, Stage, received_by_run, unpack
+from flexgroup.pipeline.verify.message_checks import (
+    DESTINATION,
+    NEVER,
+    NOTE,
+    SLICE,
+    Note,
+    notes_batch,
+)
+from flexgroup.pipeline.verify.packed_rows import (
+    Batches,
+    Stage,
+    received_by_run,
+    unpack,
+    unpack_table,
+)
 from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
 from flexgroup.properties.kernels.grouping import largest_before, numbered
 from flexgroup.properties.kernels.head_merge import cyclic_components
 from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_pairs
-
-NOTES = pa.schema(
-    [
-        pa.field("number", pa.int32()),
-        pa.field("about", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("total", pa.int64()),
-        pa.field("rank", pa.list_(pa.int64())),
-        pa.field("messages", pa.list_(pa.int64())),
-    ]
-)
 
 COMPONENT = "cyclic component"
 EDGE = "edge"
@@ -45,12 +45,13 @@ def check_orders(layouts: Mapping[int, Layout]) -> Stage:
     def stage(batches: Batches) -> Batches:
         for number, kinds in received_by_run(batches).items():
             layout = layouts[number]
-            yield _notes([Note(**json.loads(text)) for _, text in kinds.get(NOTE, [])])
+            for _, notes in kinds.get(NOTE, []):
+                yield from unpack_table(notes).to_batches()
             for place, columns in _by_place(kinds.get(SLICE, []), 4 + layout.in_real_time):
-                yield _notes(list(_check_slice(layout, place - layout.first_place, *columns)))
+                yield notes_batch(_check_slice(layout, place - layout.first_place, *columns))
             for place, columns in _by_place(kinds.get(DESTINATION, []), 5):
                 destination = place - layout.first_place - layout.slices
-                yield _notes(list(_fifo(layout, destination, *columns)))
+                yield notes_batch(_fifo(layout, destination, *columns))
 
     return stage
 
@@ -64,10 +65,6 @@ def _by_place(packed: list[tuple[int, bytes]], width: int) -> Iterator[tuple[int
         columns = unpack(payloads.pop(place), width)
         order = by_pairs(columns[0], columns[1])
         yield place, [column[order] for column in columns]
-
-
-def _notes(notes: list[Note]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([vars(note) for note in notes], NOTES)
 
 
 def _check_slice(

@@ -55,13 +55,9 @@ def unpack_table(payload: bytes) -> pa.Table:
     return pa.ipc.open_stream(payload).read_all()
 
 
-def packed_batch(packed: list[PackedRow]) -> pa.RecordBatch:
-    columns = zip(*packed, strict=True) if packed else ((), (), (), ())
-    arrays = [
-        pa.array(list(column), field.type)
-        for column, field in zip(columns, PACKED_ROWS, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ROWS)
+def packed_batch(packed: Iterable[PackedRow]) -> pa.RecordBatch:
+    rows = [dict(zip(PACKED_ROWS.names, row, strict=True)) for row in packed]
+    return pa.RecordBatch.from_pylist(rows, PACKED_ROWS)
 
 
 def received_by_run(batches: Batches) -> dict[int, dict[str, list[tuple[int, bytes]]]]:
@@ -82,10 +78,8 @@ def partition(kind: str, parts: int) -> Stage:
         events = pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
         keys = ints(events, "number") * parts + _part_of(ints(events, "message"), parts)
         return packed_batch(
-            [
-                (key % parts, key // parts, kind, pack_table(events.take(pa.array(rows))))
-                for key, rows in by_key(keys)
-            ]
+            (key % parts, key // parts, kind, pack_table(events.take(pa.array(rows))))
+            for key, rows in by_key(keys)
         )
 
     def stage(batches: Batches) -> Batches:
