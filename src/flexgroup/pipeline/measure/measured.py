@@ -62,8 +62,7 @@ class Measured:
     @cached_property
     def _small(self) -> Mapping[str, int]:
         """The runs that tasks read, and how many events have to be read for each."""
-        files = self.traces.files
-        return files.runs_to_read(self.most_events) if files else {}
+        return self.traces.runs_to_read(self.most_events)
 
     @cached_property
     def _counted(self) -> pa.Table:

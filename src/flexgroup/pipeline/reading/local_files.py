@@ -49,11 +49,6 @@ class LocalFiles:
         """The kinds of events that were recorded."""
         return frozenset(self.rows)
 
-    @property
-    def events(self) -> int:
-        """How many events there are."""
-        return sum(sum(files.values()) for files in self.rows.values())
-
     @cached_property
     def shared(self) -> frozenset[str]:
         """The kinds of events that are in files of several runs, or of parts of runs."""

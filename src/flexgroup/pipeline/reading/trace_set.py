@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from flexgroup.pipeline.reading.local_files import LocalFiles, look_here
+from flexgroup.pipeline.reading.local_files import MOST_EVENTS, LocalFiles, look_here
 from flexgroup.pipeline.reading.remote_files import look_there
 from flexgroup.pipeline.spark.frames import read_files, spark_schema
 from flexgroup.pipeline.spark.session import executors_are_here
@@ -51,6 +51,11 @@ class TraceSet:
         """Return these columns of the events of one kind, and the `number` of their run."""
         numbers = f.broadcast(self.runs.select("run", "number"))
         return self.recorded(kind).join(numbers, "run").select("number", *columns)
+
+    def runs_to_read(self, most: int = MOST_EVENTS) -> dict[str, int]:
+        """Return the runs that one task each can read from their files, given the most events that
+        it may have to read, and how many it has."""
+        return self.files.runs_to_read(most) if self.files else {}
 
     def recorded(self, kind: str) -> DataFrame:
         """Return all events of one kind as the files have them, also of unfinished runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
 
 import pyarrow as pa
@@ -30,11 +30,13 @@ def union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionAll(other), frames)
 
 
-def with_columns(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """Return these columns, by name and type, of which those that the rows lack are null."""
+def with_columns(rows: DataFrame, columns: pa.Schema) -> DataFrame:
+    """Return the rows with these columns, of which those that they lack are null."""
     return rows.select(
         *(
-            (f.col(name) if name in rows.columns else f.lit(None)).cast(type_).alias(name)
-            for name, type_ in columns.items()
+            (f.col(field.name) if field.name in rows.columns else f.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in spark_schema(columns)
         )
     )

@@ -5,7 +5,7 @@ A message's identity travels packed in one integer, as everywhere (see `flexgrou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,16 +28,25 @@ CODES = {kind: code for code, kind in enumerate(schema.KINDS)}
 NOTHING = -1
 """Stands in place of a null."""
 
-COLUMNS = {
-    "number": "int",
-    "event": "byte",
-    "process": "int",
-    "step": "bigint",
-    "time": "bigint",
-    "message": "bigint",
-    "destinations": "array<int>",
-}
-EXPLAINED_COLUMNS = {**COLUMNS, "peer": "int", "packet": "string", "detail": "string"}
+EVENT_ROWS = pa.schema(
+    [
+        pa.field("event", pa.int8()),
+        pa.field("process", pa.int32()),
+        pa.field("step", pa.int64()),
+        pa.field("time", pa.int64()),
+        pa.field("message", pa.int64()),
+        pa.field("destinations", pa.list_(pa.int32())),
+    ]
+)
+"""The events of one run: `event` is the code of a kind; what only packets and views have is left
+out."""
+
+COLUMNS = EVENT_ROWS.insert(0, pa.field("number", pa.int32()))
+"""The events of several runs."""
+
+EXPLAINED_COLUMNS = pa.schema(
+    [*COLUMNS, ("peer", pa.int32()), ("packet", pa.string()), ("detail", pa.string())]
+)
 """The columns that explanations and views need besides."""
 
 HAVE = {
@@ -54,9 +63,7 @@ def packed_message() -> Column:
     return f.coalesce(packed, f.lit(NO_MESSAGE).cast("bigint"))
 
 
-def event_rows(
-    traces: TraceSet, kinds: Iterable[str], wanted: Mapping[str, str] = COLUMNS
-) -> DataFrame:
+def event_rows(traces: TraceSet, kinds: Iterable[str], wanted: pa.Schema = COLUMNS) -> DataFrame:
     """Return the events of these kinds with the wanted columns."""
     return union(
         with_columns(

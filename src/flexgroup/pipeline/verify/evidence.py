@@ -81,7 +81,7 @@ def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
     """Return run, property, event and COLUMNS of the events that belong to the violations."""
     shown = chosen(violated, {run.run: run.stack for run in traces.described})
     concerned = sorted({message for verdict in shown for message in _concerned(verdict)})
-    small = traces.files.runs_to_read() if traces.files else {}
+    small = traces.runs_to_read()
     in_small_runs = [message for message in concerned if message.run in small]
     in_others = [message for message in concerned if message.run not in small]
     ways = ((_from_files, in_small_runs), (_from_events, in_others))

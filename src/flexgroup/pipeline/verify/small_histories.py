@@ -35,7 +35,7 @@ Totals = Mapping[str, int]
 """Violations in the whole run, by kind; empty if the topic is the whole run."""
 
 
-TOPIC_COLUMNS = {**EXPLAINED_COLUMNS, "topic": "string", "task": "string"}
+TOPIC_COLUMNS = pa.schema([*EXPLAINED_COLUMNS, ("topic", pa.string()), ("task", pa.string())])
 
 
 def judge_groups(groups: DataFrame) -> DataFrame:

@@ -72,7 +72,7 @@ def verify(
     asked to, runs mixed under one name are refused: here, or by the task that reads their files.
     """
     all_plans = check_plans(traces.described, properties)
-    events = _runs_to_read(traces, limits)
+    events = traces.runs_to_read(limits.events_from_files)
     verdicts = []
     if events:
         small = [plan for plan in all_plans if plan.run in events]
@@ -90,10 +90,6 @@ def verify(
     if any(MINIMALITY in plan.properties for plan in plans):
         verdicts.append(minimality(traces, plans))
     return union(verdicts)
-
-
-def _runs_to_read(traces: TraceSet, limits: SizeLimits) -> Mapping[str, int]:
-    return traces.files.runs_to_read(limits.events_from_files) if traces.files else {}
 
 
 def _small_runs(

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK, name_of
-from flexgroup.pipeline.verify.event_rows import CODES, integers
+from flexgroup.pipeline.verify.event_rows import CODES, EVENT_ROWS, integers
 from flexgroup.pipeline.watch.message_intervals import MessageIntervals
 from flexgroup.pipeline.watch.pending import PendingHistory, removals
-from flexgroup.pipeline.watch.reassembly import EVENT_ROWS, Reassembly, RefusedError
+from flexgroup.pipeline.watch.reassembly import Reassembly, RefusedError
 from flexgroup.pipeline.watch.violation_counts import (
     ACYCLIC,
     ORDERS,

@@ -16,23 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.verify.event_rows import CODES, NOTHING, integers
+from flexgroup.pipeline.verify.event_rows import CODES, EVENT_ROWS, NOTHING, integers
 from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.trace import schema
-
-EVENT_ROWS = pa.schema(
-    [
-        pa.field("event", pa.int8()),
-        pa.field("process", pa.int32()),
-        pa.field("step", pa.int64()),
-        pa.field("time", pa.int64()),
-        pa.field("message", pa.int64()),
-        pa.field("destinations", pa.list_(pa.int32())),
-    ]
-)
-"""Rows of events as they are kept: `event` is the code of a kind, `message` an identity packed in
-one integer; what only packets have is left out."""
 
 ARRIVING = EVENT_ROWS.append(pa.field("part", pa.int32())).append(pa.field("writer", pa.string()))
 """Rows with the number of the part they came in, or null if their file has none, and who wrote that

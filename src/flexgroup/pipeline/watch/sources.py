@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.spark.frames import FINISHED, spark_schema
+from flexgroup.pipeline.spark.frames import FINISHED, spark_schema, union, with_columns
 from flexgroup.pipeline.verify.event_rows import CODES, packed_message
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema
@@ -61,11 +61,8 @@ def arriving(spark: SparkSession, traces: str, ticks: str) -> DataFrame:
     events = _files(spark, f"{traces}/events/event={{{','.join(FOLLOWED)}}}", _EVENTS)
     runs = _files(spark, f"{traces}/{{runs,{STARTED}}}", schema.RUN_COLUMNS)
     nothing = _files(spark, f"{ticks}/*", pa.schema([pa.field("id", pa.int64())])).where("false")
-    return (
-        events.select(*_event_columns())
-        .unionAll(runs.select(*_run_columns()))
-        .unionAll(nothing.select(*_columns({})))
-    )
+    frames = (_with_codes(events), _told(runs), nothing)
+    return union(with_columns(frame, COLUMNS) for frame in frames)
 
 
 _EVENTS = pa.schema(
@@ -81,42 +78,28 @@ def _files(spark: SparkSession, pattern: str, columns: pa.Schema) -> DataFrame:
     return reader.parquet(pattern)
 
 
-def _event_columns() -> list[Column]:
+def _with_codes(events: DataFrame) -> DataFrame:
     kind = f.regexp_extract("_metadata.file_path", r"/event=(\w+)/[^/]*$", 1)
-    code = f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED))
     # RUN-part-NUMBER.parquet, or of one of several writers RUN@WRITER-NUMBER.parquet.
     is_of_run = f.startswith("_metadata.file_name", "run")
     rest = f.substr("_metadata.file_name", f.length("run") + 1)
     writer, number = (f.regexp_extract(rest, PART, group) for group in (1, 2))
-    return _columns(
+    return events.withColumns(
         {
-            "run": f.col("run"),
-            "event": code,
-            "process": f.col("process"),
-            "step": f.col("step"),
-            "time": f.col("time"),
+            "event": f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED)),
             "message": packed_message(),
-            "destinations": f.col("destinations"),
             "part": f.when(is_of_run & (number != ""), number),
             "writer": f.when(is_of_run & (writer != ""), writer),
         }
     )
 
 
-def _run_columns() -> list[Column]:
+def _told(runs: DataFrame) -> DataFrame:
     starts = f.contains(f.col("_metadata.file_path"), f.lit(f"/{STARTED}/"))
     described = f.struct(*schema.RUN_COLUMNS.names)
-    return _columns(
+    return runs.withColumns(
         {
-            "run": f.col("run"),
             "event": f.when(starts, STARTS).otherwise(ENDS),
             "told": f.to_json(described, {"ignoreNullFields": "false"}),
         }
     )
-
-
-def _columns(made: dict[str, Column]) -> list[Column]:
-    return [
-        made.get(field.name, f.lit(None)).cast(field.dataType).alias(field.name)
-        for field in spark_schema(COLUMNS)
-    ]

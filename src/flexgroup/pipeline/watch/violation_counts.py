@@ -37,10 +37,6 @@ STEP_BITS = 43
 """A delivery is named by one integer: so many low bits are its step, and the process is above."""
 
 
-def no_pairs() -> dict[str, Ints]:
-    return {LOCAL: no_ints(), PAIRWISE: no_ints(), PREFIX: no_ints()}
-
-
 @dataclass
 class ViolationCounts:
     """The violations of one run that were counted, by property."""
@@ -50,7 +46,9 @@ class ViolationCounts:
     too_early: int = 0
     components: int = 0
     """Cyclic components that were forgotten; those still kept come on top."""
-    pairs: dict[str, Ints] = field(default_factory=no_pairs)
+    pairs: dict[str, Ints] = field(
+        default_factory=lambda: {LOCAL: no_ints(), PAIRWISE: no_ints(), PREFIX: no_ints()}
+    )
     """Pairs of processes that disagree, each as one integer: sorted, every pair once."""
     told: dict[str, int] = field(default_factory=dict)
     """The last number of violations that a verdict gave."""

@@ -12,6 +12,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints, by_key, parse_view
+from flexgroup.trace.reader import ints
 from flexgroup.trace.run import Run
 from flexgroup.trace.validate.integers import Flags, IntegerSet
 from flexgroup.trace.validate.problems import Place, rows
@@ -96,12 +97,12 @@ def _check_destinations(place: Place, lists: pa.Array) -> None:
 
 def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) -> None:
     """Check the rows of one run against what was seen of it before."""
-    process, step = _ints(batch, "process"), _ints(batch, "step")
+    process, step = ints(batch, "process", -1), ints(batch, "step", -1)
     if seen.described is not None:
         _check_numbers(place, kind, seen.described, process, batch)
     for number, chosen in by_key(process):
         chosen = chosen[np.argsort(step[chosen], kind="stable")]
-        own, time = step[chosen], _ints(batch, "time")[chosen]
+        own, time = step[chosen], ints(batch, "time", -1)[chosen]
         repeated = seen.steps.setdefault(number, IntegerSet()).add(own)
         if repeated.any():
             place.error(
@@ -149,7 +150,7 @@ def _check_times(
 
 
 def _check_multicasts(place: Place, seen: RunSeen, process: Ints, batch: pa.RecordBatch) -> None:
-    origin, seq = _ints(batch, "origin"), _ints(batch, "seq")
+    origin, seq = ints(batch, "origin", -1), ints(batch, "seq", -1)
     told = (origin >= 0) & (seq >= 0)
     process, origin, seq = process[told], origin[told], seq[told]
     strange = np.flatnonzero(origin != process)
@@ -170,7 +171,7 @@ def _check_multicasts(place: Place, seen: RunSeen, process: Ints, batch: pa.Reco
 
 def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
     told = batch.filter(pc.and_(batch.column("peer").is_valid(), batch.column("sent").is_valid()))
-    peer, sent = _ints(told, "peer"), _ints(told, "sent")
+    peer, sent = ints(told, "peer", -1), ints(told, "sent", -1)
     nothing = IntegerSet()
     for number, chosen in by_key(peer):
         wrong = ~seen.sends.get(number, nothing).holds(sent[chosen])
@@ -184,9 +185,3 @@ def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
 def _times(which: Flags | Ints) -> str:
     number = int(np.count_nonzero(which)) if which.dtype == np.bool_ else len(which)
     return "once" if number == 1 else f"{number} times"
-
-
-def _ints(batch: pa.RecordBatch, name: str) -> Ints:
-    column = batch.column(name).fill_null(-1)
-    numbers: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 LISTED = 100
 """So many errors, and as many warnings, are told; more are counted, lest they fill the memory."""
@@ -23,14 +23,6 @@ class Problem:
     def __str__(self) -> str:
         group = "" if self.row_group is None else f", row group {self.row_group}"
         return f"{self.severity}: {self.file}{group}: {self.reason}"
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "severity": self.severity,
-            "file": self.file,
-            "row_group": self.row_group,
-            "reason": self.reason,
-        }
 
 
 @dataclass
@@ -55,7 +47,7 @@ class Findings:
             self.problems.append(problem)
 
     def to_json(self) -> dict[str, object]:
-        return {**vars(self), "problems": [problem.to_json() for problem in self.problems]}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
