@@ -38,6 +38,6 @@ def test_characters_that_no_page_may_hold_are_replaced() -> None:
 
 
 def test_attributes_are_named_as_in_html() -> None:
-    assert element("p", class_="a", aria_label="b", hidden=True, title=None, x=1.25, y=2.0) == (
-        '<p class="a" aria-label="b" hidden x="1.2" y="2"></p>'
+    assert element("p", class_="a", aria_label="b", title=None, x=1.25, y=2.0) == (
+        '<p class="a" aria-label="b" x="1.2" y="2"></p>'
     )

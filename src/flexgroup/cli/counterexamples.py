@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from flexgroup.cli.explored import script_of
+from flexgroup.cli.exploration import script_of
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import message_id, name_of
 from flexgroup.diagram.drawing import Diagram, diagram

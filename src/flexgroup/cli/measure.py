@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 TABLES = ("measures", "points", "packets")
 
+ORDER = ("workload", "network", "processes", "clients", "stack", "options", "faults")
+"""The columns by which points are sorted."""
+
 SHOWN = (
     "throughput",
     "latency_last_trimmed",
@@ -56,27 +59,19 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--csv writes files; say where with --out DIR")
     with trace_job(options, "measure", "measuring", TABLES) as job:
         from flexgroup.pipeline.measure import Measured
-        from flexgroup.pipeline.result_tables import write_tables
+        from flexgroup.pipeline.result_tables import in_order, write_tables
 
         measured = Measured(job.traces)
         if options.out is not None:
             tables = {name: getattr(measured, name) for name in TABLES}
             write_tables(tables, options.out, options.csv)
-        points = sorted(measured.points.to_pylist(), key=_by_description)
+        points = in_order(measured.points, *ORDER).to_pylist()
     if options.json:
         print_json({"points": points, **job.to_json()})
     else:
         _print_table(points)
         job.print_times("measuring")
     return 0
-
-
-def _by_description(point: Point) -> list[str]:
-    ordered = ("workload", "network", "processes", "clients", "stack", "options", "faults")
-    return [
-        f"{point[name]:09}" if isinstance(point[name], int) else str(point[name])
-        for name in ordered
-    ]
 
 
 def _print_table(points: Sequence[Point]) -> None:

@@ -7,7 +7,7 @@ screen, or down for a narrow one. The colours are those of `theme.css`, light an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from flexgroup.diagram import legend, marks, picture
@@ -33,6 +33,9 @@ BETWEEN_MISSING = 34.0
 MOST_STRETCH = 2.2
 BENDS = (0.0, 24.0, -24.0, 48.0, -48.0)
 """How far from a straight line the middle of an arrow may be, so as to pass marks by."""
+
+Segment = tuple[float, float, str, str]
+"""A piece of a time line: from, to, how it is drawn, and what it hides."""
 
 CHARACTER = 6.4
 """The width of a character of a label, roughly."""
@@ -137,8 +140,10 @@ class _Drawing:
             self.orientation.side + (len(self.lane) - 1) * self.lane_width + self.orientation.labels
         )
         width, height = (aside, along) if self.orientation.down else (along, aside)
+        segments = {process: list(self._segments(process, length)) for process in self.lane}
+        elided = any(kind == "elided" for found in segments.values() for _, _, kind, _ in found)
         parts = [
-            *(self._line(process, length) for process in self.lane),
+            *(self._line(process, found) for process, found in segments.items()),
             *(self._link(*link) for link in self.selection.links),
             *(self._packet(packet) for packet in self.selection.packets),
             *(self._moment(m, at) for m, at in self.placed),
@@ -149,14 +154,14 @@ class _Drawing:
             height -= 22
         least, most = self.orientation.legend
         width = max(width, least)
-        entries = legend.entries(self.selection, self._elided(), self._class)
+        entries = legend.entries(self.selection, elided, self._class)
         key = picture.legend(entries, min(width, most), height + 14)
         events = element("g", *parts, class_="events")
         return Drawn([events, *key.parts], width, height + 14 + key.height)
 
-    def _line(self, process: int, length: float) -> Markup:
+    def _line(self, process: int, segments: Iterable[Segment]) -> Markup:
         parts = [self._name(process)]
-        for start, end, kind, words in self._segments(process, length):
+        for start, end, kind, words in segments:
             (x1, y1), (x2, y2) = (self._point(at, self.lane[process]) for at in (start, end))
             line = element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=f"lane {kind}".strip())
             parts.append(element("g", element("title", words), line) if words else line)
@@ -176,8 +181,8 @@ class _Drawing:
             kind = "clients" if kind == "client" else "processes"
         return join([number_of, label(kind, x - 6, y - 26, "start", "kind")])
 
-    def _segments(self, process: int, length: float) -> Iterator[tuple[float, float, str, str]]:
-        """Cut a time line into pieces: from, to, how each is drawn, and what it hides."""
+    def _segments(self, process: int, length: float) -> Iterator[Segment]:
+        """Cut a time line into pieces."""
         at, step, down = 0.0, -1, False
         for moment, place in self.placed:
             if moment.process != process:
@@ -189,14 +194,6 @@ class _Drawing:
                 down = moment.mark.kind == CRASH
         hidden = self.selection.last_step.get(process, step) - step
         yield at, length, *_kind_of_segment(down, hidden)
-
-    def _elided(self) -> bool:
-        """Tell whether some time line hides events."""
-        return any(
-            kind == "elided"
-            for process in self.lane
-            for _, _, kind, _ in self._segments(process, self.end)
-        )
 
     def _place(self, event: TraceEvent) -> Point:
         return self._point(self.at[event.place], self.lane[event.process])

@@ -21,7 +21,7 @@ class Markup(str):
     __slots__ = ()
 
 
-Attribute = str | int | float | bool | None
+Attribute = str | int | float | None
 
 
 def text(value: object) -> Markup:
@@ -38,22 +38,14 @@ def number(value: float) -> str:
 
 def element(name: str, /, *children: object, **attributes: Attribute) -> Markup:
     """Return an element; `class_` is its class, `aria_label` becomes aria-label, None goes."""
-    opening = "".join([name, *_attributes(attributes)])
+    opening = name
+    for key, value in attributes.items():
+        if value is not None:
+            written = number(value) if isinstance(value, float) else text(value)
+            opening += f' {key.rstrip("_").replace("_", "-")}="{written}"'
     if name in VOID:
         return Markup(f"<{opening}>")
     return Markup(f"<{opening}>{join(children)}</{name}>")
-
-
-def _attributes(attributes: dict[str, Attribute]) -> Iterable[str]:
-    for key, value in attributes.items():
-        if value is None or value is False:
-            continue
-        name = key.rstrip("_").replace("_", "-")
-        if value is True:
-            yield f" {name}"
-        else:
-            written = number(value) if isinstance(value, float) else text(value)
-            yield f' {name}="{written}"'
 
 
 def join(parts: Iterable[object], between: str = "") -> Markup:

@@ -1,0 +1,282 @@
+"""What `flexgroup explore` does with its options, and what it says of an exploration."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from flexgroup.cli.arguments import import_protocols, print_json
+from flexgroup.cli.explore_all import explore_all_systems
+from flexgroup.cli.progress import status_line, stop_requests
+from flexgroup.core.errors import UsageError
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
+from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, SearchProgress
+from flexgroup.worlds.explorer.minimise import Minimised, minimise, shortest
+from flexgroup.worlds.explorer.random_walks import RandomWalks
+from flexgroup.worlds.explorer.result import ExplorationResult, Violation, letters, pairs_to_see
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
+from flexgroup.worlds.explorer.search_setup import SearchOptions
+from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
+
+
+def explore(options: argparse.Namespace) -> int:
+    _check(options)
+    import_protocols(options.protocols)
+    if options.resume is not None:
+        saved = read_snapshot(options.resume)
+        return _explore(options, parse_stack(saved.stack), saved.scope)
+    if options.stack is None:
+        raise UsageError("which protocol? Give one, for example: --protocol skeen")
+    plan = parse_stack(options.stack)
+    if options.all_destinations:
+        with stop_requests(signal.SIGINT, most=1) as interrupted:
+            return explore_all_systems(options, plan, _search_options(options), interrupted)
+    return _explore(options, plan, _scope(options))
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.pct < 0 or (options.pct and options.walks is None):
+        raise UsageError("--pct D needs a depth of 1 or more, and --walks N: how many to take")
+    if options.walks is not None and (options.save or options.resume):
+        raise UsageError("walks are not saved: take more of them with another --seed")
+
+
+def _scope(options: argparse.Namespace) -> Scope:
+    if options.processes is None or not options.message:
+        raise UsageError(
+            "which system? Give --processes N and at least one --message P,Q, "
+            "or --all-destinations NxM"
+        )
+    casts = []
+    client = options.processes
+    for text in options.message:
+        match = re.fullmatch(r"(?:(\d+):)?(\d+(?:,\d+)*)", text)
+        if match is None:
+            raise UsageError(f"--message {text}: write destinations as 0,2, or 1:0,2 from 1")
+        destinations = tuple(sorted({int(word) for word in match[2].split(",")}))
+        origin = int(match[1]) if match[1] else client
+        client = max(client, origin + 1) if origin >= options.processes else client
+        casts.append(PlannedCast(origin, destinations))
+    bounds = Bounds(
+        options.crashes, options.suspicions, options.losses, options.duplicates, options.timers
+    )
+    fifo = options.channels == "fifo"
+    groups = []
+    for text in options.group:
+        if not re.fullmatch(r"\d+(,\d+)*", text):
+            raise UsageError(f"--group {text}: write its members as 0,1,2")
+        groups.append(tuple(sorted({int(word) for word in text.split(",")})))
+    return Scope(options.processes, tuple(casts), fifo, options.any_order, bounds, tuple(groups))
+
+
+def _search_options(options: argparse.Namespace) -> SearchOptions:
+    return SearchOptions(
+        reduce=options.reduction in ("both", "order"),
+        symmetry=options.reduction in ("both", "symmetry"),
+        properties=tuple(options.property) or None,
+    )
+
+
+def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
+    """Explore one scope, minimise what was found, and say so."""
+    wanted = _wanted_orders(options, scope)
+    result, used = _search(options, plan, scope)
+    counterexamples = [
+        (violation, _minimised(options, plan, scope, violation, used))
+        for place, violation in enumerate(result.violations)
+        if violation.run not in [other.run for other in result.violations[:place]]
+    ]
+    if options.out is not None:
+        from flexgroup.cli.counterexamples import write_counterexample
+
+        for _, smallest in counterexamples:
+            write_counterexample(options.out, plan, smallest.scope, smallest.violation)
+    unseen = [text for text, pair in wanted.items() if pair not in result.seen_orders]
+    explored = Explored(plan, result, counterexamples, unseen)
+    if options.json:
+        print_json(explored.to_json())
+    else:
+        explored.show(options.out, options.save or options.resume)
+    return 1 if result.violations or (unseen and result.exhausted) else 0
+
+
+def _search(
+    options: argparse.Namespace, plan: StackPlan, scope: Scope
+) -> tuple[ExplorationResult, SearchOptions]:
+    """Walk or search, showing progress; return the result and how the search was made at last."""
+    how = _search_options(options)
+    memory = options.max_memory << 20 if options.max_memory is not None else None
+    limits = SearchLimits(options.max_states, options.max_depth, options.max_seconds, memory)
+
+    def keep(snapshot: SearchSnapshot) -> None:
+        write_snapshot(options.save or options.resume, snapshot)
+
+    def show(progress: SearchProgress) -> None:
+        speed = progress.transitions / max(progress.seconds, 1e-9)
+        status(
+            f"{progress.states:,} states, depth {progress.depth}, {progress.frontier:,} in the "
+            f"frontier, {speed:,.0f} transitions/s"
+        )
+
+    interrupts = stop_requests(signal.SIGINT, most=1)
+    with interrupts as interrupted, status_line(wanted=not options.json) as status:
+        if options.walks is not None:
+            walks = RandomWalks(
+                plan,
+                scope,
+                options.walks,
+                seed=options.seed,
+                depth=options.pct,
+                options=how,
+                limits=limits,
+                report=show,
+                interrupted=interrupted,
+            )
+            return walks.take(), how
+        saved = read_snapshot(options.resume) if options.resume is not None else None
+        exploration = Exploration(
+            plan,
+            scope,
+            how,
+            limits,
+            keep_going=options.keep_going,
+            workers=options.workers if saved is None else len(saved.workers),
+            report=show,
+            interrupted=interrupted,
+            keep=keep if options.save or options.resume else None,
+        )
+        result = exploration.run(saved)
+        return result, exploration.options
+
+
+def _wanted_orders(options: argparse.Namespace, scope: Scope) -> dict[str, tuple[int, int]]:
+    """Return the orders of --sometimes as pairs of messages, by how they are written."""
+    numbers = {letter: message for message, letter in letters(scope).items()}
+    wanted = {}
+    for text in options.sometimes:
+        first, sign, second = text.replace(" ", "").partition("<")
+        if not sign or first not in numbers or second not in numbers:
+            known = ", ".join(numbers)
+            raise UsageError(f"--sometimes {text}: write a<b; the messages are {known}")
+        wanted[f"{first} < {second}"] = (numbers[first], numbers[second])
+    return wanted
+
+
+def _minimised(
+    options: argparse.Namespace,
+    plan: StackPlan,
+    scope: Scope,
+    found: Violation,
+    used: SearchOptions,
+) -> Minimised:
+    if options.no_minimise:
+        return Minimised(scope, found)
+    if options.walks is None:
+        found = shortest(plan, scope, found, used)
+    return minimise(plan, scope, found, used)
+
+
+def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
+    """The commands with their answers, where replaying understands all of them."""
+    from flexgroup.testing.script import rewrite
+    from flexgroup.worlds.explorer.schedule import script
+
+    title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
+    text = script(plan.name, scope, found.run, title)
+    if any(happening.kind == "suspect" for happening in found.run):
+        return text.replace("----\n", "")
+    return rewrite(text)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """The result of an exploration with its counterexamples, each as found and minimised."""
+
+    plan: StackPlan
+    result: ExplorationResult
+    counterexamples: list[tuple[Violation, Minimised]]
+    unseen: list[str]
+    """The orders that had to be seen sometimes, and were not."""
+
+    def show(self, out: Path | None, saved: Path | None) -> None:
+        """Print it; `out` is where counterexamples were written, `saved` a stopped search."""
+        plan, result = self.plan, self.result
+        channels = "fifo" if result.scope.fifo else "reordering"
+        print(f"{plan.name} over {channels} channels, {result.scope.described()}")
+        print(
+            f"  {result.states:,} states, {result.transitions:,} transitions, "
+            f"depth {result.depth}, {result.terminals:,} ends, {result.complete:,} of them with "
+            f"everything delivered"
+        )
+        memory = result.memory / 2**20
+        print(f"  {result.seconds:.2f} s, {memory:.1f} MB; {self._both_orders()}")
+        for note in result.notes:
+            print(f"  {note}")
+        for text in self.unseen:
+            print(f"sometimes {text}: never seen")
+        for found, minimised in self.counterexamples:
+            self._show_counterexample(found, minimised)
+        if out is not None and self.counterexamples:
+            print(f"script, diagram and trace written to {out}")
+        if result.stopped_at and saved:
+            print(f"saved; go on with: flexgroup explore --resume {saved}")
+        print(result.last_line())
+
+    def _show_counterexample(self, found: Violation, minimised: Minimised) -> None:
+        names = [other.name for other in self.result.violations if other.run == found.run]
+        deadlock = ", and nothing can happen any more: deadlock" if "validity" in names else ""
+        print(f"{', '.join(names)}: violated after {found.steps} steps{deadlock}")
+        if minimised.scope != self.result.scope:
+            print(f"  smaller: {minimised.scope.described()}")
+        proved = " and no fewer" if minimised.violation.shortest else ""
+        print(f"  in {minimised.violation.steps} steps{proved}; `flexgroup replay` runs this:\n")
+        print(script_of(self.plan, minimised.scope, minimised.violation))
+
+    def _both_orders(self) -> str:
+        """Say whether messages that meet really raced, against success by default."""
+        pairs = pairs_to_see(self.result.scope)
+        seen = sum(1 for pair in pairs if pair in self.result.seen_orders)
+        return f"of {len(pairs)} orders of two messages that meet, {seen} were seen"
+
+    def to_json(self) -> dict[str, object]:
+        result = self.result
+        return {
+            "stack": self.plan.name,
+            "processes": result.scope.processes,
+            "messages": [list(cast.destinations) for cast in result.scope.casts],
+            "states": result.states,
+            "transitions": result.transitions,
+            "depth": result.depth,
+            "frontier": result.frontier,
+            "ends": result.terminals,
+            "complete_ends": result.complete,
+            "exhausted": result.exhausted,
+            "stopped_at": result.stopped_at or None,
+            "notes": list(result.notes),
+            "seconds": round(result.seconds, 3),
+            "bytes": result.memory,
+            "never_seen": self.unseen,
+            "violations": [self._violation(*pair) for pair in self.counterexamples],
+            "last_line": result.last_line(),
+        }
+
+    def _violation(self, found: Violation, minimised: Minimised) -> dict[str, object]:
+        return {
+            "property": found.name,
+            "also": [
+                other.name
+                for other in self.result.violations
+                if other.run == found.run and other.name != found.name
+            ],
+            "steps": found.steps,
+            "smallest": {
+                "processes": minimised.scope.processes,
+                "messages": [list(cast.destinations) for cast in minimised.scope.casts],
+                "steps": minimised.violation.steps,
+                "shortest": minimised.violation.shortest,
+            },
+            "script": script_of(self.plan, minimised.scope, minimised.violation),
+        }
