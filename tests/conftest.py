@@ -20,10 +20,8 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("new", deadline=None)
 settings.load_profile("same")
 
-SMALL = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": FAST_START,
-}
+FEW_PARTITIONS = ("spark.sql.shuffle.partitions", "2")
+SMALL = dict([FEW_PARTITIONS, ("spark.driver.extraJavaOptions", FAST_START)])
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +29,15 @@ def spark() -> Iterator[SparkSession]:
     started = session.start(name="tests", settings=SMALL)
     yield started.spark
     started.spark.stop()
+
+
+@pytest.fixture(autouse=True)
+def _few_partitions_again(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A command that finds a session sets it up as it would its own; the next test must not
+    depend on whether there was one."""
+    yield
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("spark").conf.set(*FEW_PARTITIONS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
