@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from flexgroup.cli.arguments import (
@@ -78,13 +79,8 @@ def replay_traces(options: argparse.Namespace) -> int:
                 f"run '{row.run}' cannot be replayed, which takes the code that made it: {error}; "
                 "name the module of a protocol of your own with --protocols"
             ) from None
-        size = row.processes
-        result = replay(
-            options.path,
-            row,
-            lambda process, plan=plan, size=size: plan.build(process, size),  # type: ignore[misc]
-            Codec(plan.layers),
-        )
+        build = partial(plan.build, size=row.processes)
+        result = replay(options.path, row, build, Codec(plan.layers))
         results.append({"run": row.run, "events": result.events, "divergence": result.divergence})
         if not options.json:
             agrees = "agrees" if result.divergence is None else f"DIVERGES: {result.divergence}"

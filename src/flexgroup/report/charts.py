@@ -6,6 +6,7 @@ series also has a marker of its own, for eyes and printers that do not tell colo
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10, pi
@@ -50,6 +51,9 @@ STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 LEAST = 1e-300
 """Smaller values count as nothing, because no step fits below them."""
+
+ROUND = [float(f"{digit}e{power}") for power in range(-301, 308) for digit in (1, 2, 5)]
+"""Where a logarithmic axis may begin and end."""
 
 LOG_FROM = 40.0
 """How many times the smallest value the largest must be for a logarithmic axis: on one with equal
@@ -240,8 +244,9 @@ def axis(
     """Return an axis for all values, from 0 unless it is logarithmic, that ends at a round one."""
     shown = [value for value in values if isfinite(value) and (value >= LEAST or not log)]
     if log and shown:
-        low, high = min(shown), max(shown)
-        return Axis(_round_down(low), _round_up(high, low), start, end, log=True)
+        first = bisect_right(ROUND, min(shown) * (1 + 1e-9)) - 1
+        last = max(first + 1, bisect_left(ROUND, max(shown) * (1 - 1e-9)))
+        return Axis(ROUND[first], ROUND[last], start, end, log=True)
     low, high = min(0.0, *shown, 0.0), max(0.0, *shown, 0.0)
     if high - low < LEAST:
         low, high = 0.0, 1.0
@@ -259,17 +264,6 @@ def _step(span: float, most: int) -> float:
     rough = span / most
     magnitude = 10.0 ** floor(log10(rough))
     return next((s * magnitude for s in STEPS if s * magnitude >= rough * (1 - 1e-9)), 10 * rough)
-
-
-def _round_down(value: float) -> float:
-    magnitude = 10.0 ** floor(log10(value))
-    return max(s for s in (1.0, 2.0, 5.0) if s * magnitude <= value * (1 + 1e-9)) * magnitude
-
-
-def _round_up(value: float, above: float) -> float:
-    magnitude = 10.0 ** floor(log10(value))
-    found = min(s for s in (1.0, 2.0, 5.0, 10.0) if s * magnitude >= value * (1 - 1e-9)) * magnitude
-    return found if found > _round_down(above) else found * 2
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
