@@ -136,4 +136,4 @@ def test_numbers_without_gaps_are_one_span_for_each_origin() -> None:
     spans = MessageIntervals()
     for seq in np.random.default_rng(1).permutation(1000):
         spans.add(np.array([message_id(origin, int(seq)) for origin in (0, 7)], dtype=np.int64))
-    assert len(spans) == 2
+    assert len(spans.starts) == 2

@@ -21,10 +21,6 @@ class MessageIntervals:
     starts: Ints = field(default_factory=no_ints)
     ends: Ints = field(default_factory=no_ints)
 
-    def __len__(self) -> int:
-        """Return the number of intervals, which is what the set costs."""
-        return len(self.starts)
-
     def holds(self, messages: Ints) -> Flags:
         """Tell, for each message, whether it is in the set."""
         places = _places(messages)
