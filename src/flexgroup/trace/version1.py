@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from flexgroup.core.guarantees import Guarantee, Guarantees, guarantees_of_channels
@@ -68,10 +67,10 @@ _LAYERS = {
 }
 
 _COSTS = {
-    "unit": (0, 0, 0),
-    "lan": (15_000, 15_000, 100_000),
-    "wan": (15_000, 15_000, 100_000),
-    "neko": (100_000, 100_000, 0),
+    "unit": {"send": 0, "receive": 0, "byte": 0},
+    "lan": {"send": 15_000, "receive": 15_000, "byte": 100_000},
+    "wan": {"send": 15_000, "receive": 15_000, "byte": 100_000},
+    "neko": {"send": 100_000, "receive": 100_000, "byte": 0},
 }
 """Nanoseconds for sending and for receiving a packet, and picoseconds for a byte."""
 
@@ -81,58 +80,31 @@ _LOSSY_EXPLORATION = ", with losses and duplicates"
 """What the explorer wrote after the channels of a scope in which packets may be lost or doubled."""
 
 
-@dataclass(frozen=True)
-class _Network:
-    """A network of version 1, as in `lan:loss=0.01,fifo=no`."""
-
-    name: str
-    options: dict[str, str]
-    is_lossy: bool
-
-    @property
-    def channels(self) -> Guarantees:
-        return guarantees_of_channels(not self.is_lossy, self.options.get("fifo") != "no")
-
-    def cost(self, option: str, usual: int) -> int:
-        text = self.options.get(option)
-        if text is None:
-            return usual
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|ms|s)?", text)
-        if found is None:
-            raise ValueError(text)
-        return round(float(found[1]) * _UNITS[found[2] or "s"]) * (1000 if option == "byte" else 1)
-
-
 def described(world: str, stack: str, network: str | None, faults: str | None) -> Described:
     """Return what version 2 would have said of a run with these columns."""
     try:
         layers = [_LAYERS[word.partition("/")[0]] for word in stack.lower().split()]
-        below = _network(network or "lan", faults)
-        given = below.channels
+        name, options, loses = _network(network or "lan", faults)
+        given = channels = guarantees_of_channels(not loses, options.get("fifo") != "no")
         for layer in layers:
             if not layer.needs <= given:
                 return Described()
             given = layer.gives | (given & layer.keeps)
         top = layers[-1]
-        send, receive, byte = _COSTS[below.name]
-        costs = CostModel(
-            below.name,
-            below.cost("send", send),
-            below.cost("receive", receive),
-            below.cost("byte", byte),
-            top.last_answers,
-        )
+        figures = {what: _cost(options, what, usual) for what, usual in _COSTS[name].items()}
+        costs = CostModel(name, **figures, last_answers=top.last_answers)
     except (KeyError, ValueError, IndexError):
         return Described()
     return Described(
-        tuple(guarantee.value for guarantee in Guarantee if guarantee in below.channels),
+        tuple(guarantee.value for guarantee in Guarantee if guarantee in channels),
         promised_properties(given, top.genuine),
         costs.text if world == "simulator" else None,
     )
 
 
-def _network(text: str, faults: str | None) -> _Network:
-    """Return the network of a row; raises KeyError or ValueError if there was none of that name."""
+def _network(text: str, faults: str | None) -> tuple[str, dict[str, str], bool]:
+    """Return the name and the options of a network, as in `lan:loss=0.01,fifo=no`, and whether it
+    loses or doubles packets; raise KeyError or ValueError if there was none of that name."""
     name, _, rest = text.removesuffix(_LOSSY_EXPLORATION).partition(":")
     if name not in _COSTS:
         raise KeyError(name)
@@ -141,4 +113,14 @@ def _network(text: str, faults: str | None) -> _Network:
     planned = json.loads(faults or "{}")
     cuts = planned.get("partitions", ()) if isinstance(planned, dict) else ()
     drops = any("!drop" in cut for cut in cuts)
-    return _Network(name, options, loses or drops or text.endswith(_LOSSY_EXPLORATION))
+    return name, options, loses or drops or text.endswith(_LOSSY_EXPLORATION)
+
+
+def _cost(options: dict[str, str], what: str, usual: int) -> int:
+    text = options.get(what)
+    if text is None:
+        return usual
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|ms|s)?", text)
+    if found is None:
+        raise ValueError(text)
+    return round(float(found[1]) * _UNITS[found[2] or "s"]) * (1000 if what == "byte" else 1)
