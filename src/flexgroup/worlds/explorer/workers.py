@@ -239,7 +239,7 @@ def terminal_orders(search: Search) -> frozenset[Orders]:
     return frozenset(found)
 
 
-class _Here:
+class _LocalWorker:
     """A worker in this process."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -255,7 +255,7 @@ class _Here:
         self._worker.search.machine.forget()
 
 
-class _Elsewhere:
+class _RemoteWorker:
     """A worker in a process of its own."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -311,12 +311,12 @@ class Workers:
     def __init__(self, plan: StackPlan, scope: Scope, options: SearchOptions, size: int) -> None:
         self.size = size
         self.level = 0
-        self._workers: list[_Here | _Elsewhere] = []
+        self._workers: list[_LocalWorker | _RemoteWorker] = []
         if size == 1:
-            self._workers.append(_Here(plan, scope, options, 1, 0))
+            self._workers.append(_LocalWorker(plan, scope, options, 1, 0))
             return
         for me in range(size):
-            self._workers.append(_Elsewhere(plan, scope, options, size, me))
+            self._workers.append(_RemoteWorker(plan, scope, options, size, me))
         self._answers()
 
     def expand(self, at_most: int) -> SearchTotals:
