@@ -70,7 +70,7 @@ class Measured:
         if not self._small:
             return COUNTED.empty_table()
         requests = dict.fromkeys(self._small)
-        return for_each_run(self.traces, requests, _count, COUNTED, self._small).toArrow()
+        return for_each_run(self.traces, requests, _count, COUNTED).toArrow()
 
     @cached_property
     def _others(self) -> TraceSet | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,7 +58,6 @@ def for_each_run(
     requests: Mapping[str, Any],
     do: Callable[[SmallRun], pa.Table],
     columns: pa.Schema,
-    weights: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """Return the tables that `do` makes of these runs, one after the other.
 
@@ -75,10 +75,11 @@ def for_each_run(
                     yield from do(small).to_batches()
 
     described = {run.run: run for run in files.described}
-    work = sorted(requests, key=lambda name: weights[name] if weights else 1, reverse=True)
+    weights = files.runs_to_read(most=sys.maxsize)
+    work = sorted(requests, key=weights.__getitem__, reverse=True)
     bundles = [
         [(asdict(described[name]), files.kinds_of(name), requests[name]) for name in bundle]
-        for bundle in _bundles(work, weights or {}, traces.spark.sparkContext.defaultParallelism)
+        for bundle in _bundles(work, weights, traces.spark.sparkContext.defaultParallelism)
     ]
     rows = pa.Table.from_pydict({"work": [json.dumps(bundle) for bundle in bundles]}, _BUNDLES)
     return traces.spark.createDataFrame(rows).mapInArrow(do_each, spark_schema(columns))
@@ -91,5 +92,5 @@ def _bundles(work: Iterable[str], weights: Mapping[str, int], most: int) -> list
     for name in work:
         weight, number = heapq.heappop(heap)
         bundles[number].append(name)
-        heapq.heappush(heap, (weight + weights.get(name, 1), number))
+        heapq.heappush(heap, (weight + weights[name], number))
     return [bundle for bundle in bundles if bundle]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +76,7 @@ def verify(
     verdicts = []
     if events:
         small = [plan for plan in all_plans if plan.run in events]
-        verdicts.append(_small_runs(traces, small, events, refuse_mixed))
+        verdicts.append(_small_runs(traces, small, refuse_mixed))
     plans = with_lost_events(traces, [plan for plan in all_plans if plan.run not in events])
     if plans and refuse_mixed:
         refuse_duplicate_steps(traces)
@@ -92,9 +92,7 @@ def verify(
     return union(verdicts)
 
 
-def _small_runs(
-    traces: TraceSet, plans: Sequence[CheckPlan], events: Mapping[str, int], refuse_mixed: bool
-) -> DataFrame:
+def _small_runs(traces: TraceSet, plans: Sequence[CheckPlan], refuse_mixed: bool) -> DataFrame:
     """Return the verdicts on runs that one task each reads from their files."""
 
     def judge(files: SmallRun) -> pa.Table:
@@ -106,7 +104,7 @@ def _small_runs(
         return verdict_table([verdict_row(history.run, verdict) for verdict in verdicts])
 
     properties = {plan.run: plan.properties for plan in plans}
-    return for_each_run(traces, properties, judge, VERDICTS, events)
+    return for_each_run(traces, properties, judge, VERDICTS)
 
 
 def _steps(history: History, others: Sequence[pa.Table]) -> list[tuple[Ints, Ints]]:
