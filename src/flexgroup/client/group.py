@@ -200,8 +200,8 @@ class Group(Generic[T]):
 
         This is `send_all` for functions that cannot wait; `room` waits until there is room.
         """
-        data = self.all_encoded(bodies)
-        return self._outgoing.send_now(self.inbox(), data)
+        encode = None if self._codec is None else self._codec.encode
+        return self._outgoing.send_now(self._entered_inbox(), bodies, encode)
 
     async def room(self, messages: int = 1) -> None:
         """Wait until there is room to send so many at once, and let others run in any case."""

@@ -10,8 +10,8 @@ lets others run after each burst.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final, final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, final
 
 from msgspec.msgpack import Encoder
 
@@ -151,8 +151,13 @@ class Outgoing:
             self._flush_or_wait(inbox)
         return sent
 
-    def send_now(self, inbox: Inbox, data: list[bytes]) -> bool:
+    def send_now(
+        self, inbox: Inbox, bodies: Iterable[Any], encode: Callable[[Any], bytes] | None
+    ) -> bool:
         """Send all to one group, or none, and return whether there was room."""
+        if inbox.ended is not None or inbox.refused:
+            inbox.check()
+        data = self.all_sendable(bodies if encode is None else map(encode, bodies))
         if not self.has_room(len(data)):
             return False
         sent = 0
