@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +24,7 @@ from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.minimise import minimise, smaller_scopes
 from flexgroup.worlds.explorer.result import Violation
 from flexgroup.worlds.explorer.schedule import script, stage, write_trace
-from flexgroup.worlds.explorer.scope import Scope, from_clients
+from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
@@ -74,6 +76,22 @@ def test_its_trace_is_condemned_for_the_same_reason(
     again = replay(tmp_path, row, lambda p: plan.build(p, scope.processes), Codec(plan.layers))
     assert again.divergence is None
     assert again.events > 0
+
+
+@pytest.mark.parametrize(
+    ("channels", "named"),
+    [
+        ({}, "unit"),
+        ({"fifo": False}, "unit:fifo=no"),
+        ({"bounds": Bounds(losses=1)}, "unit, with losses and duplicates"),
+    ],
+)
+def test_its_trace_names_the_network_so_that_runs_over_others_are_told_apart(
+    channels: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    scope = replace(from_clients(2, (0, 1)), **channels)
+    write_trace(parse_stack("reliable skeen"), scope, (), tmp_path, "found")
+    assert read_run(tmp_path, "found").network == named
 
 
 @pytest.mark.parametrize(("stack", "scope", "name"), CASES)

@@ -83,6 +83,18 @@ def test_a_bad_file_of_events(tmp_path: Path, kind: str, damage: Damage, advice:
         assert "\n" not in str(caught.value)
 
 
+def test_a_text_that_was_damaged(tmp_path: Path) -> None:
+    """Parquet files of ours have no checksums, and a flipped bit may hit the name of the run."""
+    run = record(tmp_path)
+    path = event_file(tmp_path, "send", run)
+    name = run.encode()
+    path.write_bytes(path.read_bytes().replace(name, name[:-1] + b"\x99"))
+    with pytest.raises(UsageError) as caught:
+        load_history(tmp_path, read_run(tmp_path, run))
+    assert str(path) in str(caught.value)
+    assert "UTF8" in str(caught.value)
+
+
 def test_the_error_says_which_column_and_which_type(tmp_path: Path) -> None:
     run = record(tmp_path)
     path = event_file(tmp_path, "deliver", run)

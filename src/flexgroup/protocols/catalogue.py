@@ -95,13 +95,13 @@ class StackPlan:
 
 def parse_stack(text: str) -> StackPlan:
     """The plan for a stack such as `skeen`, `dcc/rv` or `fifo dcc`."""
-    words = text.lower().split()
+    words = [RENAMED.get(word, word) for word in text.lower().split()]
     if not words:
         raise UsageError("the stack is empty; name at least one protocol, for example: skeen")
     protocols: list[Protocol] = []
     options: list[frozenset[str]] = []
     for word in words:
-        name, *chosen = RENAMED.get(word, word).split("/")
+        name, *chosen = word.split("/")
         protocol = PROTOCOLS.get(name)
         if protocol is None:
             raise UsageError(f"unknown protocol '{name}'; choose from: {', '.join(PROTOCOLS)}")

@@ -58,6 +58,7 @@ def read_table(
                 if (columns is None or field.name in columns) and field.name in found.names
             ]
             table = file.read(columns=[field.name for field in present])
+            table.validate(full=True)  # damaged texts come to light here, or as a traceback later
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from None
     for position, field in enumerate(present):

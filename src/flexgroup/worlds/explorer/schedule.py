@@ -146,8 +146,16 @@ def write_trace(
                 options=as_json({"casts": [cast.destinations for cast in scope.casts]}),
                 processes=scope.processes,
                 clients=scope.clients,
+                network=_network(scope),
                 outcome=schema.COMPLETE if is_over(bench) else schema.CUT,
                 channels=channel_names(scope.channels),
                 promises=plan.promises(scope.channels),
             )
         )
+
+
+def _network(scope: Scope) -> str:
+    """A name for the channels, by which runs over other channels are told apart."""
+    channels = "unit" if scope.fifo else "unit:fifo=no"
+    lossy = scope.bounds.losses or scope.bounds.duplicates
+    return f"{channels}, with losses and duplicates" if lossy else channels
