@@ -17,6 +17,7 @@ from flexgroup.client.errors import (
     GroupDestroyed,
     GroupExists,
     MixedStacks,
+    NoSuchGroup,
     NotAllowed,
     NotMember,
     NotOwner,
@@ -257,9 +258,15 @@ def test_of_two_that_destroy_a_group_at_once_both_succeed(cluster: list[str]) ->
     @on_a_loop
     async def together() -> None:
         async with processes(cluster) as (a, b, c):
-            group, other = await a.join("ended twice", "fifo"), await b.join("ended twice")
-            await asyncio.gather(group.destroy(), other.destroy())
-            assert not await Group(c, "ended twice").exists()
+            both_succeeded = False
+            while not both_succeeded:
+                group, other = await a.join("ended twice", "fifo"), await b.join("ended twice")
+                wishes = group.destroy(), other.destroy()
+                results = await asyncio.gather(*wishes, return_exceptions=True)
+                # On a busy machine the second may come when the group is gone already.
+                assert all(r is None or isinstance(r, NoSuchGroup) for r in results)
+                both_succeeded = not any(results)
+                assert not await Group(c, "ended twice").exists()
 
     together()
 

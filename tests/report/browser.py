@@ -82,13 +82,14 @@ class Browser:
     def requests(self) -> list[str]:
         """The addresses that the page made the browser ask for: neither its own, nor those of the
         browser's own pages, one of which may still be loading when ours opens."""
+        page = self.driver.current_url
         asked = []
         for entry in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
             message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
+            request = message["method"] == "Network.requestWillBeSent"
+            if request and message["params"]["documentURL"].startswith(page):
                 asked.append(message["params"]["request"]["url"])
-        own = (self.driver.current_url, "chrome://")
-        return [url for url in asked if not url.startswith(own)]
+        return [url for url in asked if not url.startswith(page)]
 
     def picture(self, target: Path) -> None:
         """The whole page, however long."""
