@@ -191,7 +191,8 @@ class Host:
         """A timer that is set runs out."""
         self.time = time
         del self.timers[level, name]
-        self._record(TIMER, 0, timer_detail(level, name))
+        if self.journal is not None:
+            self._record(TIMER, 0, timer_detail(level, name))
         self.stack.timer(level, name)
         self._act(self.stack.take_effects(), NO_MESSAGE, 0)
 
@@ -356,7 +357,8 @@ class Host:
             self.world.on_notice(self, effect)
 
     def _choose(self, offer: Offer, chosen: int) -> None:
-        self._record(CHOICE, 0, choice_detail(offer.level, offer.name, chosen))
+        if self.journal is not None:
+            self._record(CHOICE, 0, choice_detail(offer.level, offer.name, chosen))
         self.stack.choose(offer.level, offer.name, chosen)
 
     def _remember_depth(self, message: MessageId, depth: int) -> None:
