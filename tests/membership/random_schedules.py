@@ -21,6 +21,7 @@ from .virtual_cluster import (
     Life,
     all_lives,
     check_always,
+    is_lost,
     is_quiet,
     members,
 )
@@ -55,7 +56,9 @@ def run_schedule(seed: int) -> Counter[str]:
         cluster.go_on(host)
     became_quiet = cluster.run_until(lambda: not members(cluster) or is_quiet(cluster), BOUND)
     check_always(cluster)
-    assert became_quiet, f"not quiet: {cluster.configurations()}"
+    if not became_quiet:
+        assert is_lost(cluster), f"not quiet: {cluster.configurations()}"
+        assert all(life.stands_still for life in members(cluster))
     return _seen(cluster)
 
 
@@ -116,11 +119,14 @@ def _any_operation(life: Life, random: Random) -> AnyOperation:
 
 def _seen(cluster: Cluster) -> Counter[str]:
     seen: Counter[str] = Counter()
-    seen["survived"] = bool(members(cluster))
+    seen["survived"] = is_quiet(cluster)
+    seen["lost"] = is_lost(cluster)
     for life in all_lives(cluster):
         if life.installed:
             seen["excluded"] += life.excluded is not None
             seen["died"] += life.dead
+            patience = cluster.timings.patience
+            seen["came back"] += sum(seconds > patience for seconds in life.stood_still)
         seen["leftovers"] += life.leftovers
         seen["carried out"] += sum(error is None for error in life.answers.values())
         seen["refused"] += sum(error is not None for error in life.answers.values())

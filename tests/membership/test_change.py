@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flexgroup.membership.change import Change
 from flexgroup.membership.configuration import Configuration, Server
-from flexgroup.membership.effects import Outbox, SendTo
+from flexgroup.membership.effects import Freeze, Outbox, SendTo
 from flexgroup.membership.flush import DomainReport
 from flexgroup.membership.messages import (
     Accept,
@@ -129,3 +129,32 @@ def test_what_is_not_answered_is_asked_again() -> None:
     sent(outbox)
     change.repeat(0.2)
     assert sent(outbox) == [(2, Prepare(1, 7, (1, 1)))]
+
+
+def test_a_server_that_stands_still_asks_once_to_be_frozen_and_follows_no_one() -> None:
+    change, outbox = follower()
+    change.suspend()
+    change.suspend()
+    assert outbox.take() == [Freeze(8)]
+    assert change.is_under_way
+    change.on_prepare(Prepare(1, 7, (1, 1)))
+    assert sent(outbox) == [(1, Overtaken(3, 7, (1, 3)))]
+
+
+def test_a_server_that_stands_still_answers_a_higher_ballot_with_its_report() -> None:
+    change, outbox = follower()
+    change.suspend()
+    change.frozen([])
+    outbox.take()
+    change.on_prepare(Prepare(1, 7, (2, 1)))
+    assert sent(outbox) == [(1, prepared(3, (2, 1)))]
+
+
+def test_a_server_that_follows_a_change_stands_still_already() -> None:
+    change, outbox = follower()
+    change.on_prepare(Prepare(1, 7, (1, 1)))
+    change.frozen([])
+    outbox.take()
+    change.suspend()
+    assert outbox.take() == []
+    assert change.promised == (1, 1)

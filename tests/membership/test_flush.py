@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from graphlib import TopologicalSorter
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
-from flexgroup.membership.flush import DomainReport, Unstable, head_merge, merge_reports
+from flexgroup.membership.flush import DomainReport, Unstable, identity_of, merge_reports
 
 
 def message(seq: int, group: int = 1, origin: int = 1) -> Unstable:
@@ -42,6 +45,10 @@ def configuration(
 
 def report(*delivered: Unstable, low: tuple[tuple[int, int, int], ...] = ()) -> list[DomainReport]:
     return [DomainReport("fifo", list(delivered), low)]
+
+
+def sequence(kept: Unstable) -> int:
+    return kept.seq
 
 
 def sequences(kept: Sequence[Unstable]) -> list[int]:
@@ -128,37 +135,98 @@ def test_what_is_reported_of_a_stack_that_no_group_has_is_left_out() -> None:
 
 def test_the_merge_keeps_the_order_of_each_sequence() -> None:
     a, b, c, d = (message(seq) for seq in range(4))
-    assert head_merge([[a, c], [b, c, d], [a, b]]) == [a, b, c, d]
+    reports = {1: report(a), 2: report(a, b, d, c), 3: report()}
+    (left,) = merge_reports(configuration([1, 2, 3]), reports)
+    assert left.messages == [a, b, d, c]
 
 
-def test_where_sequences_contradict_each_other_the_first_one_counts() -> None:
-    a, b, c = (message(seq) for seq in range(3))
-    assert head_merge([[a, b, c], [b, a]]) == [a, b, c]
-    assert head_merge([[b, a], [a, b, c]]) == [b, a, c]
+def test_where_sequences_contradict_each_other_the_order_of_a_sender_counts() -> None:
+    a, b, c = message(0, origin=1), message(1, origin=1), message(2, origin=2)
+    reports = {
+        1: [DomainReport("fifo", [c, a, b], (), promises=("fifo order",))],
+        2: [DomainReport("fifo", [a, c], (), promises=("fifo order",))],
+        3: [DomainReport("fifo", [], (), promises=("fifo order",))],
+    }
+    (left,) = merge_reports(configuration([1, 2, 3]), reports)
+    assert sorted(left.messages, key=sequence) == [a, b, c]
+    assert left.messages.index(a) < left.messages.index(b)
+
+
+def test_what_precedes_a_message_at_a_server_outside_its_destinations_precedes_it_everywhere() -> (
+    None
+):
+    """Servers 1 and 2 have delivered nothing; server 3, in the second group only, has delivered
+    what server 1 sent last."""
+    first, last = Unstable(1, 0, ((1, 0),), b"a"), Unstable(1, 1, ((1, 1), (2, 0)), b"b")
+    reports = {
+        1: [DomainReport("fifo", [], (), [first], [0], promises=("fifo order",))],
+        2: [DomainReport("fifo", [], (), promises=("fifo order",))],
+        3: [DomainReport("fifo", [last], (), promises=("fifo order",))],
+    }
+    (left,) = merge_reports(configuration([1, 2], [1, 2, 3]), reports)
+    assert left.messages == [first, last]
+
+
+OVERLAPPING = [(1, 2), (2, 3), (3, 4), (1, 3), (1, 2, 3), (1, 2, 3, 4), (2, 4), (1, 4)]
+SERVERS = range(1, 5)
 
 
 @st.composite
-def parts_of_one_order(draw: st.DrawFn) -> tuple[list[int], list[list[Unstable]]]:
-    order = draw(st.permutations(range(draw(st.integers(0, 12)))))
-    parts = draw(st.lists(st.sets(st.sampled_from(order)) if order else st.just(set()), max_size=5))
-    return order, [[message(seq) for seq in order if seq in part] for part in parts]
+def ends_of_a_total_order(
+    draw: st.DrawFn,
+) -> tuple[dict[int, list[Unstable]], dict[int, list[DomainReport]]]:
+    """What each server has delivered of one order, as far as it got, and what it reports."""
+    messages: list[Unstable] = []
+    for seq in range(draw(st.integers(1, 9))):
+        group, origin = draw(st.integers(1, len(OVERLAPPING))), draw(st.sampled_from(SERVERS))
+        line = sum((m.groups[0][0], m.origin) == (group, origin) for m in messages)
+        messages.append(Unstable(origin, seq, ((group, line),), b"payload"))
+    expected = {s: [m for m in messages if s in destinations(m)] for s in SERVERS}
+    delivered = {s: expected[s][: draw(st.integers(0, len(expected[s])))] for s in SERVERS}
+    reports = {
+        s: [
+            DomainReport(
+                "fifo",
+                delivered[s],
+                lines_of(delivered[s]),
+                [m for m in messages if m.origin == s and m not in delivered[s]],
+            )
+        ]
+        for s in SERVERS
+    }
+    return delivered, reports
 
 
-@given(parts_of_one_order())
-def test_parts_of_one_order_merge_into_an_order_that_fits_all(
-    given_parts: tuple[list[int], list[list[Unstable]]],
+def destinations(m: Unstable) -> tuple[int, ...]:
+    return OVERLAPPING[m.groups[0][0] - 1]
+
+
+def lines_of(delivered: Sequence[Unstable]) -> tuple[tuple[int, int, int], ...]:
+    """How many of each line were delivered; a total order leaves no gaps."""
+    lines = Counter((m.groups[0][0], m.origin) for m in delivered)
+    return tuple((group, origin, count) for (group, origin), count in lines.items())
+
+
+@given(ends_of_a_total_order())
+def test_the_ends_of_a_total_order_are_merged_into_one(
+    end: tuple[dict[int, list[Unstable]], dict[int, list[DomainReport]]],
 ) -> None:
-    _order, parts = given_parts
-    merged = sequences(head_merge(parts))
-    assert sorted(merged) == sorted({m.seq for part in parts for m in part})
-    for part in parts:
-        assert [seq for seq in merged if seq in sequences(part)] == sequences(part)
+    """Whatever overlaps, afterwards the orders of all servers together have no cycle."""
+    delivered, reports = end
+    (left,) = merge_reports(configuration(*OVERLAPPING, servers=4, stacks=["fifo"] * 8), reports)
+    precedes: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
+    for server, had in delivered.items():
+        lacked = [m for m in left.messages if server in destinations(m) and m not in had]
+        for first, second in pairwise([*had, *lacked]):
+            precedes.add(identity_of(second), identity_of(first))
+    precedes.prepare()
 
 
-@given(st.lists(st.lists(st.integers(0, 8), unique=True), max_size=5))
+@given(st.lists(st.lists(st.integers(0, 8), unique=True), min_size=1, max_size=3))
 def test_whatever_was_delivered_is_merged_once(parts: list[list[int]]) -> None:
-    merged = sequences(head_merge([[message(seq) for seq in part] for part in parts]))
-    assert sorted(merged) == sorted({seq for part in parts for seq in part})
+    reports = {n: report(*map(message, part)) for n, part in enumerate(parts, 1)} | {4: report()}
+    (left,) = merge_reports(configuration([1, 2, 3, 4], servers=4), reports)
+    assert sorted(sequences(left.messages)) == sorted({seq for part in parts for seq in part})
 
 
 @given(st.dictionaries(st.integers(1, 3), st.lists(st.integers(0, 8), unique=True), min_size=1))

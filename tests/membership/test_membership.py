@@ -261,13 +261,16 @@ def test_the_last_server_leaves() -> None:
 # Faults of the network, and stops
 
 
-def test_at_a_partition_the_majority_continues_and_the_others_stop() -> None:
+def test_at_a_partition_the_majority_continues_and_the_others_stand_still() -> None:
     cluster = cluster_of(5)
+    before = configuration(cluster, "a")
     cluster.part({"a", "b"})
-    cluster.run(2.0)
-    assert [life(cluster, name).is_member for name in "abcde"] == [False] * 2 + [True] * 3
-    cluster.run(2.0)
+    cluster.run(1.8)
+    assert [life(cluster, name).is_frozen for name in "abcde"] == [True] * 2 + [False] * 3
+    cluster.run(10.0)
     assert sorted(names(cluster, "c")) == list("cde")
+    assert [life(cluster, name).stands_still for name in "abcde"] == [True] * 2 + [False] * 3
+    assert [configuration(cluster, name) for name in "ab"] == [before] * 2
     check_always(cluster)
 
 
@@ -276,7 +279,8 @@ def test_of_two_halves_the_one_with_the_oldest_continues() -> None:
     other_half = {server.name for server in configuration(cluster, "a").servers[1:3]}
     cluster.part(other_half)
     cluster.run(4.0)
-    assert {name for name in "abcd" if life(cluster, name).is_member} == set("abcd") - other_half
+    assert {name for name in "abcd" if life(cluster, name).stands_still} == other_half
+    assert set(names(cluster, "a")) == set("abcd") - other_half
     check_always(cluster)
 
 
@@ -289,6 +293,143 @@ def test_after_a_partition_all_come_back_as_new_servers() -> None:
     settle(cluster)
     assert sorted(names(cluster, "c")) == list("abcde")
     assert all(life(cluster, name).membership.number > newest for name in "ab")  # type: ignore[operator]
+    for name in "ab":
+        told = cluster.hosts[name].lives[0].excluded
+        assert told is not None
+        assert "without it" in told
+
+
+def with_a_group(size: int, seed: int) -> Cluster:
+    """Every server has a process in the group g."""
+    cluster = cluster_of(size, seed)
+    do(cluster, "a", CREATE)
+    for name in cluster.hosts:
+        do(cluster, name, JoinGroup("g", name, 1))
+    settle(cluster)
+    cluster.run(1.0)
+    return cluster
+
+
+def cast(cluster: Cluster) -> None:
+    for member in members(cluster):
+        member.cast("g")
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+@pytest.mark.parametrize("seconds", [1.8, 1.95, 2.2, 5.0, 60.0])
+def test_after_an_outage_of_all_links_all_go_on_in_the_next_configuration(
+    size: int, seconds: float
+) -> None:
+    """Whatever its length: with all groups and members, and nothing lost or delivered twice."""
+    for seed in range(3):
+        cluster = with_a_group(size, seed)
+        before = configuration(cluster, "a")
+        cast(cluster)
+        cluster.run(0.01)  # some of it has arrived
+        cluster.cut_all()
+        cluster.run(1.0)
+        cast(cluster)  # reaches nobody but its sender
+        cluster.run(0.8)
+        assert all(life(cluster, name).is_frozen for name in cluster.hosts)
+        delivered = {one: len(one.delivered[before.number]) for one in members(cluster)}
+        cluster.run(max(0.0, seconds - 1.8))
+        assert cluster.configurations() == [before] * size
+        assert {o: len(o.delivered[before.number]) for o in members(cluster)} == delivered
+        cluster.heal()
+        cluster.run(5.0)
+        settle(cluster)
+        after = [c for c in life(cluster, "a").installed if c.number > before.number]
+        assert after
+        for following in after:
+            assert (following.servers, following.groups) == (before.servers, before.groups)
+        for one in members(cluster):
+            sent = sum(other.casts for other in members(cluster))
+            assert len(one.delivered[before.number]) == len(set(one.delivered[before.number]))
+            assert len(one.delivered[before.number]) == sent
+            assert one.excluded is None
+
+
+def test_what_is_asked_for_during_an_outage_is_carried_out_after_it() -> None:
+    cluster = cluster_of(3)
+    cluster.cut_all()
+    cluster.run(4.0)
+    asker = life(cluster, "c")
+    ticket = asker.request(CREATE)
+    cluster.run(60.0)
+    assert ticket not in asker.answers
+    cluster.heal()
+    settle(cluster)
+    assert asker.answers[ticket] is None
+    assert [group.name for group in configuration(cluster, "a").groups] == ["g"]
+
+
+def test_of_two_the_older_goes_on_and_the_younger_is_told_when_it_hears_of_that() -> None:
+    cluster = with_a_group(2, 1)
+    cluster.cut("a", "b")
+    cluster.run(30.0)
+    younger = life(cluster, "b")
+    assert younger.stands_still
+    assert names(cluster, "a") == "a"
+    cluster.heal()
+    settle(cluster)
+    assert younger.excluded is not None
+    assert names(cluster, "a") == "ab"
+    assert [m.process for m in configuration(cluster, "b").groups[0].members] == ["a"]
+
+
+def test_a_server_that_is_cut_off_again_and_again_stays_or_comes_back() -> None:
+    for seed in range(20):
+        cluster = with_a_group(3, seed)
+        for _ in range(8):
+            cluster.isolate(cluster.hosts[cluster.random.choice("abc")])
+            cast(cluster)
+            cluster.run(cluster.random.uniform(0.1, 4.0))
+            cluster.heal()
+            cast(cluster)
+            cluster.run(cluster.random.uniform(0.0, 1.0))
+            check_always(cluster)
+        settle(cluster, 20.0)
+        assert sorted(names(cluster, "a")) == list("abc")
+        assert configuration(cluster, "a").groups
+
+
+def test_a_server_that_is_cut_off_as_a_change_begins_and_comes_back_soon_is_not_excluded() -> None:
+    """What it promised meanwhile overtakes the change, which is made again with it."""
+    for seed in range(20):
+        cluster = cluster_of(3, seed)
+        before = configuration(cluster, "a")
+        cluster.isolate(cluster.hosts[before.servers[2].name])
+        life(cluster, before.servers[0].name).request(CREATE)
+        cluster.run(1.7)
+        cluster.heal()
+        settle(cluster)
+        assert configuration(cluster, "a").servers == before.servers
+
+
+def test_a_minority_whose_majority_died_behind_a_cut_ends_when_it_learns_of_that() -> None:
+    """They may have gone on, with others that live: nothing that comes back helps."""
+    cluster = cluster_of(5)
+    minority = [life(cluster, name) for name in "ab"]
+    cluster.part({"a", "b"})
+    cluster.run(10.0)
+    for name in "cde":
+        cluster.crash(cluster.hosts[name])
+    cluster.run(10.0)
+    assert all(one.stands_still for one in minority)
+    cluster.heal()
+    cluster.run(1.0)
+    assert all(one.excluded is not None for one in minority)
+    check_always(cluster)
+
+
+def test_a_server_that_stands_still_admits_nobody() -> None:
+    cluster = cluster_of(3)
+    cluster.part({"c"})
+    cluster.run(3.0)
+    newcomer = cluster.add("d", "c").lives[0]
+    cluster.run(0.3)
+    assert newcomer.excluded is not None
+    assert "hears too few of the others" in newcomer.excluded
 
 
 def test_a_short_cut_costs_nothing() -> None:

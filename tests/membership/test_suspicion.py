@@ -153,3 +153,46 @@ def test_opinions_that_differ_are_given_time() -> None:
     assert h.survivors((), 0.1) == (1, 2)
     assert not h.is_settled((1, 2), (), 0.1)
     assert h.is_settled((1, 2), (), 0.1 + TIMINGS.settling)
+
+
+def heard_by_one_again() -> FailureDetector:
+    """Server 2 of three has heard nobody for a while, and then server 3, which confirms that 1 is
+    silent."""
+    h = hearing(1, 2, 3)
+    for tenths in range(1, 51):
+        h.passes(tenths / 10)
+    assert h.is_isolated(5.0)
+    h.heard(3, 5.1)
+    h.beaten(3, 5.1, 5.1, (1,))
+    assert not h.is_isolated(5.1)
+    assert h.survivors((), 5.1) == (2, 3)
+    return h
+
+
+def test_after_an_outage_the_last_ones_get_the_time_to_come_back() -> None:
+    h = heard_by_one_again()
+    assert not h.is_settled((2, 3), (), 5.1)
+    assert h.is_settled((2, 3), (), 5.0 + TIMINGS.patience)
+
+
+def test_if_all_have_come_back_after_an_outage_nobody_waits() -> None:
+    h = heard_by_one_again()
+    h.heard(1, 5.2)
+    h.beaten(1, 5.2, 5.2, ())
+    h.beaten(3, 5.2, 5.2, ())
+    assert h.survivors((), 5.2) == (1, 2, 3)
+    assert h.is_settled((1, 2, 3), (), 5.2)
+
+
+@pytest.mark.parametrize(("dead", "expected"), [((), False), ((1,), False), ((1, 3), True)])
+def test_a_server_is_abandoned_when_too_many_are_dead(
+    dead: tuple[int, ...], expected: bool
+) -> None:
+    """Not when they are only silent."""
+    h = hearing(1, 2, 3)
+    for tenths in range(1, 51):
+        h.passes(tenths / 10)
+    for server in dead:
+        h.refused(server, 5.0)
+    assert h.is_isolated(5.0)
+    assert h.is_abandoned() is expected

@@ -26,7 +26,7 @@ from flexgroup.membership.flush import DomainReport, Unstable
 from flexgroup.membership.machine import Membership
 from flexgroup.membership.messages import ControlMessage
 from flexgroup.membership.operations import AnyOperation
-from flexgroup.membership.suspicion import Timings
+from flexgroup.membership.suspicion import Timings, may_continue
 
 TICK = 0.1
 REDIAL = 0.1
@@ -53,6 +53,12 @@ class Life:
         """By configuration; what is left over at its end included."""
         self.sent: dict[int, list[Unstable]] = {}
         self.is_frozen = False
+        self.frozen_at = 0.0
+        self.stood_still: list[float] = []
+        """For how long it was frozen, each time before it went on."""
+        self.heard_at: dict[int, float] = {}
+        """When each server was last heard of."""
+        self.awake_since = 0.0
         self.waiting: dict[int, AnyOperation] = {}
         self.answers: dict[int, tuple[str, str] | None] = {}
         self.excluded: str | None = None
@@ -63,6 +69,25 @@ class Life:
     def is_member(self) -> bool:
         """As far as it knows."""
         return not self.dead and not self.membership.ended and bool(self.installed)
+
+    @property
+    def stands_still(self) -> bool:
+        """It is a member, and has delivered nothing for longer than any change takes."""
+        since = self.host.cluster.now - self.frozen_at
+        return self.is_member and self.is_frozen and since > self.host.cluster.timings.patience
+
+    def may_deliver(self) -> bool:
+        """Whether it has heard of enough others since they could have gone on without it."""
+        cluster = self.host.cluster
+        servers = [server.number for server in self.installed[-1].servers]
+        lately = cluster.now - cluster.timings.patience
+        heard = [
+            number
+            for number in servers
+            if number == self.membership.number
+            or max(self.heard_at.get(number, lately), self.awake_since) > lately
+        ]
+        return may_continue(heard, servers, cluster.dead_servers())
 
     def request(self, operation: AnyOperation) -> int:
         ticket = self.membership.propose(operation, self.host.cluster.now)
@@ -87,6 +112,7 @@ class Life:
 
     def take(self, configuration: int, kept: Unstable) -> None:
         if self.is_member and not self.is_frozen and self.installed[-1].number == configuration:
+            assert self.may_deliver(), f"{self.host.name} delivers, and others may have gone on"
             self.delivered[configuration].append(kept)
 
 
@@ -146,6 +172,7 @@ class Host:
                 life.wanted.pop(effect.number, None)
             case Freeze():
                 life.is_frozen = True
+                life.frozen_at = cluster.now
                 delivered = life.delivered[effect.change - 1]
                 own = [kept for kept in life.sent[effect.change - 1] if kept not in delivered]
                 report = [DomainReport(STACK, list(delivered), (), own)]
@@ -175,7 +202,11 @@ class Host:
         life.installed.append(effect.configuration)
         life.delivered[effect.configuration.number] = []
         life.sent[effect.configuration.number] = []
+        if life.is_frozen:
+            life.stood_still.append(self.cluster.now - life.frozen_at)
         life.is_frozen = False
+        for server in effect.configuration.servers:
+            life.heard_at.setdefault(server.number, self.cluster.now)
 
     def start_again(self, life: Life) -> None:
         """Join as a new server through anybody who runs."""
@@ -296,6 +327,11 @@ class Cluster:
             return True
         return self.former_lives_are_gone and life.membership.number not in (None, number)
 
+    def dead_servers(self) -> set[int]:
+        return {
+            life.membership.number for life in self.lives if life.dead and life.membership.number
+        }
+
     # Faults
 
     def is_cut(self, one: Host, other: Host) -> bool:
@@ -317,6 +353,11 @@ class Cluster:
     def isolate(self, host: Host) -> None:
         self.part({host.name})
 
+    def cut_all(self) -> None:
+        """Nobody reaches anybody any more."""
+        for host in list(self.hosts.values()):
+            self.isolate(host)
+
     def heal(self) -> None:
         self.cuts.clear()
 
@@ -332,6 +373,8 @@ class Cluster:
 
     def go_on(self, host: Host) -> None:
         host.is_stopped = False
+        if host.life is not None:
+            host.life.awake_since = self.now
         todo, host.kept_for_later = host.kept_for_later, []
         for action in todo:
             action()
@@ -366,6 +409,8 @@ class Cluster:
     ) -> None:
         if isinstance(what, ControlMessage):
             number = sender.membership.number
+            if number is not None:
+                receiver.heard_at[number] = self.now
             known = receiver.installed and any(
                 server.number == number for server in receiver.installed[-1].servers
             )
@@ -427,3 +472,14 @@ def is_quiet(cluster: Cluster) -> bool:
         and [server.number for server in lives[0].installed[-1].servers] == numbers
         and all(set(life.waiting) <= set(life.answers) for life in lives)
     )
+
+
+def is_lost(cluster: Cluster) -> bool:
+    """Too many servers of the last configuration are dead for the others to go on."""
+    running = members(cluster)
+    if not running:
+        return True
+    newest = max((life.installed[-1] for life in running), key=lambda c: c.number)
+    servers = [server.number for server in newest.servers]
+    alive = [life.membership.number for life in running if life.membership.number in servers]
+    return not may_continue([n for n in alive if n is not None], servers, ())

@@ -15,11 +15,11 @@ from flexgroup import View, connect
 from flexgroup.server.settings import Limits
 
 from ..client.loops import on_a_loop
-from .agreement import agree, servers_are
+from .agreement import agree, belief_of, members_are, servers_are
 from .in_process import servers
 from .namespaces import Hosts, needs_namespaces, run
 from .servers import ServerProcess
-from .test_failures import STACK, close, still_ordered
+from .test_failures import STACK, close, still_ordered, wait_for_text
 
 pytestmark = needs_namespaces
 
@@ -65,18 +65,47 @@ def test_a_cut_between_two_servers_excludes_one_of_them_until_it_heals(
         asyncio.run(play(start(hosts, tmp_path, stack)))
 
 
-def test_a_server_that_is_cut_off_stops_and_comes_back(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_server_that_is_cut_off_stands_still_and_comes_back(hosts: Hosts, tmp_path: Path) -> None:
     """Even if it is the oldest, which leads: the majority goes on without it."""
 
     async def play(servers: list[ServerProcess]) -> None:
         hosts.cut(1, 2)
         hosts.cut(1, 3)
         await agree(servers[1:], servers_are("s2", "s3"), "the majority goes on")
+        assert (await belief_of(servers[0].address))[1] == ("s1", "s2", "s3")
+        await asyncio.to_thread(wait_for_text, servers[0].log, "frozen", servers[0])
         links = [await connect(s.address, name=n) for s, n in zip(servers[1:], "bc", strict=True)]
         await still_ordered([await link.join("g", STACK) for link in links])
         hosts.heal(1, 2)
         hosts.heal(1, 3)
         await agree(servers, servers_are("s1", "s2", "s3"), "all are together again")
+        await close(links)
+
+    with ExitStack() as stack:
+        asyncio.run(play(start(hosts, tmp_path, stack)))
+
+
+@pytest.mark.parametrize("seconds", [0.9, 3.0])
+def test_after_an_outage_of_all_links_all_go_on_with_their_groups(
+    seconds: float, hosts: Hosts, tmp_path: Path
+) -> None:
+    """Their clients notice nothing of it but that messages take long."""
+
+    async def play(servers: list[ServerProcess]) -> None:
+        links = [await connect(s.address, name=n) for s, n in zip(servers, "abc", strict=True)]
+        groups = [await link.join("g", STACK) for link in links]
+        await still_ordered(groups)
+        pairs = [(1, 2), (1, 3), (2, 3)]
+        for pair in pairs:
+            hosts.cut(*pair)
+        ordering = asyncio.create_task(still_ordered(groups, 200))
+        await asyncio.sleep(seconds)
+        assert not ordering.done()
+        for pair in pairs:
+            hosts.heal(*pair)
+        await ordering
+        await agree(servers, members_are("g", "a", "b", "c"), "all are members as before")
+        assert not any("excluded reason" in server.log.read_text() for server in servers)
         await close(links)
 
     with ExitStack() as stack:

@@ -295,6 +295,45 @@ def test_a_server_that_cannot_come_back_is_stopped_all_the_same(tmp_path: Path) 
         assert other.stop() == 0
 
 
+def test_a_server_that_hears_too_few_others_goes_on_when_it_hears_them_again(
+    tmp_path: Path,
+) -> None:
+    async def play(cluster: Cluster) -> None:
+        links, groups = await members(cluster, "ann", "bob", "cid")
+        await still_ordered(groups)
+        lonely = cluster.servers[0]
+        before = lonely.log.read_text().count("frozen")
+        for server in cluster.servers[1:]:
+            server.suspend()
+        while lonely.log.read_text().count("frozen") == before:
+            await asyncio.sleep(0.05)
+        ordering = asyncio.create_task(still_ordered(groups))
+        await asyncio.sleep(1)
+        assert not ordering.done()
+        for server in cluster.servers[1:]:
+            server.resume()
+        await ordering
+        await agree(cluster.servers, members_are("g", "ann", "bob", "cid"), "all are members")
+        await close(links)
+
+    with Cluster(tmp_path, 3, *QUICK) as cluster:
+        asyncio.run(play(cluster))
+
+
+def test_a_server_that_stands_still_is_stopped_all_the_same(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 3, *QUICK) as cluster:
+        lonely, *others = cluster.servers
+        before = lonely.log.read_text().count("frozen")
+        for server in others:
+            server.suspend()
+        while lonely.log.read_text().count("frozen") == before:
+            time.sleep(0.05)
+        assert lonely.stop() == 0
+        for server in others:
+            server.resume()
+        asyncio.run(agree(others, servers_are("s2", "s3"), "the others go on"))
+
+
 def test_a_server_joins_through_whichever_of_several_runs(tmp_path: Path) -> None:
     with Cluster(tmp_path, 2, *QUICK) as cluster:
         first, second = cluster.servers

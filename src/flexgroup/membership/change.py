@@ -87,6 +87,17 @@ class Change:
         """Somebody has begun a change, as far as is known here."""
         return self._round > 0
 
+    def suspend(self) -> None:
+        """Stand still, since others may have gone on: only a change leads out of that.
+
+        A ballot that nobody leads is promised, which the others are told with every beat; so
+        whoever leads when enough servers hear each other again begins a change.
+        """
+        if self.promised == NO_BALLOT:
+            self._round += 1
+            self.promised = (self._round, self._me)
+            self._outbox.ask(Freeze(self._at + 1))
+
     # Leading
 
     def begin(self, party: tuple[int, ...], now: float) -> None:

@@ -117,12 +117,12 @@ class Leader:
         """Whether the attempt that is under way cannot succeed any more."""
         attempt = self._change.attempt
         assert attempt is not None
+        if attempt.overtaken is not None:
+            return now - attempt.overtaken >= self._timings.beat
         since = max(attempt.since, self._detector.awake_since)
         if now - since >= self._timings.patience:
             self._stuck.update(server for server in attempt.missing() if server != self._me)
             return True
-        if attempt.overtaken is not None:
-            return now - attempt.overtaken >= self._timings.beat
         return not all(server in party for server in attempt.party)
 
     def _introduce(self, now: float) -> None:

@@ -79,6 +79,13 @@ class Membership:
         """The number of this server, once it has one."""
         return self._outbox.number
 
+    def is_isolated(self, now: float) -> bool:
+        """Whether too few others are heard for this server to go on; so it stands still."""
+        if self.configuration is None or self.ended:
+            return False
+        self._detector.passes(now)
+        return self._detector.is_isolated(now)
+
     # Beginning
 
     def found(self, now: float) -> None:
@@ -132,16 +139,21 @@ class Membership:
         configuration = self.configuration
         if configuration is None or self.ended:
             return
-        self._detector.passes(now)
-        if self._detector.is_isolated(now):
-            self._exclude("too few of the other servers are heard to go on")
-            return
+        if self.is_isolated(now):
+            if self._detector.is_abandoned():
+                self._exclude("too many of the other servers have failed for the rest to go on")
+                return
+            self._stand_still()
         if now - self._beaten >= self._timings.beat:
             self._beat(configuration, now)
         attempt = self._change.attempt
         if attempt is not None and now - attempt.sent >= self._timings.beat:
             self._change.repeat(now)
         self._go_on(now)
+
+    def _stand_still(self) -> None:
+        """Too few others are heard: the rest may be going on without this server."""
+        self._change.suspend()
 
     def _beat(self, configuration: Configuration, now: float) -> None:
         self._beaten = now
@@ -169,8 +181,9 @@ class Membership:
         match message:
             case AskToJoin():
                 if self.configuration is None:
-                    why = "the server asked is not admitted itself; try again, or ask another"
-                    self._outbox.ask(SendOn(link, NotAdmitted(why)))
+                    self._do_not_admit(link, "is not admitted itself")
+                elif self.is_isolated(now):
+                    self._do_not_admit(link, "hears too few of the others")
                 else:
                     admit = Admit(message.name, message.address)
                     self._proposals.add(admit, self.configuration, link)
@@ -196,6 +209,10 @@ class Membership:
                 if self._is_of_this_configuration(link, message, now):
                     self._handle(message, now)
                 self._go_on(now)
+
+    def _do_not_admit(self, link: LinkNumber, why: str) -> None:
+        answer = NotAdmitted(f"the server asked {why}; try again, or ask another")
+        self._outbox.ask(SendOn(link, answer))
 
     def _is_of_this_configuration(self, link: LinkNumber, message: FromMember, now: float) -> bool:
         """Whether sender and receiver have the same one; if not, the one behind is helped."""

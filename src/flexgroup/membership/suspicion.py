@@ -1,4 +1,4 @@
-"""Who hears whom, who is to go on, and who has to stop.
+"""Who hears whom, who is to go on, and who has to stand still.
 
 A server is *silent* to another if nothing came from it within the time-out, and *gone* if its
 machine says that the process is dead. Every server tells the others who is silent to it, so a
@@ -30,9 +30,9 @@ class Timings:
 
     @property
     def isolation(self) -> float:
-        """Whoever hears too few for so long stops.
+        """Whoever hears too few for so long stands still.
 
-        Shorter than `patience`: the others have not gone on without this server before it stops.
+        Shorter than `patience`: the others have not gone on without this server before it does.
         """
         return self.patience * 3 / 4
 
@@ -84,6 +84,7 @@ class FailureDetector:
         "_confirmed_at",
         "_echoes",
         "_heard_at",
+        "_isolated_at",
         "_last_event",
         "_me",
         "_opinions",
@@ -111,6 +112,8 @@ class FailureDetector:
         self._refusing: set[int] = set()
         """Dead, but may have gone on without this server before."""
         self._uneasy_since: float | None = None
+        self._isolated_at = NEVER
+        """When this server last heard too few others."""
 
     def enter(self, servers: Collection[int], now: float) -> None:
         """A configuration of these servers is installed."""
@@ -175,7 +178,15 @@ class FailureDetector:
         """Whether this server hears too few others to go on."""
         unheard = self._unheard_for(self._timings.isolation, now)
         party = [server for server in self._servers if server not in unheard]
-        return not may_continue(party, self._servers, self.gone)
+        if may_continue(party, self._servers, self.gone):
+            return False
+        self._isolated_at = now
+        return True
+
+    def is_abandoned(self) -> bool:
+        """Whether too many are dead for this server ever to go on, whoever is heard again."""
+        alive = [s for s in self._servers if s not in self.gone and s not in self._refusing]
+        return not may_continue(alive, self._servers, self.gone)
 
     def survivors(self, stuck: Collection[int], now: float) -> tuple[int, ...]:
         """Who should form the next configuration, as far as this server knows.
@@ -197,12 +208,17 @@ class FailureDetector:
         return remaining
 
     def is_settled(self, party: tuple[int, ...], stuck: Collection[int], now: float) -> bool:
-        """Whether all of the party confirm that the others are to go, or have had the time."""
+        """Whether all of the party confirm that the others are to go, or have had the time.
+
+        When enough servers hear each other again, the rest of them get the time to come back.
+        """
         suspects = [
             server
             for server in self._servers
             if server not in party and server not in self.gone and server not in stuck
         ]
+        if suspects and now - self._isolated_at < self._timings.patience:
+            return False
         silent = self.silent(now)
         if all(
             suspect in (silent if server == self._me else self._opinions.get(server, ()))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -129,7 +128,7 @@ class GroupServer:
         if self._settings.join:
             await self._join_one_of(self._settings.join)
         else:
-            self.identity.cluster = secrets.token_hex(4)
+            self.identity.cluster = f"{self._settings.random.getrandbits(32):08x}"
             self.membership.found()
 
     async def run(self, ready: Callable[[], None] | None = None) -> str:
@@ -248,6 +247,8 @@ class GroupServer:
         self.membership.tick()
         if self._leaves_at is not None:
             self._leave_if_done(self._leaves_at)
+        elif self._is_stopped and self.membership.is_isolated:
+            self._end("stopped; too few of the other servers are heard to leave them in order")
         if self.trace is not None:
             self.trace.hand_over()
             self.backpressure.hold_all_up(self.trace.is_behind)

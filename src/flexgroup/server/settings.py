@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random, SystemRandom
 
 from flexgroup.membership.suspicion import Timings
 from flexgroup.wire.address import DEFAULT_PORT
@@ -67,6 +68,8 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     rejoin: bool = True
     """If the others exclude this server, it joins them again as a new one."""
+    random: Random = field(default_factory=SystemRandom)
+    """Numbers that nobody should guess are drawn from it."""
 
     def check_certificate(self, transport: asyncio.Transport, client: str | None) -> None:
         """Raise PeerError unless the other end shows the certificate of this client, or, with None,

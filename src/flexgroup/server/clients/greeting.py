@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import NoReturn
 
 import msgspec
@@ -45,7 +44,7 @@ class Greeting:
         self._clients_ever += 1
         session = Session(self._clients_ever, name, connection, self._context)
         self._sessions[session.number] = session
-        number = secrets.randbits(32)
+        number = self._settings.random.getrandbits(32)
         connection.reader.begin_at(number)
         session.say(
             requests.Welcome(

@@ -11,7 +11,7 @@ from typing import final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
-from flexgroup.core.message import Message, message_id, origin_of, seq_of
+from flexgroup.core.message import Message, MessageId, message_id, origin_of, seq_of
 from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.flush import DomainFlush, DomainReport, Unstable
@@ -21,7 +21,7 @@ from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.envelope import Envelope, seal, unseal
 from flexgroup.worlds.network.faults import Faults
-from flexgroup.worlds.network.stability import Stability
+from flexgroup.worlds.network.stability import Groups, Stability
 
 NOTHING = Configuration(number=0, servers=(), groups=(), next_server=0, next_group=0)
 """What is installed at a server that has not joined the others, or has left them."""
@@ -58,6 +58,7 @@ class HostedDomain:
         plan = parse_stack(stack)
         self._everyone = tuple(range(len(servers)))
         self._broadcasts = plan.broadcasts
+        self._promises = plan.promises(faults.channels())
         self.domain = Domain(
             plan.build(self.process, len(servers)),
             Codec(plan.layers),
@@ -151,22 +152,28 @@ class HostedDomain:
     # The end of a configuration.
 
     def report(self) -> DomainReport:
+        stability = self.stability
+        undelivered = [m.id for m, _ in stability.own.values() if m.id not in stability.kept]
         return DomainReport(
             self.stack,
             [
-                Unstable(self.servers[origin_of(m.id)], seq_of(m.id), groups, _bytes(m))
-                for m, groups in self.stability.kept.values()
+                self._reported(identity, groups, stability.kept)
+                for identity, groups in stability.log
             ],
-            tuple(
-                (group, self.servers[origin], low) for (group, origin), low in self.stability.lows()
-            ),
-            [
-                Unstable(self.servers[self.process], seq_of(m.id), groups, _bytes(m))
-                for m, groups in self.stability.own.values()
-                if m.id not in self.stability.kept
-            ],
+            tuple((group, self.servers[origin], low) for (group, origin), low in stability.lows()),
+            [self._reported(m, stability.own[m][1], stability.own) for m in undelivered],
+            [stability.logged_when_sent(m) for m in undelivered],
             self._broadcasts,
+            self._promises,
         )
+
+    def _reported(
+        self, identity: MessageId, groups: Groups, kept: dict[MessageId, tuple[Message, Groups]]
+    ) -> Unstable:
+        origin, seq = self.servers[origin_of(identity)], seq_of(identity)
+        if identity not in kept:
+            return Unstable(origin, seq, groups, b"", True)
+        return Unstable(origin, seq, groups, _bytes(kept[identity][0]))
 
     def finish(self, flush: DomainFlush | None, following: Configuration) -> list[Envelope]:
         """Deliver what is left and this server lacks; another configuration follows."""

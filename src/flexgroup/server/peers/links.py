@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from typing import Final, Protocol, cast, final
 
@@ -38,6 +37,7 @@ PACKETS: Final = 1
 COUNTS: Final = 2
 
 REDIAL_SECONDS = 0.1
+SHORTEST_DIAL = 0.5
 MOST_HELD_BYTES = 64 << 20
 """The most that is kept for servers that are not linked yet."""
 
@@ -71,22 +71,26 @@ class PeerLink:
         connection: Connection,
         opened_here: bool,
         address: str,
-        server: int | None,
     ) -> None:
         self.connection = connection
         self.number = number
         """The number of the link among all that this server ever had."""
-        self.opened_here = opened_here
         self.address = address
         """Where the server at the other end is reached by others."""
-        self.server = server
+        self.server: int | None = None
         """The number of the server at the other end; None: it is no member yet."""
+        self.expected: int | None = None
+        """The number of the server that was dialled, if one with a number was."""
+        self.welcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Whether the other end has welcomed this one, once that is known."""
         self.ready = not opened_here
         self._links = links
         self.gathered: list[tuple[bytes, bytes | bytearray]] = []
         """What goes out with the next `flush` of a link that is ready: heads and what follows."""
         self.heard = False
         """Something has come since membership was last told so."""
+        self.heard_at = 0.0
+        """When membership was last told so."""
         connection.reader.allow(MOST_BYTES_OF_SERVERS)
         connection.writer.allow(MOST_BYTES_OF_SERVERS)
 
@@ -96,6 +100,8 @@ class PeerLink:
             self.connection.writer.begin_at(welcome.session)
             self.ready = True
             self._links.welcomed(self, welcome)
+            if not self.welcome.done():
+                self.welcome.set_result(self.connection.is_open)
             self.flush()
             return
         if not content:
@@ -158,7 +164,13 @@ class PeerEvents(Protocol):
 
 class PeerLinks:
     """Dials, accepts and replaces links. One that broke may have lost what was under way: then
-    all servers step into a new configuration, and deliver everything before."""
+    all servers step into a new configuration, and deliver everything before.
+
+    Both ends of a link agree that it is the one in use: who dials takes it when it is welcome,
+    and only dials without a link; who is dialled takes it at once, unless it has introduced itself
+    on another one and is the older of the two. A link on which nothing comes is given up, so that
+    its end is noticed on both sides, and another one is dialled until the network lets it through.
+    """
 
     packets_came: Callable[[int, int, int, int, bytes, int], None]
     """Takes what servers send for the domains: its kind (`PACKETS` or `COUNTS`), the server, the
@@ -187,7 +199,9 @@ class PeerLinks:
         self.contact: PeerLink | None = None
         """The link through which this server joins."""
         self._wanted: dict[int, Server] = {}
-        self._dialing: dict[str, asyncio.Task[None]] = {}
+        self._dialing: dict[int, asyncio.Task[None]] = {}
+        self._looked_at = self._loop.time()
+        """When links were last looked at."""
         self._held: dict[int, list[tuple[bytes, bytes]]] = {}
         self._held_bytes = 0
         self._has_gathered = False
@@ -203,6 +217,7 @@ class PeerLinks:
             task.cancel()
         for link in list(self.by_server.values()):
             link.connection.abort()
+        self.leave_contact()
         self._know_nobody()
 
     # What goes out.
@@ -259,28 +274,47 @@ class PeerLinks:
         self._wanted[server.number] = server
         if server.number in self.by_server or server.number == self._events.number:
             return
-        for link in self.open.values():
-            if link.server is None and link.address == server.address:
-                self._adopt(link, server.number)
-                return
         self._dial_later(server)
 
+    def leave_contact(self) -> None:
+        """This server has joined, or gives it up."""
+        contact, self.contact = self.contact, None
+        if contact is not None:
+            contact.connection.close()
+
     def _dial_later(self, server: Server) -> None:
-        if server.address not in self._dialing:
-            self._dialing[server.address] = self._loop.create_task(self._keep_dialing(server))
+        if server.number not in self._dialing:
+            self._dialing[server.number] = self._loop.create_task(self._keep_dialing(server))
 
     async def _keep_dialing(self, server: Server) -> None:
         """Try until there is a link, or none is wanted."""
+        number = server.number
         try:
-            while self._wanted.get(server.number) == server:
-                if server.number in self.by_server:
-                    return
-                if await self.dial(server.address, server.number) is not None:
-                    return
-                await asyncio.sleep(REDIAL_SECONDS)
+            while self._wanted.get(number) == server and number not in self.by_server:
+                link = await self.dial(server.address, number)
+                if link is None or not await self._is_welcome(link):
+                    await asyncio.sleep(REDIAL_SECONDS)
         finally:
-            if self._dialing.get(server.address) is asyncio.current_task():
-                del self._dialing[server.address]
+            if self._dialing.get(number) is asyncio.current_task():
+                del self._dialing[number]
+
+    async def _is_welcome(self, link: PeerLink) -> bool:
+        """Wait for the answer to the introduction; without one the link is given up."""
+        try:
+            async with asyncio.timeout(self._dial_seconds):
+                return await link.welcome
+        except TimeoutError:
+            link.connection.abort()
+            return False
+
+    def _awaits(self, number: int) -> bool:
+        """Whether this server has introduced itself to that one, and is not welcome yet."""
+        return any(link.expected == number and not link.ready for link in self.open.values())
+
+    @property
+    def _dial_seconds(self) -> float:
+        """A dial that takes longer is better begun anew: the system repeats it ever more seldom."""
+        return max(SHORTEST_DIAL, self._settings.timings.patience / 4)
 
     async def dial(self, address: str, number: int | None) -> PeerLink | None:
         """A link to the server at this address, which has this number if one is given."""
@@ -294,7 +328,7 @@ class PeerLinks:
                     where.port,
                     ssl=self._settings.tls_client,
                 ),
-                self._settings.timings.patience,
+                self._dial_seconds,
             )
         except ConnectionRefusedError:
             if number is not None:
@@ -302,7 +336,11 @@ class PeerLinks:
             return None
         except (OSError, TimeoutError):
             return None
-        link = self._new_link(connection, True, address, number)
+        if number in self.by_server:  # which was faster
+            connection.close()
+            return None
+        link = self._new_link(connection, True, address)
+        link.expected = number
         connection.handler = link
         identity = self._identity
         hello = PeerHello(
@@ -314,31 +352,24 @@ class PeerLinks:
             sorted(PROTOCOLS),
         )
         connection.send(encode_introduction(hello))
-        if number is not None:
-            self._adopt(link, number)
         return link
 
-    def _new_link(
-        self, connection: Connection, opened_here: bool, address: str, server: int | None
-    ) -> PeerLink:
+    def _new_link(self, connection: Connection, opened_here: bool, address: str) -> PeerLink:
         self._links_ever += 1
-        link = PeerLink(self, self._links_ever, connection, opened_here, address, server)
+        link = PeerLink(self, self._links_ever, connection, opened_here, address)
         self.open[link.number] = link
         return link
 
     def _adopt(self, link: PeerLink, number: int) -> None:
         """This is the link to that server from now on."""
         link.server = number
+        link.heard_at = self._loop.time()
         other = self.by_server.get(number)
-        if other is not None and other is not link and other.connection.is_open:
-            # Both dialled at once: the one that the older server opened stays.
-            mine = self._events.number
-            from_older = mine is not None and mine < number
-            keep, drop = (link, other) if link.opened_here == from_older else (other, link)
-            drop.server = None
-            drop.connection.close()
+        if other is not None:
+            # The other server dials only without a link: that one is lost, as it knows already.
+            other.server = None
+            other.connection.abort()
             self._broken.add(number)
-            link = keep
         self.by_server[number] = link
         for head, data in self._held.pop(number, ()):
             self._held_bytes -= len(data)
@@ -359,10 +390,15 @@ class PeerLinks:
         if hello.cluster is not None and hello.cluster != identity.cluster:
             raise PeerError(f"server '{hello.name}' belongs to another cluster")
         self._settings.check_certificate(connection.transport, None)
+        mine, number = self._events.number, hello.number
+        if mine is not None and number is not None and mine < number and self._awaits(number):
+            raise PeerError(
+                f"server '{hello.name}' is being dialled from here, and this one is older"
+            )
         if different := difference(hello.protocols):
             log.warning("different", extra={"data": {"from": hello.name, "reason": different}})
-        session = secrets.randbits(32)
-        link = self._new_link(connection, False, hello.address, hello.number)
+        session = self._settings.random.getrandbits(32)
+        link = self._new_link(connection, False, hello.address)
         welcome = PeerWelcome(
             VERSION,
             identity.cluster,
@@ -387,31 +423,41 @@ class PeerLinks:
             self._events.cannot_join(different)
             raise PeerError(different)
         identity.cluster = welcome.cluster
-        if link.server is not None and welcome.number not in (None, link.server):
-            self._another_lives_there(link, link.server)
-        if link.server is None and welcome.number is not None:
-            self._adopt(link, welcome.number)
-
-    def _another_lives_there(self, link: PeerLink, number: int) -> None:
-        """The link leads to another server, at the address of one that is gone."""
-        link.server = None
-        if self.by_server.get(number) is link:
-            del self.by_server[number]
-        link.connection.close()
-        self._events.link_lost(number, True)
+        number = link.expected
+        if number is None:  # the contact of a server that joins
+            link.server = welcome.number
+        elif welcome.number not in (None, number):
+            # The link leads to another server, at the address of one that is gone.
+            link.connection.close()
+            self._events.link_lost(number, True)
+        elif number in self._wanted and number not in self.by_server:
+            self._adopt(link, number)
+        else:
+            link.connection.close()
 
     def controlled(self, link: PeerLink, message: ControlMessage) -> None:
         self._events.received(link.number, link.server, message)
 
     def tell_who_was_heard(self) -> None:
         """Doing so for every frame would not be worth it."""
-        for number, link in self.by_server.items():
+        now = self._loop.time()
+        # What this server did not hear while it stood still itself is no silence.
+        was_stopped = now - self._looked_at > self._settings.timings.stall
+        self._looked_at = now
+        for number, link in list(self.by_server.items()):
+            if link.heard or was_stopped:
+                link.heard_at = now
             if link.heard:
                 link.heard = False
                 self._events.heard(number)
+            elif now - link.heard_at > self._settings.timings.isolation:
+                link.connection.abort()
+                self.link_closed(link)
 
     def link_closed(self, link: PeerLink) -> None:
         self.open.pop(link.number, None)
+        if not link.welcome.done():
+            link.welcome.set_result(False)
         number = link.server
         if link is self.contact:
             self.contact = None

@@ -79,6 +79,11 @@ class MembershipHost:
         configuration = self.machine.configuration
         return configuration is not None and len(configuration.servers) == 1
 
+    @property
+    def is_isolated(self) -> bool:
+        """Whether this server hears too few others for anything that it proposes to be decided."""
+        return self.machine.is_isolated(self._loop.time())
+
     # What the server wants.
 
     def found(self) -> None:
@@ -89,6 +94,7 @@ class MembershipHost:
     async def join(self, contact: str) -> bool:
         """Ask the server at this address to be admitted; False if nobody answers there."""
         self._why_not_admitted = ""
+        self.links.leave_contact()
         self._begin()
         link = await self.links.dial(contact, None)
         if link is None:
@@ -165,6 +171,7 @@ class MembershipHost:
                 report = self._configurations.freeze(effect.change)
                 self.machine.frozen(effect.change, report, self._loop.time())
             case Install():
+                self.links.leave_contact()
                 self._configurations.install(effect)
             case Answer():
                 answered = self._answers.pop(effect.ticket, None)

@@ -8,6 +8,7 @@ it will never be needed again, not even when a server fails.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import final
 
 from flexgroup.core.message import Message, MessageId
@@ -62,6 +63,13 @@ class Stability:
         """Delivered here, not known to be delivered everywhere, in the order of delivery."""
         self.own: dict[MessageId, tuple[Message, Groups]] = {}
         """Sent from here and not known to be delivered everywhere, in the order of sending."""
+        self.log: deque[tuple[MessageId, Groups]] = deque()
+        """What was delivered here, in this order, from the first message on that is kept: those
+        that are stable show where the others stand."""
+        self._before_log = 0
+        """How much was delivered before that."""
+        self._delivered_when_sent: dict[MessageId, int] = {}
+        """How much had been delivered here when each of `own` was sent."""
         self.own_bytes = 0
         """How much payload `own` holds."""
         self.changed: set[Line] = set()
@@ -86,6 +94,7 @@ class Stability:
 
     def sent(self, m: Message, groups: Groups) -> None:
         self.own[m.id] = (m, groups)
+        self._delivered_when_sent[m.id] = self._before_log + len(self.log)
         self.own_bytes += len(m.payload) if isinstance(m.payload, bytes) else 0
         if len(groups) > 1:
             self._groups_left[True, m.id] = len(groups)
@@ -97,6 +106,7 @@ class Stability:
 
     def deliver(self, origin: int, m: Message, groups: Groups) -> None:
         self.kept[m.id] = (m, groups)
+        self.log.append((m.id, groups))
         if len(groups) > 1:
             self._groups_left[False, m.id] = len(groups)
         for group, position in groups:
@@ -106,6 +116,10 @@ class Stability:
             known.kept.add(m.id, position)
             if position < known.stable:
                 self._release(known.kept, False, known.stable)
+
+    def logged_when_sent(self, identity: MessageId) -> int:
+        """How much of the log had been delivered when this message of `own` was sent."""
+        return max(0, self._delivered_when_sent[identity] - self._before_log)
 
     def is_delivered(self, origin: int, groups: Groups) -> bool:
         """Here, as far as the lines of this server's own groups tell."""
@@ -179,11 +193,18 @@ class Stability:
                 self.kept.pop(identity, None)
                 continue
             gone = self.own.pop(identity, None)
-            if gone is not None and isinstance(gone[0].payload, bytes):
-                self.own_bytes -= len(gone[0].payload)
+            if gone is not None:
+                del self._delivered_when_sent[identity]
+                if isinstance(gone[0].payload, bytes):
+                    self.own_bytes -= len(gone[0].payload)
         if count:
             del waiting.identities[:count]
             del waiting.positions[:count]
+        if not own:
+            log = self.log
+            while log and log[0][0] not in self.kept:
+                log.popleft()
+                self._before_log += 1
 
     def _is_awaited_elsewhere(self, own: bool, identity: MessageId) -> bool:
         """A message that has become stable in one of its groups is not yet so in another."""
