@@ -39,6 +39,10 @@ ARCHITECTURE = {
     "server": ("core protocols membership trace wire worlds.network", "msgspec prometheus_client"),
     "client": ("core wire", "msgspec"),
     "load": ("core wire client", ""),
+    "virtual": (
+        "core protocols membership trace properties worlds.network wire server client",
+        "",
+    ),
     #
     "testing": (
         "core protocols workloads trace properties worlds",
