@@ -284,13 +284,15 @@ class PeerLinks:
 
     def _dial_later(self, server: Server) -> None:
         if server.number not in self._dialing:
-            self._dialing[server.number] = self._loop.create_task(self._keep_dialing(server))
+            self._dialing[server.number] = self._loop.create_task(self._keep_dialing(server.number))
 
-    async def _keep_dialing(self, server: Server) -> None:
-        """Try until there is a link, or none is wanted."""
-        number = server.number
+    async def _keep_dialing(self, number: int) -> None:
+        """Try until there is a link, or none is wanted; another server may get the number."""
         try:
-            while self._wanted.get(number) == server and number not in self.by_server:
+            while number not in self.by_server:
+                server = self._wanted.get(number)
+                if server is None:
+                    return
                 link = await self.dial(server.address, number)
                 if link is None or not await self._is_welcome(link):
                     await asyncio.sleep(REDIAL_SECONDS)
@@ -426,14 +428,16 @@ class PeerLinks:
         number = link.expected
         if number is None:  # the contact of a server that joins
             link.server = welcome.number
+            return
+        wanted = self._wanted.get(number)
+        if wanted is None or wanted.address != link.address or number in self.by_server:
+            link.connection.close()
         elif welcome.number not in (None, number):
             # The link leads to another server, at the address of one that is gone.
             link.connection.close()
             self._events.link_lost(number, True)
-        elif number in self._wanted and number not in self.by_server:
-            self._adopt(link, number)
         else:
-            link.connection.close()
+            self._adopt(link, number)
 
     def controlled(self, link: PeerLink, message: ControlMessage) -> None:
         self._events.received(link.number, link.server, message)

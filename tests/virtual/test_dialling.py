@@ -1,0 +1,58 @@
+"""Which servers are dialled, where numbers change hands while the network lets nothing through."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from flexgroup.membership.configuration import Server
+from flexgroup.server.connection import Acceptor, Connection
+from flexgroup.server.peers.links import PeerEvents, PeerLinks
+from flexgroup.server.settings import ServerIdentity, Settings
+from flexgroup.virtual.network import Latency, Network
+from flexgroup.virtual.tcp import Internet, Process
+from flexgroup.virtual.world import World
+
+
+class Nobody:
+    """A server that is no member: nothing is told to it that this test looks at."""
+
+    number = None
+
+    def opened(self, connection: Connection) -> None: ...
+
+    def closed(self, connection: Connection) -> None: ...
+
+
+def test_a_server_that_gets_the_number_of_another_is_dialled_although_that_dial_hangs() -> None:
+    world = World(0)
+    network = Network(world, Latency())
+    internet = Internet(world, network)
+    here = Process(world, internet, "here")  # type: ignore[abstract]
+    there = Process(world, internet, "there")  # type: ignore[abstract]
+    dialled: list[float] = []
+
+    class Listening(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            dialled.append(world.now)
+
+    async def one_number_for_two() -> None:
+        links = PeerLinks(
+            Settings("here"),
+            ServerIdentity("here", "here:7400"),
+            cast(Acceptor, Nobody()),
+            cast(PeerEvents, Nobody()),
+        )
+        links.connect(Server(5, "lost", "nowhere:7400"))
+        await asyncio.sleep(0.1)
+        links.forget(5)
+        links.connect(Server(5, "there", "there:7400"))
+
+    network.cut("here", "nowhere")
+    there.create_task(there.create_server(Listening, "there", 7400))
+    world.run(0.1)
+    here.create_task(one_number_for_two())
+    world.run(3.0)
+    assert dialled
+    here.end()
+    there.end()
