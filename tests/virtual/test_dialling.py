@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 from flexgroup.membership.configuration import Server
-from flexgroup.server.connection import Acceptor, Connection
-from flexgroup.server.peers.links import PeerEvents, PeerLinks
-from flexgroup.server.settings import ServerIdentity, Settings
+from flexgroup.server.server import GroupServer
+from flexgroup.server.settings import Settings
 from flexgroup.virtual.network import Latency, Network
 from flexgroup.virtual.tcp import Internet, Process
 from flexgroup.virtual.world import World
-
-
-class Nobody:
-    """A server that is no member: nothing is told to it that this test looks at."""
-
-    number = None
-
-    def opened(self, connection: Connection) -> None: ...
-
-    def closed(self, connection: Connection) -> None: ...
 
 
 def test_a_server_that_gets_the_number_of_another_is_dialled_although_that_dial_hangs() -> None:
@@ -37,12 +25,7 @@ def test_a_server_that_gets_the_number_of_another_is_dialled_although_that_dial_
             dialled.append(world.now)
 
     async def one_number_for_two() -> None:
-        links = PeerLinks(
-            Settings("here"),
-            ServerIdentity("here", "here:7400"),
-            cast(Acceptor, Nobody()),
-            cast(PeerEvents, Nobody()),
-        )
+        links = GroupServer(Settings("here")).links
         links.connect(Server(5, "lost", "nowhere:7400"))
         await asyncio.sleep(0.1)
         links.forget(5)
