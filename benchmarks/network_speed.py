@@ -1,11 +1,13 @@
 """How fast the real network is, beside other systems, on the loopback of this machine.
 
     python benchmarks/network_speed.py [--systems relay,pysyncobj] [--json]
+    python benchmarks/network_speed.py --servers 16 --clients 16,64 --payloads 64 \\
+        --systems corosync,flexgroup
 
-Three servers and one member process at each; the clients are closed loops, spread over the
-members: each sends a message to all, and sends the next when its own message has come back.
-Every member gets every message. A cell is the best of several rounds, by throughput; the rounds
-go through all systems in turn, so that a noisy moment meets all of them alike.
+Three servers, unless told otherwise, and one member process at each; the clients are closed loops,
+spread over the members: each sends a message to all, and sends the next when its own message has
+come back. Every member gets every message. A cell is the best of several rounds, by throughput; the
+rounds go through all systems in turn, so that a noisy moment meets all of them alike.
 
 relay       processes that pass messages on, without order: the floor for Python. `batched` joins
             what it writes in one turn of its loop; `confirmed` also waits until all have it.
@@ -13,7 +15,8 @@ pysyncobj   a replicated log (Raft) in Python; installed from the package index 
             The loops run inside its nodes, so it has no hop from a client to its server.
 corosync    closed process groups (Totem) in C; Debian's packages, unpacked into build/peers; needs
             root for network namespaces.
-flexgroup   `flexgroup bench`, with the stack RELIABLE ATOMIC.
+flexgroup   `flexgroup bench`, with the stacks RELIABLE ATOMIC, RELIABLE ATOMIC SAFE and
+            ABCAST.
 
 `CPU us` is the processor time of all processes for one message: it says least about how busy the
 machine was otherwise. What cannot be had on this machine is left out, with the reason.
@@ -40,20 +43,21 @@ from flexgroup.load.processes import ChildProcess, ProcessFailedError, measure, 
 HERE = Path(__file__).resolve().parent
 INSTALLED = HERE.parent / "build" / "peers"
 PATHS = os.pathsep.join([str(HERE), str(INSTALLED / "python")])
-STACK = "RELIABLE ATOMIC"
-
-SERVERS = 3
+SYMMETRIC = "RELIABLE ATOMIC"
+SAFE = "RELIABLE ATOMIC SAFE"
+TOKEN = "ABCAST"
 
 
 @dataclass(frozen=True)
 class Workload:
+    servers: int
     clients: int
     payload: int
     seconds: float
 
     def loops(self, member: int) -> list[str]:
         """Return the options that tell a member process its part."""
-        loops = share_of(self.clients, SERVERS, member)
+        loops = share_of(self.clients, self.servers, member)
         return ["--loops", str(loops), "--payload", str(self.payload)]
 
 
@@ -62,17 +66,17 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more, "PYTHONPATH": PATHS}
 
 
-def measured(members: list[ChildProcess], servers: list[int], seconds: float) -> Summary:
-    load = measure(members, seconds, lambda: cpu_seconds(servers))
+def measured(members: list[ChildProcess], servers: list[int], workload: Workload) -> Summary:
+    load = measure(members, workload.seconds, lambda: cpu_seconds(servers))
     # Where nothing holds senders back, a member may lag behind on a busy machine.
-    if load.delivered < 0.6 * SERVERS * load.completed:
+    if load.delivered < 0.6 * workload.servers * load.completed:
         raise CannotRunError("not every member got every message")
     return load.summary()
 
 
-def free_ports() -> str:
+def free_ports(number: int) -> str:
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(SERVERS)]
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         return ",".join(str(each.getsockname()[1]) for each in sockets)
@@ -91,15 +95,15 @@ class Relay:
         pass
 
     def run(self, workload: Workload) -> Summary:
-        shared = ["--ports", free_ports(), "--manner", self._manner]
+        numbers = range(workload.servers)
+        shared = ["--ports", free_ports(workload.servers), "--manner", self._manner]
         peer = program("relay")
-        relays = [[*peer, "relay", "--number", str(n), *shared] for n in range(SERVERS)]
+        relays = [[*peer, "relay", "--number", str(n), *shared] for n in numbers]
         members = [
-            [*peer, "member", "--number", str(n), *shared, *workload.loops(n)]
-            for n in range(SERVERS)
+            [*peer, "member", "--number", str(n), *shared, *workload.loops(n)] for n in numbers
         ]
         with started(relays, environment()) as running, started(members, environment()) as loaded:
-            return measured(loaded, [relay.process.pid for relay in running], workload.seconds)
+            return measured(loaded, [relay.process.pid for relay in running], workload)
 
 
 class PySyncObj:
@@ -120,10 +124,13 @@ class PySyncObj:
 
     def run(self, workload: Workload) -> Summary:
         peer = program("pysyncobj_node")
-        shared = ["--ports", free_ports(), "--batch", self._batch]
-        nodes = [[*peer, "--number", str(n), *shared, *workload.loops(n)] for n in range(SERVERS)]
+        shared = ["--ports", free_ports(workload.servers), "--batch", self._batch]
+        nodes = [
+            [*peer, "--number", str(n), *shared, *workload.loops(n)]
+            for n in range(workload.servers)
+        ]
         with started(nodes, environment()) as loaded:
-            return measured(loaded, [], workload.seconds)
+            return measured(loaded, [], workload)
 
 
 class CorosyncGroup:
@@ -137,18 +144,20 @@ class CorosyncGroup:
 
     def run(self, workload: Workload) -> Summary:
         peer = program("corosync_member")
-        shared = ["--nodes", str(SERVERS), "--library", self._corosync.library]
-        with self._corosync.cluster(SERVERS) as nodes:
+        shared = ["--nodes", str(workload.servers), "--library", self._corosync.library]
+        with self._corosync.cluster(workload.servers) as nodes:
             members = [
                 [*entering(pid), *peer, "--number", str(n), *shared, *workload.loops(n)]
                 for n, pid in enumerate(nodes)
             ]
             with started(members, environment(**self._corosync.environment)) as loaded:
-                return measured(loaded, nodes, workload.seconds)
+                return measured(loaded, nodes, workload)
 
 
 class FlexGroup:
-    name = f"flexgroup, {STACK}"
+    def __init__(self, stack: str) -> None:
+        self.name = f"flexgroup, {stack}"
+        self._stack = stack
 
     def install(self) -> None:
         pass
@@ -156,8 +165,9 @@ class FlexGroup:
     def run(self, workload: Workload) -> Summary:
         done = subprocess.run(
             [
-                sys.executable, "-m", "flexgroup.cli.main", "bench", "--json", "--stack", STACK,
-                "--servers", str(SERVERS), "--clients", str(workload.clients),
+                sys.executable, "-m", "flexgroup.cli.main", "bench", "--json",
+                "--stack", self._stack,
+                "--servers", str(workload.servers), "--clients", str(workload.clients),
                 "--payload", str(workload.payload), "--duration", str(workload.seconds),
             ],
             stdout=subprocess.PIPE, text=True,
@@ -172,7 +182,7 @@ SYSTEMS: dict[str, list[System]] = {
     "relay": [Relay("unbatched"), Relay("batched"), Relay("confirmed")],
     "pysyncobj": [PySyncObj("off"), PySyncObj("on")],
     "corosync": [CorosyncGroup()],
-    "flexgroup": [FlexGroup()],
+    "flexgroup": [FlexGroup(SYMMETRIC), FlexGroup(SAFE), FlexGroup(TOKEN)],
 }
 
 Cell = tuple[str, int, int]
@@ -201,7 +211,8 @@ def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell,
                     if system.name in left_out:
                         continue
                     try:
-                        figures = system.run(Workload(clients, payload, options.duration))
+                        workload = Workload(options.servers, clients, payload, options.duration)
+                        figures = system.run(workload)
                     except (CannotRunError, ProcessFailedError) as problem:
                         left_out[system.name] = str(problem)
                         continue
@@ -228,32 +239,44 @@ class Ratio:
         return f"{self.claim}: {self.ratio:.2f}{word}"
 
 
-def ratios(best: dict[Cell, Summary]) -> list[Ratio]:
-    ours, busy, single = FlexGroup.name, (64, 64), (1, 64)
+def ratios(best: dict[Cell, Summary], servers: int) -> list[Ratio]:
     found: list[Ratio] = []
 
-    def throughput(others: list[str], name: str, least: float) -> None:
+    def throughput(ours: str, others: list[str], name: str, clients: int, least: float) -> None:
+        busy = clients, 64
         rates = [best[other, *busy].messages_a_second for other in others if (other, *busy) in best]
         if rates and (ours, *busy) in best:
             ratio = best[ours, *busy].messages_a_second / max(rates)
-            claim = f"throughput, 64 clients, 64 B: at least {least:g} x {name}"
+            claim = f"throughput of {ours}, {clients} clients, 64 B: at least {least:g} x {name}"
             found.append(Ratio(claim, ratio, ratio >= least))
 
-    def latency(other: str, most: float | None) -> None:
+    def latency(ours: str, other: str, most: float | None) -> None:
+        single = 1, 64
         if (ours, *single) in best and (other, *single) in best:
             ratio = best[ours, *single].p50_ms / best[other, *single].p50_ms
             word = f"at most {most:g} x" if most is not None else "ratio to"
             holds = ratio <= most if most is not None else None
-            found.append(Ratio(f"p50, 1 client, 64 B: {word} {other}", ratio, holds))
+            claim = f"p50 of {ours}, 1 client, 64 B: {word} {other}"
+            found.append(Ratio(claim, ratio, holds))
 
-    throughput([system.name for system in SYSTEMS["pysyncobj"]], "PySyncObj's better setting", 10)
-    throughput(["relay, batched"], "relay, batched", 0.25)
-    latency("relay, unbatched", 2)
-    latency("relay, confirmed", None)
+    symmetric, safe, token = (system.name for system in SYSTEMS["flexgroup"])
+    if servers == 3:
+        better = [system.name for system in SYSTEMS["pysyncobj"]]
+        throughput(symmetric, better, "PySyncObj's better setting", 64, 10)
+        throughput(symmetric, ["relay, batched"], "relay, batched", 64, 0.25)
+        throughput(safe, [symmetric], symmetric, 64, 0.6)
+        throughput(token, ["relay, confirmed"], "relay, confirmed", 8, 1)
+        throughput(token, [symmetric], symmetric, 64, 1)
+        latency(symmetric, "relay, unbatched", 2)
+        latency(symmetric, "relay, confirmed", None)
+        latency(token, symmetric, None)
+    if servers == 16:
+        throughput(token, ["Corosync"], "Corosync", 64, 2)
+        throughput(token, ["Corosync"], "Corosync", 16, 1.5)
     return found
 
 
-def show(best: dict[Cell, Summary], left_out: dict[str, str]) -> None:
+def show(best: dict[Cell, Summary], left_out: dict[str, str], found: list[Ratio]) -> None:
     heads = f"{'messages/s':>12}{'p50 ms':>10}{'p99 ms':>10}{'CPU us':>10}"
     print(f"{'system':32}{'payload':>8}{'clients':>8}{heads}")
     for (name, clients, payload), figures in sorted(best.items(), key=order):
@@ -263,7 +286,7 @@ def show(best: dict[Cell, Summary], left_out: dict[str, str]) -> None:
         )
     for name, reason in left_out.items():
         print(f"left out: {name}: {reason}")
-    for ratio in ratios(best):
+    for ratio in found:
         print(ratio)
 
 
@@ -277,7 +300,7 @@ def order(item: tuple[Cell, Summary]) -> tuple[int, int, str]:
     return payload, clients, name
 
 
-def document(best: dict[Cell, Summary], left_out: dict[str, str]) -> object:
+def document(best: dict[Cell, Summary], left_out: dict[str, str], found: list[Ratio]) -> object:
     return {
         "measured": [
             {
@@ -292,7 +315,7 @@ def document(best: dict[Cell, Summary], left_out: dict[str, str]) -> object:
             for (name, clients, payload), figures in sorted(best.items(), key=order)
         ],
         "left_out": left_out,
-        "ratios": [vars(ratio) for ratio in ratios(best)],
+        "ratios": [vars(ratio) for ratio in found],
     }
 
 
@@ -306,6 +329,7 @@ def main() -> int:
     )
     add = parser.add_argument
     add("--systems", type=lambda text: text.split(","), default=list(SYSTEMS))
+    add("--servers", type=int, default=3, help="how many servers, and members (3)")
     add("--clients", type=numbers, default=[1, 8, 64])
     add("--payloads", type=numbers, default=[64, 1024])
     add("--duration", type=float, default=3.0, help="measured seconds of a cell and round (3)")
@@ -316,11 +340,12 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from: {', '.join(SYSTEMS)}")
     left_out: dict[str, str] = {}
     best = run_all(options, left_out)
+    found = ratios(best, options.servers)
     if options.json:
-        print(json.dumps(document(best, left_out), indent=2))
+        print(json.dumps(document(best, left_out, found), indent=2))
     else:
-        show(best, left_out)
-    return 1 if any(ratio.holds is False for ratio in ratios(best)) else 0
+        show(best, left_out, found)
+    return 1 if any(ratio.holds is False for ratio in found) else 0
 
 
 if __name__ == "__main__":

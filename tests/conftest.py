@@ -1,6 +1,7 @@
-"""One Spark session for all tests: starting it is most of what they cost. And what
-hypothesis generates is the same in every run, so that a test which passed here passes elsewhere;
-`pytest --hypothesis-profile=new` looks for what nobody has seen yet."""
+"""One Spark session for all tests: starting it is most of what they cost. Tests that replace what
+is compiled are left to `tests/project/test_replacing.py`, which runs them in the pure form. And
+what hypothesis generates is the same in every run, so that a test which passed here passes
+elsewhere; `pytest --hypothesis-profile=new` looks for what nobody has seen yet."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from flexgroup._pure import compiled
 from flexgroup.pipeline.spark import session
 from flexgroup.pipeline.spark.java import FAST_START
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("new", deadline=None)
 settings.load_profile("same")
+
+collect_ignore_glob = ["*/test_pure_*.py"] if compiled() else []
 
 FEW_PARTITIONS = ("spark.sql.shuffle.partitions", "2")
 SMALL = dict([FEW_PARTITIONS, ("spark.driver.extraJavaOptions", FAST_START)])
@@ -40,6 +44,7 @@ def _few_partitions_again(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("spark").conf.set(*FEW_PARTITIONS)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in this hook, too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever uses the session runs in the one worker that has it, which is given that first.
     Tests that start Spark in processes of their own share these within a file."""

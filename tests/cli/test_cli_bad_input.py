@@ -30,8 +30,8 @@ def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     ("more", "told"),
     [
         (
-            ["--protocol", "paxos"],
-            "unknown protocol 'paxos'; choose from: best-effort, reliable, fifo, ",
+            ["--protocol", "oracle"],
+            "unknown protocol 'oracle'; choose from: best-effort, reliable, fifo, ",
         ),
         (["--protocol", ""], "the stack is empty; name at least one protocol"),
         (["--protocol", "skeen/rv"], "'skeen' has no option 'rv'; it has: none"),
@@ -57,11 +57,20 @@ def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--network", "lan:speed=1"], "'speed=1' is not option=value; options: delay"),
         (["--network", "lan:loss=7"], "loss is a share from 0 to 1, not '7'"),
         (["--network", "lan:delay=slow"], "'slow' is not a time; write for example 50us"),
+        (["--groups", "3"], "--groups 3: write how many groups of how many, for example 10x3"),
+        (["--groups", "2x3"], "groups of 3, 3 replicas do not divide 4 processes: every process"),
+        (["--protocol", "paxos"], "'paxos' works in groups of replicas, and the processes are not"),
+        (
+            ["--protocol", "leader paxos", "--groups", "2x2", "--workload", "random:2"],
+            "a message to 0,1,2,3 cannot be multicast: with paxos, a message goes to all members",
+        ),
         (["--crash", "9@1s"], "'9' is not a process; they are 0 to 3"),
         (["--crash", "1"], "write PROCESS@TIME, for example 3@1.5s"),
         (["--recover", "1@1s"], "add --crash 1@TIME with an earlier time"),
         (["--partition", "0|1"], "write for example 0,1|2,3@1s-2s"),
         (["--suspect", "0@1s-2s"], "write WHO:WHOM@START-END"),
+        (["--view", "0,1"], "write MEMBERS@TIME"),
+        (["--view", "0,9@1s"], "'9' is not a process"),
         (["--detection", "soon"], "'soon' is not a time"),
         (["--check", "some"], "argument --check: invalid choice: 'some'"),
         (["--colour"], "unrecognized arguments: --colour; see flexgroup --help"),
@@ -240,7 +249,7 @@ STACK = "stack skeen over fifo channels, processes 3\n"
         ("# only a comment\n", "holds no command; see docs/scripts.md"),
         ("cast 0 a to=1\n", "line 1: the script must begin with a stack, for example: stack"),
         ("stack skeen\n", "line 1: 'stack skeen': write: stack NAME over fifo channels"),
-        ("stack paxos over fifo channels, processes 3\n", "line 1: unknown protocol 'paxos'"),
+        ("stack oracle over fifo channels, processes 3\n", "line 1: unknown protocol 'oracle'"),
         ("stack skeen over fifo channels, processes 0\n", "a script needs at least one process"),
         ("stack dcc over reordering channels, processes 3\n", "missing fifo"),
         (STACK + "cast 0 a to=0,3\n", "destination 3 does not exist; processes are 0 to 2"),
@@ -320,9 +329,11 @@ def test_replay_of_a_run_of_an_unknown_stack(
     table = pq.ParquetFile(path).read()
     position = table.column_names.index("stack")
     field = table.schema.field("stack")
-    pq.write_table(table.set_column(position, field, pa.array(["paxos"])), path)
+    pq.write_table(table.set_column(position, field, pa.array(["oracle"])), path)
     line = complaint(["replay", str(tmp_path)], capsys)
-    assert "cannot be replayed, which takes the code that made it: unknown protocol 'paxos'" in line
+    assert (
+        "cannot be replayed, which takes the code that made it: unknown protocol 'oracle'" in line
+    )
     assert line.endswith("name the module of a protocol of your own with --protocols")
 
 

@@ -154,12 +154,12 @@ def test_faults_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     arguments = (
         "--protocol best-effort --processes 4 --clients 3 --workload random:2 --duration 0.02"
         " --network lan --rate 1000 --crash 1@5ms --recover 1@10ms --partition 0|2,3@2ms-4ms"
-        " --suspect 0:2@1ms-2ms --detection 1ms --json"
+        " --suspect 0:2@1ms-2ms --detection 1ms --view 0,2,3@7ms --json"
     )
     assert main(["simulate", *arguments.split(), "--out", str(tmp_path)]) in (0, 1)
     document(capsys)
     kinds = {path.name for path in (tmp_path / "events").iterdir()}
-    assert {"event=crash", "event=recover", "event=suspect"} <= kinds
+    assert {"event=crash", "event=recover", "event=suspect", "event=view"} <= kinds
 
 
 def test_replay_a_script_step_by_step(capsys: pytest.CaptureFixture[str]) -> None:

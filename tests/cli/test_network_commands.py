@@ -164,14 +164,14 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["bench", "--stack", "paxos"], "unknown protocol 'paxos'"),
+        (["bench", "--stack", "oracle"], "unknown protocol 'oracle'"),
         (["bench", "--clients", "0"], "--clients: '0' is not possible; give a whole number from 1"),
         (["bench", "--payload", "5"], "a payload of 5 bytes has no room for whose it is"),
         (["bench", "--duration", "0"], "--duration: '0' is not possible; give seconds above 0"),
         (["bench", "--servers", "0"], "0 servers cannot be started here; give 1 to 64"),
         (["bench", "--connect", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
         (["cluster", "--size", "0"], "0 servers cannot be started here; give 1 to 64"),
-        (["cluster", "--stack", "paxos"], "unknown protocol 'paxos'"),
+        (["cluster", "--stack", "oracle"], "unknown protocol 'oracle'"),
         (["probe", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
         (["probe", "nowhere:x"], "'nowhere:x' is no address; write host:port or unix:PATH"),
         (["probe", "localhost", "--tls", "no-such-folder"], "is missing; make it: flexgroup"),

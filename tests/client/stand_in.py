@@ -56,6 +56,8 @@ class Client(asyncio.Protocol):
         self.told: list[r.AnyFromClient] = []
         """All that the client said."""
         self.frames = 0
+        self.position = 0
+        """The place of what was said last that has one."""
         self.seats: dict[int, Seat] = {}
         """By handle; of groups that were destroyed, too, for what is still to be delivered."""
         self.ungranted = 0
@@ -87,6 +89,14 @@ class Client(asyncio.Protocol):
         self.transport.write(self.framed(*messages))
 
     def framed(self, *messages: r.AnyFromServer) -> bytes:
+        """A frame with these messages, in their places, unless they have one."""
+        for message in messages:
+            if isinstance(message, r.Delivered | r.ViewChange | r.Joined) and not message.position:
+                message.position = self.position + 1
+            if isinstance(message, r.Delivered):
+                self.position = message.position + len(message.messages) - 1
+            elif isinstance(message, r.ViewChange | r.Joined):
+                self.position = message.position
         return self._writer.frame(_encode(list(messages)))
 
     async def until_told(self, kind: type[r.FromClient], count: int = 1) -> None:
@@ -160,6 +170,8 @@ class StandIn:
                     self._do_with(client, found, request)
             case r.Leave():
                 self._leave(client, request)
+            case r.Confirm():
+                client.say(r.Done(request.request))
             case r.Inspect():
                 client.say(r.Inspection(request.request, b'{"name": "stand-in"}'))
 
@@ -205,6 +217,7 @@ class StandIn:
                         group.view,
                         group.members,
                         ["stand-in"],
+                        ["integrity"],
                     )
                 )
             case r.Destroy():
@@ -226,7 +239,7 @@ class StandIn:
     def _tell_view(self, group: GroupHere, but: Seat | None = None) -> None:
         for seat in group.seats:
             if seat.is_member and seat is not but:
-                seat.waiting.append(r.ViewChange(group.handle, group.view, group.members))
+                seat.waiting.append(r.ViewChange(group.handle, 0, group.view, group.members))
                 self._advance(seat)
 
     def destroy(self, name: str) -> None:
@@ -271,7 +284,7 @@ class StandIn:
     def deliver(self, group: GroupHere, sender: str, body: bytes) -> None:
         for seat in group.seats:
             if seat.is_member and (seat.own or seat.process != sender):
-                seat.waiting.append(r.Delivered(group.handle, [r.Message(sender, body)]))
+                seat.waiting.append(r.Delivered([group.handle], 1, 0, [r.Message(sender, body)]))
                 self._advance(seat)
 
     def _advance(self, seat: Seat) -> None:

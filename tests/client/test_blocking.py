@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -103,6 +104,9 @@ def test_a_group_by_its_name(server: StandIn) -> None:
             assert group.info().members == ("a",)
             with pytest.raises(AlreadyMember):
                 group.join()
+            group.send(b"")
+            group.confirm()
+            assert [type(said).__name__ for said in server.client.told[-2:]] == ["Send", "Confirm"]
         with pytest.raises(NotMember):
             group.send(b"")
         assert list(group) == []
@@ -213,9 +217,9 @@ def test_receiving_all_passes_over_views_and_the_groups_view_follows(
         assert next(events) == View(1, ("a",), "chat")
         elsewhere.loop.call_soon_threadsafe(
             server.client.say,
-            r.ViewChange(1, 2, ["a", "b"]),
-            r.Delivered(1, [r.Message("b", b"together")]),
-            r.ViewChange(1, 3, ["a"]),
+            r.ViewChange(1, 0, 2, ["a", "b"]),
+            r.Delivered([1], 1, 0, [r.Message("b", b"together")]),
+            r.ViewChange(1, 0, 3, ["a"]),
         )
         assert [message.body for message in group.receive_all()] == [b"together"]
         assert group.view == View(2, ("a", "b"), "chat")
@@ -229,7 +233,7 @@ def test_receiving_all_goes_on_after_a_message_that_cannot_be_read(
         group = link.join("chat", "FIFO", codec=values.of(int))
         bodies = [values.encode(1), values.encode(2), b"\xc1", values.encode(3)]
         elsewhere.loop.call_soon_threadsafe(
-            server.client.say, r.Delivered(1, [r.Message("z", body) for body in bodies])
+            server.client.say, r.Delivered([1], 1, 0, [r.Message("z", body) for body in bodies])
         )
         assert [message.body for message in group.receive_all()] == [1, 2]
         with pytest.raises(PeerError, match="from 'z'"):
@@ -425,3 +429,96 @@ def test_sending_is_slowed_down_to_what_the_server_takes(
         server.is_granting = True
         elsewhere.loop.call_soon_threadsafe(server.grant, server.client)
         assert sending.result(LAST_RESORT) == 3 * most
+
+
+# Reading by link.
+
+
+def test_a_link_is_read_in_the_order_of_delivery(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        groups = [link.join("one", "FIFO"), link.join("two", "FIFO")]
+        for number in range(12):
+            groups[number % 3 % 2].send(b"%d" % number)
+        messages = [link.receive(LAST_RESORT) for _ in range(6)]
+        for message in link:
+            messages.append(message)
+            if len(messages) == 12:
+                break
+        assert [message.body for message in messages] == [b"%d" % number for number in range(12)]
+        with pytest.raises(NoMessage, match="in any group of the link"):
+            link.receive(timeout=0)
+
+
+def test_what_a_group_has_fetched_ahead_is_still_read_by_link(server: StandIn) -> None:
+    with blocking.connect(server.address) as link:
+        one, two = link.join("one", "FIFO"), link.join("two", "FIFO")
+        for number in range(6):
+            (one, two)[number % 2].send(b"%d" % number)
+        link.flush()
+        one.exists()
+        assert one.receive(LAST_RESORT).body == b"0"
+        assert [link.receive(LAST_RESORT).body for _ in range(2)] == [b"1", b"2"]
+        assert two.receive(LAST_RESORT).body == b"3"
+        assert [message.body for message in link.receive_all(LAST_RESORT)] == [b"4", b"5"]
+
+
+def test_events_of_a_link_have_the_views_of_all_groups(
+    elsewhere: Elsewhere, server: StandIn
+) -> None:
+    with blocking.connect(server.address, name="a") as link:
+        one = link.join("one", "FIFO")
+        events = link.events()
+        assert next(events) == View(1, ("a",), "one")
+        link.join("two", "FIFO")
+        assert next(events) == View(1, ("a",), "two")
+        elsewhere.loop.call_soon_threadsafe(
+            server.client.say,
+            r.Delivered([2], 1, 0, [r.Message("b", b"before")]),
+            r.ViewChange(1, 0, 2, ["a", "b"]),
+        )
+        assert next(events) == Message("b", b"before", "two")
+        assert one.view == View(1, ("a",), "one")
+        assert next(events) == View(2, ("a", "b"), "one")
+        assert one.view == View(2, ("a", "b"), "one")
+        link.close()
+        assert list(events) == []
+
+
+def test_who_leaves_a_group_receives_in_another_what_went_to_both(
+    elsewhere: Elsewhere, server: StandIn
+) -> None:
+    with blocking.connect(server.address) as link:
+        one, two = link.join("one", "FIFO"), link.join("two", "FIFO")
+        messages = [r.Message("z", b"first"), r.Message("z", b"second")]
+        elsewhere.loop.call_soon_threadsafe(server.client.say, r.Delivered([1, 2], 2, 0, messages))
+        assert one.receive(LAST_RESORT).body == b"first"
+        one.leave()
+        message = two.receive(LAST_RESORT)
+        assert (message.body, message.groups) == (b"second", ("one", "two"))
+        with pytest.raises(NoMessage):
+            two.receive(timeout=0)
+
+
+def test_threads_that_read_by_link_and_by_group_share_the_messages(server: StandIn) -> None:
+    with blocking.connect(server.address) as link, ThreadPoolExecutor(3) as pool:
+        one, two = link.join("one", "FIFO"), link.join("two", "FIFO")
+        received: list[int] = []
+
+        def read(receive: Callable[[], Message[bytes]]) -> None:
+            while (body := receive().body) != b"end":
+                received.append(int(body))
+            link.close()
+
+        readers = [
+            pool.submit(read, receive) for receive in (one.receive, two.receive, link.receive)
+        ]
+        for number in range(300):
+            (one, two)[number % 2].send(b"%d" % number)
+        one.send(b"end")
+        with suppress(LinkClosed):
+            link.flush()
+        for reader in readers:
+            with suppress(LinkClosed):
+                reader.result()
+        assert len(received) == len(set(received))
+        assert set(received) <= set(range(300))

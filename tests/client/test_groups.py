@@ -343,7 +343,7 @@ async def test_views_that_nobody_looks_at_do_not_pile_up() -> None:
         await group.send(b"")
         await group.exists()
         for number in range(2, 1000):
-            server.client.say(r.ViewChange(1, number, ["a"]))
+            server.client.say(r.ViewChange(1, 0, number, ["a"]))
         await group.exists()
         assert len(group.inbox().items) == 2
         assert (await group.receive()).body == b""
@@ -414,6 +414,8 @@ async def test_only_bytes_of_a_size_that_the_server_takes_are_sent() -> None:
         group = await link.join("chat", STACK)
         with pytest.raises(TooLarge, match="send it in parts"):
             await group.send(bytes((1 << 20) + 1))
+        with pytest.raises(TooLarge, match="give fewer or shorter names"):
+            await Group(link, "other").create(STACK, allow=[f"process {n}" for n in range(100_000)])
         with pytest.raises(UsageError, match=r"bytes, not str.*codec=flexgroup.values"):
             await group.send("text")  # type: ignore[arg-type]
         await group.send(bytearray(b"as good"))  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ Mischief = Callable[[Client], bytes]
 
 def delivery(handle: int, body: bytes) -> r.Delivered:
     """One message, from b."""
-    return r.Delivered(handle, [r.Message("b", body)])
+    return r.Delivered([handle], 1, 0, [r.Message("b", body)])
 
 
 def frame(number: int, content: bytes) -> bytes:
@@ -51,19 +51,19 @@ MISCHIEF: dict[str, tuple[Mischief, str]] = {
     "an oversized frame": (lambda _: HEADER.pack(MOST_BYTES + 1, 3), "at most 16777216"),
     "a frame twice": (lambda _: frame(2, encode([])), "frame number 2 where 3 was due"),
     "not MessagePack": (lambda _: frame(3, b"\xc1"), "malformed"),
-    "half a message": (lambda _: frame(3, encode([[7, 1]])), "at least length 3"),
+    "half a message": (lambda _: frame(3, encode([[7, 1]])), "at least length 5"),
     "a message of no kind": (lambda _: frame(3, encode([[77, 1]])), "Invalid value 77"),
     "a list without end": (lambda _: frame(3, b"\xdd\xff\xff\xff\xff"), "truncated"),
     "a deep well": (lambda _: frame(3, b"\x91" * 100_000), "Expected `int`"),
     "a text that is none": (
-        lambda _: frame(3, b"\x91\x93\x07\x01\x91\x92\xa1\xff\xc4\x00"),
+        lambda _: frame(3, b"\x91\x95\x07\x91\x01\x01\x01\x91\x92\xa1\xff\xc4\x00"),
         "utf-8",
     ),
     "a delivery for no group": (
-        lambda c: c.framed(r.Delivered(9, [r.Message("b", b"")])),
+        lambda c: c.framed(delivery(9, b"")),
         "handle 9",
     ),
-    "a view of no group": (lambda c: c.framed(r.ViewChange(9, 1, [])), "handle 9"),
+    "a view of no group": (lambda c: c.framed(r.ViewChange(9, 0, 1, [])), "handle 9"),
     "an end of no group": (lambda c: c.framed(r.Destroyed(9, "")), "handle 9"),
     "an answer to nothing": (lambda c: c.framed(r.Done(99)), "request 99, which was not made"),
     "an answer of another kind": (
@@ -72,10 +72,19 @@ MISCHIEF: dict[str, tuple[Mischief, str]] = {
     ),
     "a second welcome": (lambda c: c.framed(c.server.welcome()), "a second welcome"),
     "more than the credit": (
-        lambda c: c.framed(
-            *[r.Delivered(1, [r.Message("b", b"")]) for _ in range(c.server.window + 1)]
-        ),
+        lambda c: c.framed(*[delivery(1, b"") for _ in range(c.server.window + 1)]),
         "more deliveries than",
+    ),
+    "a delivery out of order": (
+        lambda c: c.framed(
+            r.Delivered([1], 1, 5, [r.Message("b", b"")]),
+            r.Delivered([1], 1, 5, [r.Message("b", b"")]),
+        ),
+        "at position 5 what follows 5",
+    ),
+    "a delivery to a group and to no group": (
+        lambda c: c.framed(r.Delivered([1, 9], 2, 5, [r.Message("b", b"")])),
+        "handle 9",
     ),
 }
 
@@ -213,7 +222,8 @@ async def test_a_connection_that_breaks_in_the_middle_of_a_frame() -> None:
 async def test_what_was_delivered_before_the_end_can_be_received() -> None:
     async with a_member() as (server, _, group):
         server.client.say(
-            r.Delivered(1, [r.Message("b", b"one")]), r.Delivered(1, [r.Message("b", b"two")])
+            r.Delivered([1], 1, 0, [r.Message("b", b"one")]),
+            r.Delivered([1], 1, 0, [r.Message("b", b"two")]),
         )
         server.client.say(r.Closing("the server is shutting down"))
         assert (await group.receive()).body == b"one"

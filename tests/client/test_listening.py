@@ -24,7 +24,7 @@ from .stand_in import settled, stand_in
 
 
 def view(number: int) -> r.ViewChange:
-    return r.ViewChange(1, number, ["a", "z"])
+    return r.ViewChange(1, 0, number, ["a", "z"])
 
 
 def refuse(bodies: list[Any]) -> None:
@@ -254,7 +254,7 @@ async def test_who_was_about_to_receive_what_a_listener_got_does_not_wait_for_ev
         waiting = asyncio.create_task(group.receive())
         await asyncio.sleep(0)
         inbox = group.inbox()
-        inbox.put([r.Message("z", b"1")])
+        inbox.put([r.Message("z", b"1")], 2)
         group.listen(diary := Diary())
         with pytest.raises(UsageError, match="has a listener"):
             await waiting

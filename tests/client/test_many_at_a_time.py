@@ -31,7 +31,7 @@ def numbers(first: int, end: int) -> list[bytes]:
 
 def deliver_together(server: StandIn, bodies: list[bytes]) -> None:
     """To the last client, which is in the first group."""
-    server.client.say(r.Delivered(1, [r.Message("z", body) for body in bodies]))
+    server.client.say(r.Delivered([1], 1, 0, [r.Message("z", body) for body in bodies]))
 
 
 def bodies_of(messages: list[Message[Any]]) -> list[Any]:
@@ -259,10 +259,10 @@ async def test_views_are_passed_over_and_the_groups_view_follows() -> None:
     async with stand_in() as server, connect(server.address, name="a") as link:
         group = await link.join("chat", STACK)
         server.client.say(
-            r.Delivered(1, [r.Message("a", b"alone")]),
-            r.ViewChange(1, 2, ["a", "b"]),
-            r.Delivered(1, [r.Message("b", b"together")]),
-            r.ViewChange(1, 3, ["a"]),
+            r.Delivered([1], 1, 0, [r.Message("a", b"alone")]),
+            r.ViewChange(1, 0, 2, ["a", "b"]),
+            r.Delivered([1], 1, 0, [r.Message("b", b"together")]),
+            r.ViewChange(1, 0, 3, ["a"]),
         )
         await settled(group)
         assert group.view.number == 1
@@ -277,10 +277,10 @@ async def test_views_after_the_last_message_stay_for_events() -> None:
         events = group.events()
         assert await anext(events) == View(1, ("a",), "chat")
         server.client.say(
-            r.ViewChange(1, 2, ["a", "b"]),
-            r.Delivered(1, [r.Message("b", b"together")]),
-            r.ViewChange(1, 3, ["a"]),
-            r.ViewChange(1, 4, ["a", "c"]),
+            r.ViewChange(1, 0, 2, ["a", "b"]),
+            r.Delivered([1], 1, 0, [r.Message("b", b"together")]),
+            r.ViewChange(1, 0, 3, ["a"]),
+            r.ViewChange(1, 0, 4, ["a", "c"]),
         )
         await settled(group)
         assert bodies_of(await group.receive_all()) == [b"together"]
@@ -295,7 +295,7 @@ async def test_a_view_alone_is_nothing_to_receive() -> None:
         group = await link.join("chat", STACK, codec=values)
         group.events()
         waiting = asyncio.create_task(group.receive_all())
-        server.client.say(r.ViewChange(1, 2, ["a", "b"]))
+        server.client.say(r.ViewChange(1, 0, 2, ["a", "b"]))
         await settled(group)
         assert not waiting.done()
         assert group.view.number == 2
@@ -412,7 +412,7 @@ async def test_a_group_that_ends_after_a_view_gives_the_error() -> None:
     async with stand_in() as server, connect(server.address, name="a") as link:
         group = await link.join("chat", STACK)
         group.events()
-        server.client.say(r.ViewChange(1, 2, ["a", "b"]), r.Destroyed(1, "it was destroyed"))
+        server.client.say(r.ViewChange(1, 0, 2, ["a", "b"]), r.Destroyed(1, "it was destroyed"))
         await settled(group)
         with pytest.raises(GroupDestroyed):
             await group.receive_all()

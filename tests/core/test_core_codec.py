@@ -40,9 +40,15 @@ class About(Packet):
     other: MessageId
 
 
+class Several(Packet):
+    """Any number of messages, the first of which it is about."""
+
+    batch: tuple[Message, ...]
+
+
 class Talkative(Layer):
     __slots__ = ()
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Nothing, Everything, About)
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Nothing, Everything, About, Several)
 
 
 CODEC = Codec([Talkative])
@@ -55,6 +61,7 @@ messages = st.builds(Message, identities, destination_sets, st.binary(max_size=3
 packets = st.one_of(
     st.builds(Nothing),
     st.builds(About, identities),
+    st.builds(Several, st.lists(messages, max_size=4).map(tuple)),
     st.builds(
         Everything,
         numbers,
@@ -82,6 +89,10 @@ def test_the_measure_is_the_size_without_encoding(packet: Packet) -> None:
         assert isinstance(packet.m.payload, bytes)
         assert measure.payload_bytes == len(packet.m.payload)
         assert measure.message == packet.m.id
+    elif isinstance(packet, Several):
+        payloads = [m.payload for m in packet.batch if isinstance(m.payload, bytes)]
+        assert measure.payload_bytes == sum(map(len, payloads))
+        assert measure.message == (packet.batch[0].id if packet.batch else NO_MESSAGE)
     elif isinstance(packet, About):
         assert (measure.payload_bytes, measure.message) == (0, packet.other)
     else:
@@ -101,6 +112,12 @@ def test_the_bytes_of_a_packet() -> None:
     assert CODEC.encode(packet).hex(" ") == (
         "01 ac 02 02 03 04 05 02 00 80 01 02 c3 a9 06 07 02 08 09 02 68 69"
     )
+
+
+def test_the_bytes_of_several_messages() -> None:
+    """Tag 3; two; 1.0 to {0} with nothing; 2.3 to {4} with 'a'."""
+    batch = (Message(message_id(1, 0), (0,), b""), Message(message_id(2, 3), (4,), b"a"))
+    assert CODEC.encode(Several(batch)).hex(" ") == "03 02 01 00 01 00 00 02 03 01 04 01 61"
 
 
 def test_the_bytes_of_layers_on_top_of_each_other() -> None:
@@ -185,7 +202,7 @@ def test_a_packet_that_is_cut_off_is_the_fault_of_the_peer(
     ("data", "complaint"),
     [
         ("", "ends in the middle of a number"),
-        ("03", "packet type 3 at level 0; there are 3 types"),
+        ("04", "packet type 4 at level 0; there are 4 types"),
         ("00 00", "1 bytes are left over"),
         ("02 ff", "ends in the middle of a number"),
         ("02 " + "ff " * 10, "a number has more than 10 bytes"),

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.guarantees import NOTHING, Guarantee, Guarantees, names
 from flexgroup.core.layer import Context, Layer, Notice, Stored, Suspect, Trust, View
@@ -143,6 +144,57 @@ def test_a_client_multicasts_through_the_same_stack() -> None:
     assert asked(client) == ["send Note to (0, 1)"]
 
 
+# What needs no order passes by.
+
+
+class Call(Packet):
+    number: int
+
+
+class Telling(Plain):
+    """Calls process 1 when its timer runs out, in no order with its messages."""
+
+    __slots__ = ()
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Note, Call)
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Call,)
+
+    def on_timer(self, name: str) -> None:
+        self.send((1,), Call(7))
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Call):
+            self.log.append(f"call {packet.number} from {sender}")
+        else:
+            super().on_packet(sender, packet)
+
+
+class GivesReliable(Plain):
+    __slots__ = ()
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+
+
+@pytest.mark.parametrize(
+    ("layers", "passed"),
+    [
+        ([Plain, Plain, Plain, Telling], [1, 2]),
+        ([Plain, GivesReliable, Plain, Telling], [2]),
+        ([Plain, GivesReliable, Telling], []),
+        ([GivesReliable, Telling, Telling], []),  # the lower one would take it for its own
+    ],
+)
+def test_what_only_has_to_arrive_passes_by_layers_above_the_first_that_is_reliable(
+    layers: list[type[Layer]], passed: list[int]
+) -> None:
+    sender, receiver = (Stack([layer(Context(p, 3)) for layer in layers]) for p in (0, 1))
+    top = len(layers) - 1
+    sender.timer(top, "call")
+    codec = Codec(layers)
+    receiver.receive(0, codec.decode(codec.encode(sent(sender))))
+    assert log_of(receiver, top) == ["call 7 from 0"]
+    for stack in (sender, receiver):
+        assert [level for level in range(top) if not log_of(stack, level)] == passed
+
+
 # Timers, choices, notices, storage.
 
 
@@ -274,7 +326,8 @@ def test_the_layer_below_is_named_where_there_is_one() -> None:
 
 def test_every_guarantee_has_a_name_and_a_meaning() -> None:
     assert names(NOTHING) == "nothing"
-    assert names(frozenset(Guarantee)) == "causal, fifo, reliable, total"
+    all_names = "causal, fifo, reliable, total, uniform, virtual-synchrony"
+    assert names(frozenset(Guarantee)) == all_names
     assert len({guarantee.meaning for guarantee in Guarantee}) == len(Guarantee)
 
 

@@ -256,6 +256,13 @@ def test_every_kind_of_event_has_a_mark_of_its_own(
     assert "".join(letter.text for letter in mark.find("text", "letter")) == inside
 
 
+def test_a_view_that_a_process_was_told_of_is_not_said_to_be_installed() -> None:
+    told = other("view", 0, 16, 6, '{"members":[0,2],"number":4,"told":true}')
+    found = diagram([*ONE_MESSAGE, told], {"5.0": "a"}, timed=False)
+    mark = shown(found).find("g", "mark", "view")[0]
+    assert mark.find("title")[0].text == "process 0 was told of view 4 of {0,2}, step 6"
+
+
 def test_the_legend_says_what_occurs_and_nothing_else() -> None:
     everything = diagram([*ONE_MESSAGE, *EVERYTHING_ELSE], {"5.0": "a"}, processes=CLIENT)
     assert legend(everything) == [

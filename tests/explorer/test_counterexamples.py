@@ -13,6 +13,7 @@ import pytest
 from flexgroup.cli.counterexamples import diagram_of
 from flexgroup.cli.main import main
 from flexgroup.core.codec import Codec
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome as Verdict
 from flexgroup.protocols.catalogue import parse_stack
@@ -26,6 +27,8 @@ from flexgroup.worlds.explorer.result import Violation
 from flexgroup.worlds.explorer.schedule import script, stage, write_trace
 from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
+
+from .variants_paxos import paxos_that_chooses_with_one_vote_too_few, replicated
 
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
@@ -176,3 +179,15 @@ def test_minimising_takes_away_processes_too() -> None:
     smallest = minimise(plan, scope, found, options)
     assert smallest.scope == from_clients(2, (0, 1), (0, 1), fifo=False)
     assert smallest.violation.steps == 4
+
+
+def test_minimising_keeps_groups_of_replicas_whole() -> None:
+    """A destination alone cannot go, a replica can, and one that is named cannot."""
+    plan = paxos_that_chooses_with_one_vote_too_few()
+    scope = replace(replicated(0, 1, crashes=1), crashing=(0,))
+    found = explore(plan, scope).violations[0]
+    smallest = minimise(plan, scope, found, SearchOptions())
+    assert smallest.scope.crashing in ((), (0,))
+    assert all(cast.destinations in smallest.scope.replicas for cast in smallest.scope.casts)
+    for smaller in smaller_scopes(replace(scope, processes=4, replicas=replicas_of_sizes([3, 1]))):
+        assert 0 in smaller.replicas[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,14 @@ def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
         (["--protocol", "skeen", *RACE, "--pct", "3"], "--walks N"),
         (["--protocol", "skeen", "--all-destinations", "3"], "write 4x3"),
         (["--resume", "nowhere"], "cannot read 'nowhere'"),
+        (["--protocol", "skeen", *RACE, "--replicas", "3"], "do not divide 2 processes"),
+        (["--protocol", "skeen", *RACE, "--replicas", "2,x"], "the sizes of the groups as 3,1"),
+        (["--protocol", "skeen", "--replicas", "2,1", "--message", "1,2"], "a part of the group"),
+        (["--protocol", "leader paxos", *RACE], "works in groups of replicas"),
+        (["--protocol", "paxos", "--replicas", "1,1", "--message", "0,1"], "one group of replicas"),
+        (["--protocol", "skeen", *RACE, "--crash", "one"], "write for example --crash 0"),
+        (["--protocol", "skeen", *RACE, "--suspect", "0"], "write for example --suspect 1:0"),
+        (["--protocol", "skeen", *RACE, "--crash", "2"], "process 2, which may crash, suspect"),
     ],
 )
 def test_bad_input(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,3 +148,17 @@ def test_bad_input(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
     assert err.startswith("flexgroup: error: ")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_faults_by_name_in_groups_of_replicas(capsys: pytest.CaptureFixture[str]) -> None:
+    """With anybody's crash and any wrong suspicion, there are more states."""
+    system = ["--protocol", "leader paxos", "--replicas", "3", "--message", "2:0,1,2"]
+    assert explore(*system, "--crash", "0") == 0
+    named = capsys.readouterr().out
+    assert "3 processes in groups of 3, 1 messages to {0,1,2}" in named
+    assert explore(*system, "--crashes", "1") == 0
+    counts = [re.search(r"exhausted: ([\d,]+) states", text) for text in (
+        named, capsys.readouterr().out
+    )]  # fmt: skip
+    few, many = [int(found[1].replace(",", "")) for found in counts if found is not None]
+    assert few < many

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
@@ -25,15 +26,22 @@ ROWS = [
 
 
 def scope_of(channels: str, text: str) -> Scope:
-    """`3: {0,1} 1:{0,2}` is three processes, a message of a client, and one of process 1."""
-    processes, _, messages = text.partition(": ")
+    """`3: {0,1} 1:{0,2}` is three processes, a message of a client, and one of process 1; views
+    that they are told of may follow, as in `, views {0,1} {0}`, and sizes of groups of replicas, as
+    in `, replicas 3`."""
+    processes, _, rest = text.partition(": ")
+    rest, _, sizes = rest.partition(", replicas ")
+    messages, _, views = rest.partition(", views ")
     casts: list[PlannedCast] = []
     client = int(processes)
     for origin, members in re.findall(r"(?:(\d+):)?\{([\d,]+)\}", messages):
         destinations = tuple(map(int, members.split(",")))
         casts.append(PlannedCast(int(origin) if origin else client, destinations))
         client += not origin
-    return Scope(int(processes), tuple(casts), fifo=channels == "fifo")
+    told = tuple(tuple(map(int, view.split(","))) for view in re.findall(r"\{([\d,]+)\}", views))
+    replicas = replicas_of_sizes([int(size) for size in sizes.split(",") if size])
+    fifo = channels == "fifo"
+    return Scope(int(processes), tuple(casts), fifo=fifo, views=told, replicas=replicas)
 
 
 def test_every_protocol_has_a_row() -> None:

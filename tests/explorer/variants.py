@@ -14,7 +14,17 @@ from flexgroup.core.message import Packet
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 
-from . import variants_atomic, variants_causal, variants_majority, variants_vcube, variants_xamp
+from . import (
+    variants_abcast,
+    variants_atomic,
+    variants_causal,
+    variants_majority,
+    variants_paxos,
+    variants_safe,
+    variants_vcube,
+    variants_virtual_synchrony,
+    variants_xamp,
+)
 from .variant_parts import Case, loaded_anew, plan_of
 
 LAYERS = {
@@ -24,15 +34,20 @@ LAYERS = {
     "df": "DelporteFauconnier",
     "dcc": "Dcc",
     "dcc_published": "DccPublished",
+    **variants_abcast.LAYERS,
     **variants_atomic.LAYERS,
     **variants_xamp.LAYERS,
     **variants_causal.LAYERS,
     **variants_majority.LAYERS,
+    **variants_safe.LAYERS,
     **variants_vcube.LAYERS,
+    **variants_virtual_synchrony.LAYERS,
 }
 
 
 def left_alone(module: str) -> StackPlan:
+    if module in variants_paxos.LEFT_ALONE:
+        return variants_paxos.LEFT_ALONE[module]
     layer: type[Layer] = getattr(loaded_anew(module), LAYERS[module])
     return plan_of(layer)
 
@@ -355,11 +370,15 @@ CASES = [
          from_clients(3, (0, 1), (0, 1), (1, 2)), "validity"),
     Case(published_that_forwards_at_once, "dcc_published",
          from_clients(4, (1, 3), (1, 3), (0, 1), (0, 3)), "validity"),
+    *variants_abcast.CASES,
     *variants_atomic.CASES,
     *variants_xamp.CASES,
     *variants_causal.CASES,
     *variants_majority.CASES,
+    *variants_paxos.CASES,
+    *variants_safe.CASES,
     *variants_vcube.CASES,
+    *variants_virtual_synchrony.CASES,
 ]  # fmt: skip
 
 

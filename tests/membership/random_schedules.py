@@ -32,11 +32,11 @@ BOUND = 30.0
 """Seconds of virtual time within which all is quiet after the last fault."""
 
 
-def run_schedule(seed: int) -> Counter[str]:
+def run_schedule(seed: int, keeps_data: bool = False) -> Counter[str]:
     """Faults and requests, then peace; what has been seen. Raises if something does not hold."""
-    cluster = Cluster(seed)
+    cluster = Cluster(seed, keeps_data=keeps_data)
     random = cluster.random
-    cluster.former_lives_are_gone = random.random() < 0.5
+    cluster.former_lives_are_gone = random.random() < 0.5 or keeps_data
     cluster.start(random.choice((2, 3, 3, 4, 5)))
     _form_groups(cluster)
     spare = list("klm")
@@ -54,9 +54,15 @@ def run_schedule(seed: int) -> Counter[str]:
     cluster.heal()
     for host in cluster.hosts.values():
         cluster.go_on(host)
+    if keeps_data:
+        for host in random.sample([*cluster.hosts.values()], len(cluster.hosts)):
+            cluster.restart(host)
+            cluster.run(random.choice(PAUSES) * random.random())
     became_quiet = cluster.run_until(lambda: not members(cluster) or is_quiet(cluster), BOUND)
     check_always(cluster)
-    if not became_quiet:
+    if keeps_data:
+        assert is_quiet(cluster), f"not quiet: {cluster.configurations()}"
+    elif not became_quiet:
         assert is_lost(cluster), f"not quiet: {cluster.configurations()}"
         assert all(life.stands_still for life in members(cluster))
     return _seen(cluster)
@@ -80,6 +86,9 @@ def _something_happens(cluster: Cluster, spare: list[str]) -> None:
     running = members(cluster)
     names = sorted(cluster.hosts)
     match random.randrange(12):
+        case 0 if cluster.keeps_data and random.random() < 0.3:
+            for host in alive:
+                cluster.crash(host)
         case 0 if len(alive) > 1:
             cluster.crash(random.choice(alive))
         case 1 if alive:
@@ -95,6 +104,10 @@ def _something_happens(cluster: Cluster, spare: list[str]) -> None:
             cluster.heal()
         case 6 if spare and running:
             cluster.add(spare.pop(), random.choice(running).host.name)
+        case 7 if cluster.keeps_data:
+            for host in cluster.hosts.values():
+                if random.random() < 0.5:
+                    cluster.restart(host)
         case 7 if running and random.random() < 0.3:
             random.choice(running).request(LeaveServers())
         case _ if running:

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from flexgroup.membership import leader, suspicion
-from flexgroup.membership.change import Change
-from flexgroup.membership.configuration import Configuration
-from flexgroup.membership.flush import DomainFlush, DomainReport, merge_reports
-from flexgroup.membership.messages import Accepted, Prepared
 from flexgroup.membership.operations import CreateGroup, JoinGroup
-from flexgroup.membership.suspicion import FailureDetector
 
 from .random_schedules import BOUND, run_schedule
 from .virtual_cluster import STACK, Cluster, check_always, is_quiet
@@ -21,11 +14,11 @@ from .virtual_cluster import STACK, Cluster, check_always, is_quiet
 SEEDS = 60
 
 
-def run_schedules(first_seed: int, how_many: int) -> Counter[str]:
+def run_schedules(first_seed: int, how_many: int, keeps_data: bool = False) -> Counter[str]:
     seen: Counter[str] = Counter()
     for seed in range(first_seed, first_seed + how_many):
         try:
-            seen += run_schedule(seed)
+            seen += run_schedule(seed, keeps_data)
         except Exception as error:
             raise AssertionError(f"schedule of seed {seed}: {error}") from error
     return seen
@@ -79,103 +72,3 @@ def end_after_crash(cluster: Cluster) -> None:
     assert cluster.run_until(lambda: any(host.lives[-1].dead for host in hosts), BOUND)
     assert cluster.run_until(lambda: is_quiet(cluster), BOUND)
     check_always(cluster)
-
-
-# The protocol with one of its ideas taken out.
-
-
-def forgets_what_was_accepted(patch: pytest.MonkeyPatch) -> None:
-    original = Change.on_prepared
-
-    def on_prepared(self: Change, message: Prepared, compose: object) -> None:
-        without = Prepared(message.sender, message.at, message.ballot, message.report, None)
-        original(self, without, compose)  # type: ignore[arg-type]
-
-    patch.setattr(Change, "on_prepared", on_prepared)
-
-
-def commits_before_all_accepted(patch: pytest.MonkeyPatch) -> None:
-    original = Change.on_accepted
-
-    def on_accepted(self: Change, message: Accepted) -> object:
-        if self.attempt is not None:
-            self.attempt.accepted.update(self.attempt.party)
-        return original(self, message)
-
-    patch.setattr(Change, "on_accepted", on_accepted)
-
-
-def lets_any_party_continue(patch: pytest.MonkeyPatch) -> None:
-    for module in (leader, suspicion):
-        patch.setattr(module, "may_continue", lambda party, servers, gone: True)
-
-
-def takes_any_refusal_for_gone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FailureDetector, "refused", lambda self, server, now: self.gone.add(server))
-
-
-def leaves_nothing_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "merge_reports", lambda before, reports: [DomainFlush(STACK, [])])
-
-
-def forgets_what_was_only_sent(patch: pytest.MonkeyPatch) -> None:
-    def merge_without(
-        before: Configuration, reports: Mapping[int, Sequence[DomainReport]]
-    ) -> list[DomainFlush]:
-        return merge_reports(
-            before,
-            {
-                server: [
-                    DomainReport(told.stack, told.delivered, told.low) for told in reports[server]
-                ]
-                for server in reports
-            },
-        )
-
-    patch.setattr(leader, "merge_reports", merge_without)
-
-
-def never_repeats(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Change, "repeat", lambda self, now: None)
-
-
-def goes_on_without_the_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Change, "suspend", lambda self: None)
-
-
-def does_not_freeze_when_it_stands_still(patch: pytest.MonkeyPatch) -> None:
-    original = Change.suspend
-
-    def suspend(self: Change) -> None:
-        asked = self._outbox.take()
-        original(self)
-        self._outbox.take()
-        for effect in asked:
-            self._outbox.ask(effect)
-
-    patch.setattr(Change, "suspend", suspend)
-
-
-@pytest.mark.parametrize(
-    ("break_it", "first_seed"),
-    [
-        (forgets_what_was_accepted, 295),
-        (commits_before_all_accepted, 38),
-        (lets_any_party_continue, 0),
-        (takes_any_refusal_for_gone, 83),
-        (leaves_nothing_over, 0),
-        (forgets_what_was_only_sent, 0),
-        (never_repeats, 11),
-        (goes_on_without_the_others, 0),
-        (does_not_freeze_when_it_stands_still, 0),
-    ],
-)
-def test_broken_variants_are_caught(
-    break_it: Callable[[pytest.MonkeyPatch], None],
-    first_seed: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first seed saves time only: others find them, too."""
-    break_it(monkeypatch)
-    with pytest.raises(AssertionError):
-        run_schedules(first_seed, 500)

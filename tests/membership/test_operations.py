@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flexgroup.membership import operations
+from flexgroup.membership import next_configuration
 from flexgroup.membership.configuration import Configuration, GroupEntry, Server
+from flexgroup.membership.decision import Decision, carried_out
+from flexgroup.membership.next_configuration import NextConfiguration
 from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
@@ -13,8 +15,9 @@ from flexgroup.membership.operations import (
     JoinGroup,
     LeaveGroup,
     LeaveServers,
-    NextConfiguration,
+    OpenLog,
     RemoveClient,
+    SendFrom,
 )
 
 TWO = Configuration(1, (Server(1, "a", "a:1"), Server(2, "b", "b:1")), (), 3, 1)
@@ -142,12 +145,12 @@ def test_a_process_that_ends_leaves_what_others_own_alone() -> None:
 
 
 def test_groups_and_the_lists_of_who_may_join_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "MOST_NAMES", 2)
+    monkeypatch.setattr(next_configuration, "MOST_NAMES", 2)
     assert code(TWO, create(allow=("p", "q", "r"))) == "too-many"
     some = after(TWO, (1, create(allow=("p", "q"))))
     another = CreateGroup("h", "fifo", None, True, None)
     assert code(some, another) is None
-    monkeypatch.setattr(operations, "MOST_GROUPS", 1)
+    monkeypatch.setattr(next_configuration, "MOST_GROUPS", 1)
     assert code(some, another) == "too-many"
 
 
@@ -203,3 +206,84 @@ def test_numbers_of_groups_and_servers_are_never_used_again() -> None:
     following.admit(Server(3, "c", "c:1"))
     following.without({3})
     assert following.finish().next_server == 4
+
+
+def test_decisions_that_differ_in_who_has_come_back_lead_to_different_configurations() -> None:
+    """What was asked about the same requests before does not stand for it."""
+    joined = after(TWO, (1, create()), (2, JoinGroup("g", "p", 1)))
+    unchanged, _ = carried_out(joined, Decision(3))
+    without_processes, _ = carried_out(joined, Decision(3, restarted=((2, 1),)))
+    assert (processes(unchanged), processes(without_processes)) == (["p"], [])
+
+
+# Groups that keep their messages.
+
+KEEPING = Configuration(
+    1, (Server(1, "a", "a:1", True), Server(2, "b", "b:1"), Server(3, "c", "c:1", True)), (), 4, 1
+)
+KEPT = CreateGroup("g", "abcast safe", None, True, None, keep=10)
+
+
+def test_all_servers_that_keep_data_keep_the_messages_of_a_group_that_asks_for_it() -> None:
+    following = after(KEEPING, (2, KEPT))
+    assert group(following).keepers == (1, 3)
+    (domain,) = following.domains
+    assert domain.servers == (1, 3)
+
+
+def test_a_group_is_kept_only_where_more_than_half_of_the_servers_keep_data() -> None:
+    assert code(TWO, KEPT) == "not-kept"
+
+
+def test_nobody_is_given_kept_messages_of_a_group_that_keeps_none() -> None:
+    """The server that was asked may not have known: the group is created at the same time."""
+    following = NextConfiguration(TWO)
+    assert following.apply(1, create(), None) is None
+    error = following.apply(2, JoinGroup("g", "p", 1, wants_kept=True), None)
+    assert error is not None
+    assert error[0] == "not-kept"
+    assert "join without since=" in error[1]
+
+
+def test_nobody_joins_a_kept_group_or_sends_to_it_over_a_server_without_data() -> None:
+    """Even if that is asked for while the group is being created, so that nobody knew."""
+    for operation in (JoinGroup("g", "p", 1), SendFrom("g", True)):
+        following = NextConfiguration(KEEPING)
+        assert following.apply(1, KEPT, None) is None
+        error = following.apply(2, operation, None)
+        assert error is not None
+        assert error[0] == "not-kept"
+        assert "connect to one that does (a, c)" in error[1]
+        assert [domain.servers for domain in following.finish().domains] == [(1, 3)]
+
+
+def test_a_kept_group_has_a_domain_for_itself() -> None:
+    other = CreateGroup("h", "abcast safe", None, True, None, keep=10)
+    following = after(KEEPING, (1, KEPT), (1, other))
+    assert len(following.domains) == 2
+
+
+def test_who_comes_becomes_a_keeper_and_who_goes_ceases_to_be_one() -> None:
+    before = after(KEEPING, (1, KEPT))
+    following = NextConfiguration(before)
+    following.without({3})
+    following.admit(Server(4, "d", "d:1", True))
+    following.admit(Server(5, "e", "e:1"))
+    changed = following.finish()
+    assert group(changed).keepers == (1, 4)
+    assert [domain.servers for domain in changed.domains] == [(1, 4)]
+
+
+def test_a_configuration_notes_for_which_domain_all_had_all_messages() -> None:
+    before = after(KEEPING, (1, KEPT))
+    (domain,) = before.domains
+    following = after(before, (1, OpenLog("g", domain.number)))
+    assert group(following).epoch == domain.number
+    assert following.domains == before.domains
+
+
+def test_that_is_refused_for_a_domain_that_is_over_and_for_groups_that_keep_nothing() -> None:
+    before = after(KEEPING, (1, KEPT))
+    assert code(before, OpenLog("g", 7)) == "busy"
+    assert code(KEEPING, OpenLog("g", 1)) == "missing"
+    assert code(after(KEEPING, (1, create())), OpenLog("g", 1)) == "busy"

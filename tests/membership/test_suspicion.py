@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexgroup.membership.suspicion import FailureDetector, Timings, may_continue, without_cuts
+from flexgroup.membership.messages import NO_BALLOT, Beat
+from flexgroup.membership.suspicion import FailureDetector, may_continue, without_cuts
+from flexgroup.membership.timings import Timings
 
 TIMINGS = Timings(beat=0.2, patience=2.0)
 
@@ -86,13 +88,24 @@ def test_at_a_partition_the_side_that_may_continue_remains(size: int, data: st.D
     assert set(remaining) in (side, servers - side)
 
 
+def beat(
+    server: int,
+    sent: float,
+    echo: float,
+    silent: tuple[int, ...] = (),
+    patience: float = TIMINGS.patience,
+    echoed_patience: float = TIMINGS.patience,
+) -> Beat:
+    return Beat(server, 1, sent, echo, silent, NO_BALLOT, patience, echoed_patience)
+
+
 def hearing(*servers: int) -> FailureDetector:
     """At server 2, where all of these have just been heard, and have heard it."""
     result = FailureDetector(2, TIMINGS, 0.0)
     result.enter(servers, 0.0)
     for server in servers:
         if server != 2:
-            result.beaten(server, 0.0, 0.0, ())
+            result.beaten(beat(server, 0.0, 0.0), 0.0)
     return result
 
 
@@ -110,7 +123,17 @@ def test_a_server_that_was_stopped_suspects_nobody_for_it() -> None:
     h = hearing(1, 2, 3)
     h.passes(10.0)
     assert h.silent(10.0) == ()
-    assert not h.is_isolated(10.0)
+
+
+def test_a_server_that_was_stopped_stands_still_until_others_confirm_that_they_hear_it() -> None:
+    """They may have gone on without it meanwhile."""
+    h = hearing(1, 2, 3)
+    h.passes(10.0)
+    assert h.is_isolated(10.0)
+    h.passes(10.1)
+    h.heard(1, 10.1)
+    h.beaten(beat(1, 10.1, 10.0), 10.1)
+    assert not h.is_isolated(10.1)
 
 
 def test_a_dead_server_that_has_just_heard_this_one_is_gone() -> None:
@@ -142,17 +165,17 @@ def test_a_suspicion_that_all_confirm_is_settled() -> None:
     h = hearing(1, 2, 3)
     h.heard(3, 5.0)
     h.refused(1, 5.0)
-    h.beaten(3, 5.0, 5.0, (1,))
+    h.beaten(beat(3, 5.0, 5.0, (1,)), 5.0)
     assert h.survivors((), 5.0) == (2, 3)
     assert h.is_settled((2, 3), (), 5.0)
 
 
 def test_opinions_that_differ_are_given_time() -> None:
     h = hearing(1, 2, 3)
-    h.beaten(1, 0.1, 0.1, (3,))
+    h.beaten(beat(1, 0.1, 0.1, (3,)), 0.1)
     assert h.survivors((), 0.1) == (1, 2)
     assert not h.is_settled((1, 2), (), 0.1)
-    assert h.is_settled((1, 2), (), 0.1 + TIMINGS.settling)
+    assert h.is_settled((1, 2), (), 0.1 + TIMINGS.patience / 2)
 
 
 def heard_by_one_again() -> FailureDetector:
@@ -162,8 +185,9 @@ def heard_by_one_again() -> FailureDetector:
     for tenths in range(1, 51):
         h.passes(tenths / 10)
     assert h.is_isolated(5.0)
+    h.passes(5.1)
     h.heard(3, 5.1)
-    h.beaten(3, 5.1, 5.1, (1,))
+    h.beaten(beat(3, 5.1, 5.1, (1,)), 5.1)
     assert not h.is_isolated(5.1)
     assert h.survivors((), 5.1) == (2, 3)
     return h
@@ -178,8 +202,8 @@ def test_after_an_outage_the_last_ones_get_the_time_to_come_back() -> None:
 def test_if_all_have_come_back_after_an_outage_nobody_waits() -> None:
     h = heard_by_one_again()
     h.heard(1, 5.2)
-    h.beaten(1, 5.2, 5.2, ())
-    h.beaten(3, 5.2, 5.2, ())
+    h.beaten(beat(1, 5.2, 5.2), 5.2)
+    h.beaten(beat(3, 5.2, 5.2), 5.2)
     assert h.survivors((), 5.2) == (1, 2, 3)
     assert h.is_settled((1, 2, 3), (), 5.2)
 

@@ -1,67 +1,99 @@
 """A cluster of memberships in virtual time: hosts, links that break, crashes, stops.
 
-Everything random comes from one seed. Each host has a tiny domain: what is cast to a group is
-sent to the servers of its members and delivered as it comes, so servers differ at a change.
+Everything random comes from one seed. Each host has the real domains, with a stack that delivers
+what comes as it comes and repeats nothing, so servers differ when a change is due.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 
-from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.effects import (
     Answer,
     Connect,
     Disconnect,
+    Drain,
     Effect,
     Excluded,
     Freeze,
     Install,
+    Save,
     SendOn,
     SendTo,
 )
-from flexgroup.membership.flush import DomainReport, Unstable
+from flexgroup.membership.flush import Report
 from flexgroup.membership.machine import Membership
-from flexgroup.membership.messages import ControlMessage
-from flexgroup.membership.operations import AnyOperation
-from flexgroup.membership.suspicion import Timings, may_continue
+from flexgroup.membership.messages import Beat, ControlMessage, Introduced
+from flexgroup.membership.operations import AnyOperation, LeaveServers
+from flexgroup.membership.side_view import Origin
+from flexgroup.membership.stable import AnyRecord, Snapshot, may_be_late, recovered
+from flexgroup.membership.suspicion import NEVER, may_continue
+from flexgroup.membership.timings import Timings
+from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.hosting.hosted_domain import HostedDomain
+from flexgroup.worlds.network.envelope import Envelope
+from flexgroup.worlds.network.faults import Faults
 
 TICK = 0.1
 REDIAL = 0.1
 SHORTEST, LONGEST = 0.001, 0.03
-STACK = "fifo"
+STACK = "best-effort"
+
+
+@dataclass(frozen=True)
+class Packets:
+    """What one server sends to another for a domain."""
+
+    domain: int
+    changed: int
+    """The configuration in which a group of the domain has changed last, at the sender."""
+    data: bytes
 
 
 class Life:
     """One membership of a host: from its start to its exclusion."""
 
-    def __init__(self, host: Host, contact: Host | None) -> None:
+    def __init__(self, host: Host, contact: Host | None, origin: Origin | None = None) -> None:
         self.host = host
         self.link = len(host.cluster.lives)
         """The number under which all others know the link to it."""
         host.cluster.lives.append(self)
-        self.membership = Membership(host.name, host.name, host.cluster.timings)
+        cluster = host.cluster
+        self.membership = Membership(
+            host.name, host.name, cluster.timings, cluster.keeps_data, origin=origin
+        )
         self.contact = contact
         self.contact_life = contact.life if contact is not None else None
         self.contact_is_cut = False
         self.wanted: dict[int, str] = {}
         self.dead = False
         self.installed: list[Configuration] = []
-        self.delivered: dict[int, list[Unstable]] = {}
-        """By configuration; what is left over at its end included."""
-        self.sent: dict[int, list[Unstable]] = {}
-        self.is_frozen = False
-        self.frozen_at = 0.0
+        self.deployment = Deployment(Faults(), lambda configuration, domain: None)
+        self.delivered: dict[int, list[bytes]] = {}
+        """By domain; what is left over at its end included."""
+        self.sent: dict[int, list[bytes]] = {}
+        self.ended_domains: set[int] = set()
+        """The domains that it has taken to their end."""
+        self.in_view: dict[tuple[int, int], list[bytes]] = {}
+        """What was delivered, by group and view."""
+        self.ahead: list[tuple[int, Packets]] = []
+        self.is_installing = False
+        """What came ahead of a configuration is delivered with it, even if it is late for that."""
+        self.draining: Drain | None = None
+        self.stopped_at = 0.0
         self.stood_still: list[float] = []
-        """For how long it was frozen, each time before it went on."""
-        self.heard_at: dict[int, float] = {}
-        """When each server was last heard of."""
-        self.awake_since = 0.0
+        """For how long it had stopped something, each time before it went on."""
+        self.known_since: dict[int, float] = {}
+        """When each server came into a configuration of this one."""
         self.waiting: dict[int, AnyOperation] = {}
         self.answers: dict[int, tuple[str, str] | None] = {}
         self.excluded: str | None = None
+        self.to_be_saved: list[AnyRecord] = []
+        """What is lost with the process, unless something else is saved before."""
         self.casts = 0
         self.leftovers = 0
 
@@ -73,21 +105,23 @@ class Life:
     @property
     def stands_still(self) -> bool:
         """It is a member, and has delivered nothing for longer than any change takes."""
-        since = self.host.cluster.now - self.frozen_at
-        return self.is_member and self.is_frozen and since > self.host.cluster.timings.patience
+        since = self.host.cluster.now - self.stopped_at
+        patience = self.host.cluster.timings.patience
+        return self.is_member and self.deployment.is_changing and since > patience
 
     def may_deliver(self) -> bool:
-        """Whether it has heard of enough others since they could have gone on without it."""
+        """Whether enough others have told it that they do not go on without it before now."""
         cluster = self.host.cluster
         servers = [server.number for server in self.installed[-1].servers]
-        lately = cluster.now - cluster.timings.patience
-        heard = [
-            number
-            for number in servers
-            if number == self.membership.number
-            or max(self.heard_at.get(number, lately), self.awake_since) > lately
-        ]
-        return may_continue(heard, servers, cluster.dead_servers())
+        me = self.membership.number
+        party = [n for n in servers if n == me or cluster.now < self._is_not_missed_until(n)]
+        return may_continue(party, servers, cluster.dead_servers())
+
+    def _is_not_missed_until(self, number: int) -> float:
+        """By another server, as far as that one has told."""
+        cluster = self.host.cluster
+        at_first = self.known_since[number] + cluster.timings.patience
+        return max(at_first, cluster.promises.get((number, self.membership.number), NEVER))
 
     def request(self, operation: AnyOperation) -> int:
         ticket = self.membership.propose(operation, self.host.cluster.now)
@@ -95,25 +129,66 @@ class Life:
         self.host.do_effects(self)
         return ticket
 
+    def all_delivered(self) -> list[bytes]:
+        return [text for texts in self.delivered.values() for text in texts]
+
     def cast(self, group: str) -> None:
         """To the servers of the group's members, this one too if it is among them."""
-        if not self.is_member or self.is_frozen:
+        is_running = self.is_member and not self.host.is_stopped
+        entry = self.deployment.group(group) if is_running else None
+        hosted = self.deployment.domain_of.get(entry.number) if entry is not None else None
+        if entry is None or hosted is None or self.deployment.is_stopped(hosted, (entry.number,)):
             return
-        configuration = self.installed[-1]
-        me = self.membership.number
-        assert me is not None
-        for entry in configuration.groups:
-            if entry.name == group:
-                self.casts += 1
-                kept = Unstable(me, self.casts, ((entry.number, self.casts),), b"")
-                self.sent[configuration.number].append(kept)
-                for number in entry.servers():
-                    self.host.carry(self, number, (configuration.number, kept))
+        self.casts += 1
+        text = f"{self.link}:{self.casts}".encode()
+        self.host.cluster.destinations[text] = hosted.entry.number, entry
+        self.sent.setdefault(hosted.entry.number, []).append(text)
+        hosted.cast(self.milliseconds, (entry.number,), 1, text)
+        self.pass_on(hosted)
 
-    def take(self, configuration: int, kept: Unstable) -> None:
-        if self.is_member and not self.is_frozen and self.installed[-1].number == configuration:
-            assert self.may_deliver(), f"{self.host.name} delivers, and others may have gone on"
-            self.delivered[configuration].append(kept)
+    @property
+    def milliseconds(self) -> int:
+        return int(self.host.cluster.now * 1000)
+
+    def take(self, sender: int, packets: Packets) -> None:
+        hosted = self.deployment.hosted.get(packets.domain)
+        if hosted is None:
+            if self.deployment.is_ahead(packets.domain):
+                self.ahead.append((sender, packets))
+        elif packets.changed > hosted.changed:
+            self.ahead.append((sender, packets))
+        elif not hosted.is_frozen:
+            process = hosted.process_of[sender]
+            hosted.domain.receive(self.milliseconds, process, packets.data, 0)
+            self.pass_on(hosted)
+
+    def pass_on(self, hosted: HostedDomain) -> None:
+        for envelope in hosted.take_delivered():
+            is_allowed = hosted.entry.partitionable or self.is_installing or self.may_deliver()
+            assert is_allowed, f"{self.host.name} delivers, and others may have gone on"
+            self.deliver(envelope)
+        for process, data in enumerate(hosted.domain.outgoing):
+            if data:
+                hosted.domain.outgoing[process] = bytearray()
+                packets = Packets(hosted.entry.number, hosted.changed, bytes(data))
+                self.host.carry(self, hosted.servers[process], packets)
+        if self.draining is not None:
+            self.see_whether_drained()
+
+    def deliver(self, envelope: Envelope) -> None:
+        text = envelope.contents
+        domain, _ = self.host.cluster.destinations[text]
+        self.delivered.setdefault(domain, []).append(text)
+        for number, _ in envelope.groups:
+            view = self.deployment.configuration.group_numbered[number].view
+            self.in_view.setdefault((number, view), []).append(text)
+
+    def see_whether_drained(self) -> None:
+        effect = self.draining
+        if effect is not None and self.deployment.is_drained(effect.casts):
+            self.draining = None
+            self.membership.drained(effect, self.host.cluster.now)
+            self.host.do_effects(self)
 
 
 class Host:
@@ -124,16 +199,26 @@ class Host:
         self.lives: list[Life] = []
         self.is_stopped = False
         self.kept_for_later: list[Callable[[], None]] = []
+        self.saved: list[AnyRecord] = []
+        """The records on its disk, of which the first is a snapshot."""
 
     def start(self, contact: Host | None) -> None:
-        self.life = Life(self, contact)
+        """Found a cluster, or join it through the contact; who has something saved comes back."""
+        self.life = self.new_life(contact)
         self.life.contact_is_cut = contact is not None and self.cluster.is_cut(self, contact)
         self.lives.append(self.life)
-        if contact is None:
+        if self.saved and contact is None:
+            first, *since = self.saved
+            assert isinstance(first, Snapshot)
+            self.life.membership.restore(recovered(first, since), self.cluster.now)
+        elif contact is None:
             self.life.membership.found(self.cluster.now)
         else:
             self.life.membership.join(self.cluster.now)
         self.do_effects(self.life)
+
+    def new_life(self, contact: Host | None) -> Life:
+        return Life(self, contact)
 
     def run(self, life: Life, action: Callable[[], None]) -> None:
         """Now, or when the host goes on; not at all if that life is over."""
@@ -170,43 +255,67 @@ class Host:
                 life.wanted[effect.server.number] = effect.server.address
             case Disconnect():
                 life.wanted.pop(effect.number, None)
+            case Save(Snapshot() as snapshot):
+                self.saved, life.to_be_saved = [snapshot], []
+            case Save() if may_be_late(effect.record):
+                life.to_be_saved.append(effect.record)
+            case Save():
+                self.saved += [*life.to_be_saved, effect.record]
+                life.to_be_saved = []
             case Freeze():
-                life.is_frozen = True
-                life.frozen_at = cluster.now
-                delivered = life.delivered[effect.change - 1]
-                own = [kept for kept in life.sent[effect.change - 1] if kept not in delivered]
-                report = [DomainReport(STACK, list(delivered), (), own)]
+                if not life.deployment.is_changing:
+                    life.stopped_at = cluster.now
+                report = life.deployment.freeze(effect)
                 cluster.later(0.0, lambda: self.run(life, lambda: self.froze(life, effect, report)))
+            case Drain():
+                life.draining = effect
+                cluster.later(0.0, lambda: self.run(life, life.see_whether_drained))
             case Install():
                 self.install(life, effect)
             case Answer():
                 life.answers[effect.ticket] = effect.error
+                if isinstance(life.waiting.get(effect.ticket), LeaveServers):
+                    life.dead = life.dead or effect.error is None
             case Excluded():
                 life.excluded = effect.reason
                 cluster.later(0.5, lambda: self.start_again(life))
 
-    def froze(self, life: Life, effect: Freeze, report: list[DomainReport]) -> None:
-        life.membership.frozen(effect.change, report, self.cluster.now)
+    def froze(self, life: Life, effect: Freeze, report: Report) -> None:
+        life.membership.frozen(effect, report, self.cluster.now)
 
     def install(self, life: Life, effect: Install) -> None:
-        if life.installed:
-            before = life.installed[-1]
-            servers_of = {group.number: group.servers() for group in before.groups}
-            has = {(kept.origin, kept.seq) for kept in life.delivered[before.number]}
-            for flush in effect.flush:
-                for kept in flush.messages:
-                    is_mine = any(effect.number in servers_of[group] for group, _ in kept.groups)
-                    if is_mine and (kept.origin, kept.seq) not in has:
-                        life.delivered[before.number].append(kept)
-                        life.leftovers += 1
+        deployment = life.deployment
+        going_on = {domain.number for domain in effect.configuration.domains}
+        life.ended_domains.update(set(deployment.hosted) - going_on)
+        for envelope in deployment.finish(effect.configuration, effect.flush):
+            life.deliver(envelope)
+            life.leftovers += 1
+        if life.installed and deployment.is_changing:
+            life.stood_still.append(self.cluster.now - life.stopped_at)
+        deployment.install(
+            effect.configuration,
+            effect.number,
+            effect.casts,
+            life.milliseconds,
+            effect.is_restarted,
+            effect.stands_still,
+            effect.is_apart,
+        )
         life.installed.append(effect.configuration)
-        life.delivered[effect.configuration.number] = []
-        life.sent[effect.configuration.number] = []
-        if life.is_frozen:
-            life.stood_still.append(self.cluster.now - life.frozen_at)
-        life.is_frozen = False
+        life.draining = None
         for server in effect.configuration.servers:
-            life.heard_at.setdefault(server.number, self.cluster.now)
+            life.known_since.setdefault(server.number, self.cluster.now)
+        for group in effect.configuration.groups if not effect.is_restarted else ():
+            life.in_view.setdefault((group.number, group.view), [])
+        self.look()
+        ahead, life.ahead = life.ahead, []
+        life.is_installing = True
+        for sender, packets in ahead:
+            life.take(sender, packets)
+        life.is_installing = False
+
+    def look(self) -> None:
+        """A configuration is installed, and nothing is delivered in it yet."""
 
     def start_again(self, life: Life) -> None:
         """Join as a new server through anybody who runs."""
@@ -219,8 +328,10 @@ class Host:
             else:
                 self.cluster.later(0.5, lambda: self.start_again(life))
 
-    def carry(self, life: Life, number: int, what: ControlMessage | tuple[int, Unstable]) -> None:
+    def carry(self, life: Life, number: int, what: ControlMessage | Packets) -> None:
         """To a server by its number, as its connection leads to it."""
+        if isinstance(what, Beat):
+            self.cluster.note(life, number, what)
         if number == life.membership.number:
             self.cluster.send(life, self, life, what)
         elif number in life.wanted:
@@ -229,12 +340,16 @@ class Host:
 
 
 class Cluster:
-    def __init__(self, seed: int, timings: Timings | None = None) -> None:
+    def __init__(self, seed: int, timings: Timings | None = None, keeps_data: bool = False) -> None:
+        self.keeps_data = keeps_data
+        """Whether hosts have disks, which outlive their processes."""
         self.random = Random(seed)
         self.timings = timings or Timings()
         self.now = 0.0
         self.hosts: dict[str, Host] = {}
         self.lives: list[Life] = []
+        self.destinations: dict[bytes, tuple[int, GroupEntry]] = {}
+        """The domain and the group, as it was, of everything that was multicast."""
         self.cuts: set[frozenset[str]] = set()
         self.effects_done = 0
         self.former_lives_are_gone = True
@@ -245,6 +360,9 @@ class Cluster:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._sequence = 0
         self._arrival: dict[tuple[str, str], float] = {}
+        self.latency = SHORTEST, LONGEST
+        self.promises: dict[tuple[int, int | None], float] = {}
+        """Until when one server has promised another not to go on without it."""
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         self._sequence += 1
@@ -269,12 +387,33 @@ class Cluster:
     # Hosts
 
     def add(self, name: str, contact: str | None) -> Host:
-        host = Host(self, name)
+        host = self.new_host(name)
         self.hosts[name] = host
         host.start(None if contact is None else self.hosts[contact])
-        self.later(self.random.random() * TICK, lambda: self._tick(host))
-        self.later(self.random.random() * REDIAL, lambda: self._redial(host))
+        self._keep_running(host)
         return host
+
+    def new_host(self, name: str) -> Host:
+        return Host(self, name)
+
+    def _keep_running(self, host: Host) -> None:
+        life = host.life
+        self.later(self.random.random() * TICK, lambda: self._tick(host, life))
+        self.later(self.random.random() * REDIAL, lambda: self._redial(host, life))
+
+    def restart(self, host: Host) -> None:
+        """Start a host again whose process is dead; without data it joins as a new server."""
+        life = host.life
+        assert life is not None
+        if life.dead:
+            if host.saved:
+                host.start(None)
+            else:
+                life.dead = False
+                life.excluded = "started again"
+                life.membership.ended = True
+                host.start_again(life)
+            self._keep_running(host)
 
     def start(self, size: int) -> None:
         """So many servers, all in one configuration."""
@@ -293,25 +432,28 @@ class Cluster:
             if life is not None and not life.dead
         ]
 
-    def _tick(self, host: Host) -> None:
+    def _tick(self, host: Host, began: Life | None) -> None:
         life = host.life
-        if life is None or life.dead:
+        if life is None or life.dead or (began is not None and began.dead):
             return
         if not host.is_stopped:
             life.membership.tick(self.now)
             host.do_effects(life)
-        self.later(TICK, lambda: self._tick(host))
+        self.later(TICK, lambda: self._tick(host, life))
 
-    def _redial(self, host: Host) -> None:
+    def _redial(self, host: Host, began: Life | None) -> None:
         """Whoever has a connection to a process that is dead finds out, if the network lets it."""
         life = host.life
-        if life is None or life.dead:
+        if life is None or life.dead or (began is not None and began.dead):
             return
         if not host.is_stopped:
             for number, address in list(life.wanted.items()):
                 there = self.hosts[address]
                 if not self.is_cut(host, there) and self._is_gone(there, number):
-                    life.membership.link_lost(number, True, self.now)
+                    if there.life is None or there.life.dead:
+                        life.membership.link_lost(number, True, self.now)
+                    else:
+                        life.membership.replaced(number, self.now)
                     host.do_effects(life)
             contact = life.contact_life
             if contact is not None and not life.installed:
@@ -319,7 +461,7 @@ class Cluster:
                 if lost or life.contact_is_cut:
                     life.membership.contact_lost(self.now)
                     host.do_effects(life)
-        self.later(REDIAL, lambda: self._redial(host))
+        self.later(REDIAL, lambda: self._redial(host, life))
 
     def _is_gone(self, host: Host, number: int) -> bool:
         life = host.life
@@ -328,6 +470,9 @@ class Cluster:
         return self.former_lives_are_gone and life.membership.number not in (None, number)
 
     def dead_servers(self) -> set[int]:
+        """The servers that never come back."""
+        if self.keeps_data:
+            return set()
         return {
             life.membership.number for life in self.lives if life.dead and life.membership.number
         }
@@ -373,29 +518,46 @@ class Cluster:
 
     def go_on(self, host: Host) -> None:
         host.is_stopped = False
-        if host.life is not None:
-            host.life.awake_since = self.now
+        if host.life is not None and not host.life.dead:
+            # A host that was stopped looks at the clock before anything else.
+            host.life.membership.tick(self.now)
+            host.do_effects(host.life)
         todo, host.kept_for_later = host.kept_for_later, []
         for action in todo:
             action()
 
     # Messages
 
+    def note(self, sender: Life, receiver: int, beat: Beat) -> None:
+        """What one server promises another in a beat, and that it keeps what it has promised."""
+        pair = beat.sender, receiver
+        until = beat.echo + beat.echoed_patience
+        self.promises[pair] = max(self.promises.get(pair, NEVER), until)
+        # Who is taken for dead is not missed for its silence.
+        for missed in set(beat.silent) - sender.membership._detector.gone:
+            until = self.promises.get((beat.sender, missed), NEVER)
+            assert self.now >= until or not self._lives_on(missed), (
+                f"server {beat.sender} misses {missed}, which relies on it until {until}"
+            )
+
+    def _lives_on(self, number: int) -> bool:
+        """Whether this server has never been dead or excluded."""
+        lives = [life for life in self.lives if life.membership.number == number]
+        return len(lives) == 1 and lives[0].is_member
+
     def send(
         self,
         sender: Life,
         there: Host,
         life: Life | None,
-        what: ControlMessage | tuple[int, Unstable],
+        what: ControlMessage | Packets,
     ) -> None:
         """In order from host to host, unless the connection is cut when it is sent or arrives."""
         here = sender.host
         if self.is_cut(here, there) or life is None:
             return
         way = here.name, there.name
-        arrival = max(
-            self.now + self.random.uniform(SHORTEST, LONGEST), self._arrival.get(way, 0.0)
-        )
+        arrival = max(self.now + self.random.uniform(*self.latency), self._arrival.get(way, 0.0))
         self._arrival[way] = arrival
 
         def arrive() -> None:
@@ -404,19 +566,14 @@ class Cluster:
 
         self.later(arrival - self.now, arrive)
 
-    def _hand_over(
-        self, sender: Life, receiver: Life, what: ControlMessage | tuple[int, Unstable]
-    ) -> None:
+    def _hand_over(self, sender: Life, receiver: Life, what: ControlMessage | Packets) -> None:
         if isinstance(what, ControlMessage):
             number = sender.membership.number
-            if number is not None:
-                receiver.heard_at[number] = self.now
-            known = receiver.installed and any(
-                server.number == number for server in receiver.installed[-1].servers
-            )
-            receiver.membership.received(sender.link, number if known else None, what, self.now)
-        else:
-            receiver.take(*what)
+            if isinstance(what, Introduced):
+                number = what.number  # under which the newcomer was dialled
+            receiver.membership.received(sender.link, number, what, self.now)
+        elif receiver.is_member and sender.membership.number is not None:
+            receiver.take(sender.membership.number, what)
 
 
 def members(cluster: Cluster) -> list[Life]:
@@ -440,30 +597,47 @@ def check_always(cluster: Cluster) -> None:
             )
         numbers = [configuration.number for configuration in life.installed]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
-    check_same_deliveries(cluster, by_number)
+    check_same_deliveries(cluster)
+    check_same_in_a_view(cluster)
 
 
-def check_same_deliveries(cluster: Cluster, by_number: dict[int, Configuration]) -> None:
+def check_same_deliveries(cluster: Cluster) -> None:
     """What one that goes on has delivered or sent, all destinations that go on have delivered."""
-    for number, configuration in by_number.items():
-        took_both = [
+    for number in {domain for life in all_lives(cluster) for domain in life.ended_domains}:
+        going_on = [life for life in all_lives(cluster) if number in life.ended_domains]
+        delivered = {life: life.delivered.get(number, []) for life in going_on}
+        sent = [life.sent.get(number, []) for life in going_on]
+        for text in {t for texts in (*delivered.values(), *sent) for t in texts}:
+            _, group = cluster.destinations[text]
+            for life in going_on:
+                if life.membership.number in group.servers():
+                    assert delivered[life].count(text) == 1, (number, life.host.name, text)
+
+
+def check_same_in_a_view(cluster: Cluster) -> None:
+    """Servers that go on from one view of a group to the next have delivered the same in it."""
+    servers_of = {
+        (group.number, group.view): group.servers()
+        for life in all_lives(cluster)
+        for configuration in life.installed
+        for group in configuration.groups
+    }
+    for (group, view), servers in servers_of.items():
+        both = [
             life
             for life in all_lives(cluster)
-            if {number, number + 1} <= {installed.number for installed in life.installed}
+            if {(group, view), (group, view + 1)} <= life.in_view.keys()
+            and life.membership.number in servers
         ]
-        servers_of = {group.number: group.servers() for group in configuration.groups}
-        delivered = {life: life.delivered[number] for life in took_both}
-        sent = [life.sent[number] for life in took_both]
-        for kept in {k for messages in (*delivered.values(), *sent) for k in messages}:
-            for life in took_both:
-                if any(life.membership.number in servers_of[group] for group, _ in kept.groups):
-                    assert delivered[life].count(kept) == 1, (number, life.host.name, kept)
+        for life in both[1:]:
+            one, other = sorted(life.in_view[group, view]), sorted(both[0].in_view[group, view])
+            assert one == other, f"group {group} in view {view}: {one} and {other}"
 
 
 def is_quiet(cluster: Cluster) -> bool:
     """All hosts that live are in one configuration of just them, and nothing is asked for."""
     lives = [host.life for host in cluster.hosts.values() if host.life and not host.life.dead]
-    if not all(life.is_member for life in lives):
+    if not all(life.is_member and not life.deployment.is_changing for life in lives):
         return False
     configurations = {life.installed[-1].number for life in lives}
     numbers = sorted(life.membership.number or 0 for life in lives)

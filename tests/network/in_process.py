@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from flexgroup.membership.effects import Effect, SendTo
 from flexgroup.membership.messages import ControlMessage
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Limits, Settings
@@ -18,24 +17,22 @@ class Held:
     """What a server would have said to the others of one kind, until it is released."""
 
     def __init__(self, server: GroupServer, kind: type[ControlMessage]) -> None:
-        self._server = server
-        self._membership = server.membership.machine
-        self._taking = self._membership.take_effects
+        self._membership = server.membership
         self._kind = kind
-        self._held: list[Effect] = []
-        self._membership.take_effects = self._take_some  # type: ignore[method-assign]
+        self._held: list[tuple[int, ControlMessage]] = []
+        self._say = self._membership.say
+        self._membership.say = self._hold
 
-    def _take_some(self) -> list[Effect]:
-        taken = self._taking()
-        held = [e for e in taken if isinstance(e, SendTo) and isinstance(e.message, self._kind)]
-        self._held += held
-        return [effect for effect in taken if effect not in held]
+    def _hold(self, server: int, message: ControlMessage) -> None:
+        if isinstance(message, self._kind):
+            self._held.append((server, message))
+        else:
+            self._say(server, message)
 
     def release(self) -> None:
-        self._membership.take_effects = self._taking  # type: ignore[method-assign]
-        for effect in self._held:
-            assert isinstance(effect, SendTo)
-            self._server.links.say(effect.server, effect.message)
+        self._membership.say = self._say
+        for server, message in self._held:
+            self._say(server, message)
 
 
 @asynccontextmanager

@@ -34,16 +34,25 @@ needs_namespaces = pytest.mark.skipif(
 )
 
 
+def _free_network(made: int) -> str:
+    """The first three bytes of addresses that nobody uses: tests run side by side, and servers of
+    two of them must not find each other."""
+    used = subprocess.run(["ip", "-o", "-4", "addr"], capture_output=True, text=True).stdout
+    networks = (f"10.{100 + os.getpid() % 150}.{place % 250}" for place in count(made))
+    return next(network for network in networks if f" {network}." not in used)
+
+
 class Hosts:
     """Numbered from 1; the test itself is on the same network."""
 
     _made = count()
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
+        self._cut: set[tuple[int, int]] = set()
         made = next(Hosts._made)  # the kernel takes its time to forget the ones before
         self._tag = f"fg{os.getpid() % 100_000}x{made}"
-        self._net = f"10.{100 + (os.getpid() + made) % 100}.{os.getpid() // 100 % 250}"
+        self._net = _free_network(made)
 
     def address(self, host: int) -> str:
         return f"{self._net}.{host}"
@@ -53,12 +62,28 @@ class Hosts:
 
     def cut(self, one: int, other: int) -> None:
         """Nothing passes between these two, without anybody being told."""
-        run(*self.inside(one), "ip", "route", "add", "blackhole", self.address(other))
-        run(*self.inside(other), "ip", "route", "add", "blackhole", self.address(one))
+        self.cut_way(one, other)
+        self.cut_way(other, one)
+
+    def cut_way(self, source: int, target: int) -> None:
+        """Nothing passes from the first to the second any more."""
+        if (source, target) not in self._cut:
+            self._route("add", source, target)
+            self._cut.add((source, target))
 
     def heal(self, one: int, other: int) -> None:
-        run(*self.inside(one), "ip", "route", "del", "blackhole", self.address(other))
-        run(*self.inside(other), "ip", "route", "del", "blackhole", self.address(one))
+        for source, target in ((one, other), (other, one)):
+            self._route("del", source, target)
+            self._cut.discard((source, target))
+
+    def heal_all(self) -> None:
+        for source, target in self._cut:
+            self._route("del", source, target)
+        self._cut.clear()
+
+    def _route(self, how: str, source: int, target: int) -> None:
+        space = f"{self._tag}n{source}"
+        run("ip", "-n", space, "route", how, "blackhole", self.address(target))
 
     def __enter__(self) -> Hosts:
         try:
@@ -73,7 +98,7 @@ class Hosts:
         run("ip", "link", "add", bridge, "type", "bridge")
         run("ip", "addr", "add", f"{self.address(254)}/24", "dev", bridge)
         run("ip", "link", "set", bridge, "up")
-        for host in range(1, self._size + 1):
+        for host in range(1, self.size + 1):
             space, here, there = f"{self._tag}n{host}", f"{self._tag}h{host}", f"{self._tag}t{host}"
             run("ip", "netns", "add", space)
             run("ip", "link", "add", here, "type", "veth", "peer", "name", there)
@@ -93,6 +118,6 @@ class Hosts:
         self._remove()
 
     def _remove(self) -> None:
-        for host in range(1, self._size + 1):
+        for host in range(1, self.size + 1):
             subprocess.run(["ip", "netns", "del", f"{self._tag}n{host}"], capture_output=True)
         subprocess.run(["ip", "link", "del", f"{self._tag}b"], capture_output=True)

@@ -121,7 +121,12 @@ class Cluster:
             server.end()
 
     def logs(self) -> str:
-        return "\n".join(f"== {s.name}\n{s.log.read_text()}" for s in self.servers)
+        """What the servers said, except of those who only ask what they believe."""
+        return "\n".join(
+            "\n".join([f"== {s.name}", *(line for line in lines if "client=observer" not in line)])
+            for s in self.servers
+            for lines in [s.log.read_text().splitlines()]
+        )
 
     def __enter__(self) -> Cluster:
         return self

@@ -25,11 +25,13 @@ def encoded(*asked: requests.AnyFromClient) -> bytes:
     return msgspec.msgpack.encode(asked)
 
 
-async def as_client(server: GroupServer) -> tuple[Stranger, FrameWriter]:
+async def as_client(
+    server: GroupServer, name: str = "m", tls: ssl.SSLContext | None = None
+) -> tuple[Stranger, FrameWriter]:
     """Welcomed, and what it sends from now on numbered as it has to be."""
-    reader, writer = await stranger(server)
+    reader, writer = await stranger(server, tls)
     frames = FrameWriter()
-    writer.write(frames.frame(encoded(requests.Hello(requests.VERSION, "m"))))
+    writer.write(frames.frame(encoded(requests.Hello(requests.VERSION, name))))
     answers = FrameReader()
     answers.feed(await reader.read(4096))
     answer = answers.next_frame()

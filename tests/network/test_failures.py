@@ -276,6 +276,8 @@ def test_a_server_that_stops_in_good_order_tells_its_clients_and_the_others(
 
 def test_of_two_servers_the_one_that_is_left_goes_on(tmp_path: Path) -> None:
     async def play(cluster: Cluster) -> None:
+        async with connect(cluster.addresses[1], name="ann") as link:
+            await link.join("g", "fifo")  # so each of the two knows that the other hears it
         cluster.servers[0].kill()
         await agree(cluster.servers[1:], servers_are("s2"), "s1 is out")
         assert (await belief_of(cluster.addresses[1]))[1] == ("s2",)

@@ -19,7 +19,7 @@ MESSAGES = 8_000
 
 # That messages are delivered in a circle is a matter of chance; so many show it nearly always.
 MESSAGES_IN_TOTAL_ORDER = 20_000
-TOTAL_ORDER = ("RELIABLE ATOMIC", "SKEEN", "DF", "DCC")
+TOTAL_ORDER = ("RELIABLE ATOMIC", "RELIABLE ABCAST", "SKEEN", "DF", "DCC")
 
 # Every message has its own multicast, so that the trace tells of each; and however slow the machine
 # is, no server takes another for dead.
@@ -33,6 +33,8 @@ STACKS = {
     "RELIABLE FIFO": BAD_NETWORK,
     "RELIABLE CAUSAL": BAD_NETWORK,
     "RELIABLE ATOMIC": BAD_NETWORK,
+    "RELIABLE ATOMIC SAFE": BAD_NETWORK,
+    "RELIABLE ABCAST": BAD_NETWORK,
     "SKEEN": (),
     "DF": (),
     "DCC": (),

@@ -7,14 +7,19 @@ step of a change can be held up at one of them.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
+import msgspec
 import pytest
 
 from flexgroup import Group, connect
 from flexgroup.client.errors import NotOwner
 from flexgroup.membership.messages import Commit
+from flexgroup.server.clients.session import MOST_IN_A_FRAME
+from flexgroup.server.clients.turns import REQUEST, SHARE, Turns
 from flexgroup.server.settings import Limits
 from flexgroup.wire import requests
+from flexgroup.wire.frames import FrameReader
 
 from ..client.loops import on_a_loop
 from .in_process import Held, servers
@@ -82,12 +87,83 @@ async def test_an_owner_that_never_joined_and_ended_owns_nothing() -> None:
 async def test_who_asks_on_without_reading_the_answers_is_disconnected() -> None:
     async with servers(1, Limits(silent_seconds=0.1)) as (server,):
         (_, writer), frames = await as_client(server)
-        questions = [requests.Inspect(number) for number in range(50_000)]
-        writer.write(frames.frame(encoded(*questions)))
+        questions = encoded(*[requests.Inspect(number) for number in range(MOST_IN_A_FRAME)])
+        for _ in range(3):
+            writer.write(frames.frame(questions))
         while "unread" not in server.acceptor.refusals:
             await asyncio.sleep(0.01)
         while server.members.sessions:
             await asyncio.sleep(0.01)
+        writer.close()
+
+
+@on_a_loop
+async def test_who_asks_for_much_at_once_is_answered_a_little_in_each_round() -> None:
+    """What a server says in one round of its event loop, or in two, leaves in one frame."""
+    async with servers(1) as (server,):
+        (reader, writer), frames = await as_client(server)
+        questions = [requests.Exists(number, "none") for number in range(1000)]
+        writer.write(frames.frame(encoded(*questions)) + frames.frame(encoded(*questions)))
+        answered: list[int] = []
+        answers = FrameReader()
+        answers.begin_at(1)
+        while len(answered) < 2000:
+            answers.feed(await reader.read(4096))
+            while (content := answers.next_frame()) is not None:
+                done = msgspec.msgpack.decode(content, type=list[requests.Done])
+                assert len(done) <= 2 * SHARE // REQUEST
+                answered += [answer.request for answer in done]
+        assert answered == [*range(1000), *range(1000)]
+        writer.close()
+
+
+@on_a_loop
+async def test_requests_that_are_refused_at_once_take_turns_as_well() -> None:
+    """The server leads, so nothing has to be waited for."""
+    async with servers(1) as (server,):
+        (reader, writer), frames = await as_client(server)
+        joins = [requests.Join(number, "none", "m", True) for number in range(500)]
+        writer.write(frames.frame(encoded(*joins)))
+        refused = 0
+        answers = FrameReader()
+        answers.begin_at(1)
+        while refused < len(joins):
+            answers.feed(await reader.read(4096))
+            while (content := answers.next_frame()) is not None:
+                said = msgspec.msgpack.decode(content, type=list[requests.Refused])
+                assert len(said) <= 2 * SHARE // REQUEST
+                refused += len(said)
+        writer.close()
+
+
+@on_a_loop
+async def test_clients_that_wait_take_turns() -> None:
+    turns = Turns()
+    told: list[int] = []
+    told_each_round: list[list[int]] = []
+
+    def takes_its_turn(client: int) -> int:
+        told.append(client)
+        turns.wait(client, lambda: takes_its_turn(client))
+        return SHARE
+
+    for client in range(6):
+        turns.wait(client, partial(takes_its_turn, client))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        told_each_round.append(list(told))
+        told.clear()
+    assert told_each_round == [[0, 1, 2, 3], [4, 5, 0, 1], [2, 3, 4, 5]]
+
+
+@on_a_loop
+async def test_a_frame_with_more_requests_than_any_library_sends_is_refused() -> None:
+    async with servers(1) as (server,):
+        (reader, writer), frames = await as_client(server)
+        questions = [requests.Exists(number, "none") for number in range(MOST_IN_A_FRAME + 1)]
+        writer.write(frames.frame(encoded(*questions)))
+        assert await reader.read() == b""
+        assert list(server.acceptor.refusals) == ["malformed requests"]
         writer.close()
 
 

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 from flexgroup import Group, connect
+from flexgroup.server.recording.handoff import Pipe
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Limits
 from flexgroup.trace.reader import read_events, read_runs
@@ -31,6 +32,7 @@ async def test_senders_wait_while_the_process_that_writes_stands_still(tmp_path:
         member = await b.join("g")
         assert second.trace is not None
         handoff = second.trace.handoff
+        assert isinstance(handoff, Pipe)
         os.kill(handoff.writer.pid, signal.SIGSTOP)
         try:
             sending = asyncio.create_task(send_for_ever(group))

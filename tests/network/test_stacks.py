@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
@@ -34,18 +34,24 @@ from .servers import Cluster
 
 pytestmark = pytest.mark.xdist_group("stacks")
 
-MEANT_FOR_USE = tuple(name for name in PROTOCOLS if not name.endswith("-published"))
+MEANT_FOR_USE = tuple(
+    name
+    for name, row in PROTOCOLS.items()
+    if not name.endswith("-published") and not row.layer.NEEDS_REPLICAS
+)
 """The others are kept as their papers print them, to be proven wrong."""
 
 COMPOSED = (
     "reliable fifo",
     "reliable causal",
     "reliable atomic",
+    "reliable abcast",
+    "abcast safe",
     "fifo causal-rst",
     "fifo dcc/rv",
-    "causal skeen",
+    "causal causal-rst",
     "xamp-reliable causal-rst",
-    "xamp-causal dcc",
+    "xamp-causal atomic",
     "heartbeat skeen",
     "vcube-detector fifo dcc",
 )
@@ -156,21 +162,24 @@ def test_every_protocol_carries_messages_on_a_network(stack: str, cluster: list[
 
 
 @pytest.mark.parametrize("stack", HEEDS_A_DETECTOR)
-def test_who_is_suspected_wrongly_lacks_nothing_after_the_next_change(
+def test_who_is_suspected_wrongly_lacks_nothing_after_the_next_change_of_the_group(
     stack: str, servers: Cluster
 ) -> None:
     """Detectors count milliseconds here, and these protocols leave out whom they suspect."""
 
     @on_a_loop
     async def stand_still() -> None:
-        async with processes(servers.addresses) as links:
+        first = servers.addresses[0]
+        async with processes(servers.addresses) as links, connect(first, name="guest") as guest:
             received = asyncio.create_task(exchange(await take_seats(links, stack)))
             servers.servers[2].suspend()
             await asyncio.sleep(0.1)
             servers.servers[2].resume()
             while not received.done():
                 await asyncio.wait([received], timeout=0.1)
-                await (await links[0].join(f"changes {stack}", "fifo")).leave()
+                for kind in MEMBERS:
+                    with suppress(NoSuchGroup):  # they have received everything and ended it
+                        await (await guest.join(f"{kind} {stack}")).leave()
             await received
 
     stand_still()
@@ -213,6 +222,63 @@ def test_an_impossible_stack_is_refused_by_the_name_of_what_is_missing(cluster: 
             assert not await Group(a, "impossible").exists()
 
     refused()
+
+
+@pytest.mark.parametrize(
+    ("stack", "why"),
+    [
+        (
+            "atomic best-effort",
+            "'best-effort' does not keep what 'atomic' below it gives: causal, total; the stack "
+            "'atomic best-effort' would promise only: fifo, reliable; write 'best-effort "
+            "atomic' or 'best-effort' or 'atomic' instead",
+        ),
+        ("skeen causal", "'causal' does not keep what 'skeen' below it gives: total; "),
+        ("causal skeen", "'skeen' does not keep what 'causal' below it gives: causal, fifo; "),
+        ("reliable fifo skeen", "promise only: reliable, total; write 'reliable skeen' or "),
+        ("leader paxos", "'leader paxos' works in groups of replicas, and .* servers have no such"),
+    ],
+)
+def test_a_stack_that_loses_what_its_layers_give_or_lacks_what_they_need_is_refused(
+    stack: str, why: str, cluster: list[str]
+) -> None:
+    @on_a_loop
+    async def refused() -> None:
+        async with processes(cluster) as (a, *_):
+            with pytest.raises(BadStack, match=why):
+                await a.join("lossy", stack)
+            assert not await Group(a, "lossy").exists()
+
+    refused()
+
+
+def test_a_group_tells_what_its_stack_promises(cluster: list[str]) -> None:
+    @on_a_loop
+    async def told() -> None:
+        async with processes(cluster) as (a, *_):
+            little = await a.join("promises little", "best-effort")
+            assert (await little.info()).promises == (
+                "integrity", "validity", "agreement", "fifo order", "minimality",
+            )  # fmt: skip
+            much = await a.join("promises much", "reliable atomic")
+            promised = (await much.info()).promises
+            assert {"causal order", "acyclic order"} <= set(promised)
+            stacks = {one["stack"]: one for one in (await a.inspect())["stacks"]}
+            assert tuple(stacks["reliable atomic"]["promises"]) == promised
+
+    told()
+
+
+def test_a_group_tells_how_much_is_certain_of_what_is_delivered(cluster: list[str]) -> None:
+    @on_a_loop
+    async def told() -> None:
+        async with processes(cluster) as (a, *_):
+            stacks = ["reliable causal", "reliable atomic", "reliable safe"]
+            groups = [await Group(a, f"of {stack}").create(stack) for stack in stacks]
+            levels = [(await group.info()).level for group in groups]
+            assert levels == ["reliable", "agreed", "safe"]
+
+    told()
 
 
 def test_of_three_servers_that_create_a_group_at_once_exactly_one_succeeds(

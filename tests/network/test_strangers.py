@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,19 @@ import pytest
 from flexgroup import connect
 from flexgroup.client.errors import CannotConnect, ConnectionLost, NotAllowed, ServerClosing
 from flexgroup.membership.messages import Commit
-from flexgroup.server.connection import MOST_KINDS_OF_REFUSALS
+from flexgroup.server.connection import (
+    LOGGED_IN_A_SECOND,
+    MOST_KINDS_OF_REFUSALS,
+    Connection,
+)
 from flexgroup.server.settings import Limits
 from flexgroup.wire import requests
 from flexgroup.wire.authority import make_certificates
 from flexgroup.wire.certificates import client_context
+from flexgroup.wire.event_loop import new_event_loop
+from flexgroup.wire.frames import FrameWriter
 
-from ..client.loops import on_a_loop
+from ..client.loops import LAST_RESORT, on_a_loop
 from .in_process import Held, servers
 from .strangers import as_client, encoded, introduction, stranger
 
@@ -30,6 +39,96 @@ async def test_of_too_many_that_say_nothing_the_oldest_has_to_go() -> None:
             assert (await link.inspect())["refused"] == {"silent": 3}
         for _, writer in silent:
             writer.close()
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, new_event_loop])
+def test_who_has_not_shown_its_certificate_is_a_stranger(
+    loop: Callable[[], asyncio.AbstractEventLoop], tmp_path: Path
+) -> None:
+    folder = certificates_in(tmp_path)
+
+    async def crowd() -> None:
+        async with servers(1, Limits(strangers=3), folder) as (server,):
+            silent = [await stranger(server) for _ in range(20)]
+            for reader, _ in silent[:17]:
+                assert await reader.read() == b""
+            async with connect(server.address, name="alice", tls=folder) as link:
+                assert (await link.inspect())["refused"] == {"silent": 18}
+            for _, writer in silent:
+                writer.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(asyncio.wait_for(crowd(), LAST_RESORT))
+
+
+@on_a_loop
+async def test_nothing_is_left_of_connections_that_were_refused() -> None:
+    def there() -> int:
+        gc.collect()
+        return sum(isinstance(one, Connection) for one in gc.get_objects())
+
+    async with servers(1) as (server,):
+        before = there()
+        for _ in range(200):
+            reader, writer = await stranger(server)
+            writer.write(b"\xff" * 8)
+            assert await reader.read() == b""
+            writer.close()
+        while server.acceptor.connections:
+            await asyncio.sleep(0)
+        assert server.acceptor.refusals == {"a frame of bytes": 200}
+        assert there() <= before + 1  # the last one may still be in use
+
+
+@on_a_loop
+async def test_a_flood_of_refusals_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with servers(1) as (server,):
+        with caplog.at_level("WARNING", "flexgroup.server"):
+            for _ in range(50 * LOGGED_IN_A_SECOND):
+                server.acceptor.count_refusal("127.0.0.1:1", "silent: it never said who it was")
+        # It may have taken until the next second.
+        assert 1 <= len(caplog.records) <= 5 * LOGGED_IN_A_SECOND
+        assert server.acceptor.refusals == {"silent": 50 * LOGGED_IN_A_SECOND}
+
+
+def begun(frames: FrameWriter, size: int) -> bytes:
+    """All of a frame but its last byte."""
+    return frames.frame(bytes(size + 1))[:-1]
+
+
+@pytest.mark.parametrize("with_tls", [False, True])
+def test_of_those_who_do_not_finish_their_frames_whoever_holds_most_has_to_go(
+    with_tls: bool, tmp_path: Path
+) -> None:
+    folder = certificates_in(tmp_path) if with_tls else None
+
+    @on_a_loop
+    async def begin() -> None:
+        async with servers(1, Limits(unfinished_bytes=1 << 20), folder) as (server,):
+            tls = client_context(folder, "mallory") if folder else None
+            clients = [await as_client(server, "mallory", tls) for _ in range(4)]
+            for (_, writer), frames in clients:
+                writer.write(begun(frames, 300 << 10))
+            ends = [asyncio.create_task(reader.read()) for (reader, _), _ in clients]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            assert server.acceptor.refusals == {"unfinished": 1}
+            async with connect(server.address, name="alice", tls=folder) as link:
+                assert len((await link.inspect())["clients"]) == 4
+            for (_, writer), _ in clients:
+                writer.close()
+            await asyncio.wait(ends)
+
+    begin()
+
+
+@on_a_loop
+async def test_who_does_not_finish_a_frame_in_time_has_to_go() -> None:
+    async with servers(1, Limits(frame_seconds=0.1)) as (server,):
+        (reader, writer), frames = await as_client(server)
+        writer.write(begun(frames, 1000))
+        assert await reader.read() == b""
+        assert server.acceptor.refusals == {"unfinished": 1}
+        writer.close()
 
 
 @on_a_loop
@@ -131,6 +230,18 @@ async def test_requests_that_wait_are_bounded() -> None:
             pass
         writer.close()
         assert list(server.acceptor.refusals) == ["more than requests without an answer"]
+
+
+@on_a_loop
+async def test_a_name_that_is_no_text_is_refused() -> None:
+    async with servers(1) as (server,):
+        (reader, writer), frames = await as_client(server)
+        writer.write(
+            frames.frame(encoded(requests.Exists(1, "abc")).replace(b"abc", b"\xed\xa0\x80"))
+        )
+        assert await reader.read() == b""
+        writer.close()
+        assert server.acceptor.refusals == {"malformed requests": 1}
 
 
 @on_a_loop

@@ -89,3 +89,15 @@ async def test_what_a_member_sent_before_it_left_is_delivered() -> None:
         commits.release()
         await leaving
         assert (await member.receive()).body == b"farewell"
+
+
+@on_a_loop
+async def test_what_a_server_says_when_it_finds_that_it_was_stopped_is_sent() -> None:
+    """It may flush everybody before it goes on with what it was about to say."""
+    async with servers(1) as (server,), connect(server.address, name="a") as link:
+        round = server._round
+        round.awoke = round.flush
+        round._latest = 0
+        async with asyncio.timeout(10):
+            assert len((await link.inspect())["servers"]) == 1
+            assert len((await link.inspect())["servers"]) == 1

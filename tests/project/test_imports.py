@@ -39,9 +39,21 @@ ARCHITECTURE = {
     "server": ("core protocols membership trace wire worlds.network", "msgspec prometheus_client"),
     "client": ("core wire", "msgspec"),
     "load": ("core wire client", ""),
+    "virtual.world": ("", ""),
+    "virtual.network": ("virtual.world", ""),
+    "virtual.loop": ("virtual.world", ""),
+    "virtual.tcp": ("virtual.world virtual.network virtual.loop", ""),
+    "virtual.internet": ("virtual.world virtual.network virtual.loop virtual.tcp", ""),
+    "virtual.schedule": ("core protocols worlds.network virtual.network", ""),
+    "virtual.clients": ("core client virtual.schedule", ""),
     "virtual": (
-        "core protocols membership trace properties worlds.network wire server client",
-        "",
+        "core protocols membership trace properties worlds.network wire server client"
+        " virtual.world virtual.network virtual.internet virtual.schedule virtual.clients",
+        "numpy",
+    ),
+    "membership_explorer": (
+        "core protocols membership server worlds.network worlds.explorer",
+        "msgspec",
     ),
     #
     "testing": (
@@ -62,7 +74,8 @@ ARCHITECTURE = {
     ),
     "cli": (
         "core protocols workloads trace properties metrics diagram worlds wire server client"
-        " load membership testing pipeline experiments report flexgroup _pure",
+        " load membership testing pipeline experiments report virtual virtual.schedule"
+        " virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark",
     ),
     #

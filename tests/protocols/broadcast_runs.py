@@ -58,7 +58,9 @@ def run(
     simulation = Simulation(
         size=size,
         clients=0,
-        build=lambda process: plan.build(process, size),
+        build=lambda process: plan.build(
+            process, size, replicas=(tuple(range(size)),) if plan.needs_replicas else ()
+        ),
         codec=Codec(plan.layers),
         network=parse_network(network),
         faults=faults,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from hypothesis import strategies as st
+
 from flexgroup.core.message import Message, origin_of
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
@@ -79,6 +81,15 @@ class Ended:
         """None of these is broken."""
         broken = [promise for promise in self.broken() if promise in promises]
         assert not broken, f"{', '.join(broken)}; replay with:\n\n" + "\n".join(self.script)
+
+
+@st.composite
+def systems(draw: st.DrawFn) -> Casts:
+    """Up to five processes that multicast to any of each other, up to eight times."""
+    processes = draw(st.integers(1, 5))
+    members = st.integers(0, processes - 1)
+    sets = st.sets(members, min_size=1).map(sorted).map(tuple)
+    return Casts(processes, tuple(draw(st.lists(st.tuples(members, sets), max_size=8))))
 
 
 def random_casts(random: Random, processes: int, count: int) -> Casts:

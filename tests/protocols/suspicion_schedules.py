@@ -39,8 +39,9 @@ def suspicion_schedule(
 ) -> str:
     """What went wrong, if anything, when nothing is in flight and no detector errs any more."""
     random = Random(seed)
-    bench = Bench(parse_stack(stack) if isinstance(stack, str) else stack, size)
     everyone = tuple(range(size))
+    plan = parse_stack(stack) if isinstance(stack, str) else stack
+    bench = Bench(plan, size, replicas=(everyone,) if plan.needs_replicas else ())
     left = [random.randrange(size) for _ in range(broadcasts)]
     untold: list[tuple[int, int]] = []
     wrong: list[tuple[int, int]] = []

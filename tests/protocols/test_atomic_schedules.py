@@ -11,17 +11,9 @@ from hypothesis import strategies as st
 from flexgroup.protocols.atomic import Atomic
 from flexgroup.worlds.bench import Bench
 
-from .member_schedules import Casts, Faults, random_casts, run
+from .member_schedules import Casts, Faults, random_casts, run, systems
 
 PROMISES = ("integrity", "validity", "agreement", "acyclic order", "causal order")
-
-
-@st.composite
-def systems(draw: st.DrawFn) -> Casts:
-    processes = draw(st.integers(1, 5))
-    members = st.integers(0, processes - 1)
-    sets = st.sets(members, min_size=1).map(sorted).map(tuple)
-    return Casts(processes, tuple(draw(st.lists(st.tuples(members, sets), max_size=8))))
 
 
 @pytest.mark.parametrize("fifo", [True, False], ids=["fifo", "reordering"])

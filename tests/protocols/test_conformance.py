@@ -33,6 +33,8 @@ STACKS = [
     "fifo dcc",
     "fifo skeen",
     "reliable causal",
+    "reliable atomic safe",
+    "reliable virtual-synchrony",
 ]
 
 WITHOUT_STATE = ("best-effort",)

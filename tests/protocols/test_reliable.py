@@ -7,6 +7,7 @@ timers run out, until nothing is left to happen.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.layer import Send
-from flexgroup.core.message import Message, message_id, origin_of
+from flexgroup.core.message import Message, message_id, origin_of, seq_of
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.reliable import Data, Have, Null, Reliable
 from flexgroup.testing.orders import undelivered, wrongly_delivered
@@ -263,11 +264,14 @@ ONE = Message(message_id(0, 0), (1, 2), b"")
         (0, Null(0, (1, 5), ())),
         (0, Null(0, (1,), ())),
         (0, Null(0, (), (1, 2))),
+        (0, Null(0, (), (1, 2, 2))),
+        (0, Null(0, (), (1, 0, 9, 1, 5, 12))),
         (9, Null(0, (), ())),
         (0, Have(1, 1)),
     ],
     ids=["since for one", "before the first", "no since", "from elsewhere", "acks in data",
-         "never sent", "half a pair", "part of a triple", "a stranger", "one's own"],
+         "never sent", "half a pair", "part of a triple",
+         "an empty gap", "gaps that overlap", "a stranger", "one's own"],
 )  # fmt: skip
 def test_nonsense_is_refused(sender: int, packet: Data | Null | Have) -> None:
     stack = RELIABLE.build(1, 4)
@@ -281,6 +285,25 @@ def test_a_nack_for_what_was_never_sent_asks_for_nothing() -> None:
     stack.receive(0, Null(0, (), (1, 0, 1 << 40)))
     stack.timer(0, "null")
     assert not [effect for effect in stack.take_effects() if isinstance(effect, Send)]
+
+
+class OnlyLookedUp(dict[int, Data]):
+    """A received-list that nobody looks through from one end to the other."""
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("all that is under way was looked through")
+
+
+def test_what_is_asked_for_is_found_however_much_is_under_way() -> None:
+    """A nack may name thousands of gaps, and thousands of messages may be under way: whoever looks
+    through these for each gap says nothing else for seconds, and is taken for dead."""
+    bench = Bench(RELIABLE, 2)
+    for _ in range(9):
+        bench.cast(0, (0, 1))
+    one = layer(bench, 0)
+    one.received_list = OnlyLookedUp(one.received_list)
+    bench.hosts[0].stack.receive(1, Null(0, (), (0, 1, 2, 0, 4, 6, 0, 8, 1 << 40)))
+    assert [seq_of(identity) for _, identity in sorted(one.retransmission_list)] == [2, 5, 6, 9]
 
 
 def test_clients_do_not_multicast_by_themselves() -> None:

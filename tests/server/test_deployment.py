@@ -5,28 +5,37 @@ from __future__ import annotations
 import pytest
 
 from flexgroup.core.errors import PeerError
+from flexgroup.core.message import Message, message_id
 from flexgroup.core.varints import varints
-from flexgroup.membership.configuration import Configuration, GroupEntry, Member, Server
-from flexgroup.membership.flush import merge_reports
-from flexgroup.server.hosting.deployment import Deployment, HostedDomain
+from flexgroup.membership.configuration import (
+    Configuration,
+    DomainEntry,
+    GroupEntry,
+    Member,
+    Server,
+)
+from flexgroup.membership.flush import Report, merge_reports
+from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.hosting.hosted_domain import HostedDomain
+from flexgroup.worlds.network.envelope import seal
 from flexgroup.worlds.network.faults import Faults
 
 SERVERS = tuple(Server(number, f"s{number}", f"localhost:{7400 + number}") for number in range(3))
 
 
 def configuration_of(stack: str) -> Configuration:
-    """Three servers, with a group that has members at the last two only."""
+    """Three servers, with a group that has members at the last two, and a sender at the first."""
     members = tuple(Member(f"m{server}", server, 1) for server in (1, 2))
-    group = GroupEntry("g", 5, stack, None, False, None, 1, members)
-    return Configuration(1, SERVERS, (group,), 3, 6)
+    group = GroupEntry("g", 5, stack, None, True, None, 1, members, senders=(0,))
+    return Configuration(1, SERVERS, (group,), 3, 6, (DomainEntry(1, stack, "", (0, 1, 2)),), 2)
 
 
 def domains(stack: str) -> list[HostedDomain]:
     configuration = configuration_of(stack)
     hosted = []
     for me in range(3):
-        deployment = Deployment(Faults(), lambda _: lambda *_: None)
-        deployment.install(configuration, me, 0)
+        deployment = Deployment(Faults(), lambda *_: None)
+        deployment.install(configuration, me, (), 0)
         hosted += deployment.domains
     return hosted
 
@@ -67,14 +76,82 @@ def test_at_a_change_whoever_the_stack_sends_a_message_to_gets_it(stack: str) ->
     hosted = domains(stack)
     hosted[1].cast(0, (5,), 1, b"contents")
     exchange(hosted, (1, 2))
-    reports = {server: [hosted[server].report()] for server in range(3)}
+    reports = {server: Report([hosted[server].report()]) for server in range(3)}
     before = configuration_of(stack)
-    (flush,) = merge_reports(before, reports)
+    (flush,) = merge_reports(before, reports, [1])
     delivered = [len(one.finish(flush, before)) for one in hosted]
     assert delivered == ([1, 0, 0] if stack == "causal" else [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("stack", "pasts"), [("causal-rst", [(1, 1, 0), (1, 2, 0)]), ("fifo", [(), ()])]
+)
+def test_in_causal_order_messages_tell_what_precedes_them(
+    stack: str, pasts: list[tuple[int, ...]]
+) -> None:
+    """Also what the stack has delivered and nobody has taken yet, and what precedes that."""
+    hosted = domains(stack)
+    hosted[0].cast(0, (5,), 1, b"first")
+    exchange(hosted, (0, 1))
+    hosted[1].cast(0, (5,), 1, b"second")
+    exchange(hosted, (0, 1, 2))
+    hosted[1].cast(0, (5,), 1, b"third")
+    hand_over(hosted, 1, 2)
+    hosted[2].cast(0, (5,), 1, b"fourth")
+    assert [m.past for one in hosted for m in one.report().own] == pasts
+
+
+def hand_over(hosted: list[HostedDomain], source: int, target: int) -> None:
+    """Let the packets of one for another arrive."""
+    packets = bytes(hosted[source].domain.outgoing[target])
+    hosted[source].domain.outgoing[target] = bytearray()
+    hosted[target].domain.receive(0, source, packets, 0)
+
+
+def test_what_a_stack_holds_back_is_delivered_at_a_change() -> None:
+    """Server 1 delivers when server 2 has acknowledged, and fails before server 2 knows that."""
+    hosted = domains("reliable safe")
+    hosted[1].cast(0, (5,), 1, b"contents")
+    hand_over(hosted, 1, 2)
+    hosted[2].domain.end_timers(1)
+    hand_over(hosted, 2, 1)
+    assert [envelope.contents for envelope in hosted[1].take_delivered()] == [b"contents"]
+    assert hosted[2].take_delivered() == []
+    before = configuration_of("reliable safe")
+    reports = {server: Report([hosted[server].report()]) for server in (0, 2)}
+    reports |= {2: Report([hosted[2].report()])}  # for another attempt
+    (flush,) = merge_reports(before, reports, [1])
+    delivered = [[m.contents for m in hosted[one].finish(flush, before)] for one in (0, 2)]
+    assert delivered == [[], [b"contents"]]
 
 
 def test_nothing_is_kept_about_servers_that_do_not_exist() -> None:
     hosted = domains("fifo")
     with pytest.raises(PeerError, match="counts of process 3; there are 3"):
         hosted[0].counted(1, varints([5, 3, 1]), 0)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        seal(((6, 0),), 1, b"contents"),  # a group that is not there
+        seal(((5, 0),), 1 << 40, b"contents"),  # more messages than bytes
+    ],
+)
+def test_an_envelope_that_cannot_be_opened_is_delivered_nowhere(payload: bytes) -> None:
+    """Whoever sent it is a server, and through which others it came is not known any more."""
+    hosted = domains("fifo")
+    hosted[2].domain.cast(0, Message(message_id(2, 0), (1, 2), payload))
+    hosted[2].cast(0, (5,), 1, b"contents")
+    exchange(hosted, (1, 2))
+    assert hosted[1].messages_delivered == hosted[2].messages_delivered == 1
+
+
+def test_counts_of_groups_that_are_not_there_leave_nothing_behind() -> None:
+    hosted = domains("fifo")
+    hosted[1].counted(
+        2, varints([number for group in range(100, 200) for number in (group, 1, 7)]), 0
+    )
+    assert hosted[1].stability.lows() == []
+    assert hosted[1].stability._known == {}

@@ -164,6 +164,19 @@ def test_who_left_in_order_has_lost_nothing(traces: Path) -> None:
     assert (run.outcome, run.lost) == ("cut", None)
 
 
+def test_a_run_is_not_complete_where_one_was_cut_off_at_its_end(traces: Path) -> None:
+    """The others went on with it for a moment, and it never learned what was left to deliver."""
+    writers = [writer_of(traces, server) for server in EVERYBODY]
+    writers[2].take(RunEnded(RUN, (0, 1, 2)), now=1)
+    writers[2].write_what_is_due(1)
+    for writer in writers[:2]:
+        writer.take(RunEnded(RUN, ()), now=1)
+        writer.write_what_is_due(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", None)
+
+
 def test_who_was_killed_right_after_the_run_is_noticed(traces: Path) -> None:
     """It was in the next configuration, and had not written everything."""
     writers = [writer_of(traces, server) for server in EVERYBODY]

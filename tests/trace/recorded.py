@@ -47,5 +47,8 @@ def tamper(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None
 def replay_again(directory: Path, run: Run) -> Replay:
     plan = parse_stack(run.stack)
     return replay(
-        directory, run, lambda process: plan.build(process, run.processes), Codec(plan.layers)
+        directory,
+        run,
+        lambda process: plan.build(process, run.processes, replicas=run.replicas),
+        Codec(plan.layers),
     )

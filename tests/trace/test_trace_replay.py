@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.protocols.catalogue import PROTOCOLS
+from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
@@ -24,9 +24,12 @@ def events(directory: Path, run: str) -> int:
     return sum(len(rows(path)) for path in (directory / "events").glob(f"*/{run}.parquet"))
 
 
-@pytest.mark.parametrize("stack", [*PROTOCOLS, "dcc/rv", "fifo dcc", "fifo skeen"])
+@pytest.mark.parametrize("stack", [*PROTOCOLS, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"])
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
-    run = record(tmp_path, replace(SCENARIO, stack=stack))
+    scenario = replace(SCENARIO, stack=stack)
+    if parse_stack(stack).needs_replicas:
+        scenario = replace(scenario, workload="random:1", groups="2x2")
+    run = record(tmp_path, scenario)
     result = replay_again(tmp_path, read_run(tmp_path, run))
     assert result.divergence is None
     assert result.events == events(tmp_path, run) > 50
@@ -52,8 +55,15 @@ def test_replay_agrees(tmp_path: Path, stack: str) -> None:
                 detection="1ms",
             ),
         ),
+        replace(
+            SCENARIO,
+            stack="virtual-synchrony",
+            duration=0.02,
+            rate=2000.0,
+            faults=Faults(crashes=("3@5ms",), views=("0,1,2@6ms", "0,1@9ms")),
+        ),
     ],
-    ids=["reordering", "unreliable", "cut short", "faults"],
+    ids=["reordering", "unreliable", "cut short", "faults", "views"],
 )
 def test_replay_agrees_whatever_went_wrong(tmp_path: Path, scenario: Scenario) -> None:
     run = record(tmp_path, scenario)

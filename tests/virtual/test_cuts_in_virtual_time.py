@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from flexgroup.virtual.internet import Internet, Process
 from flexgroup.virtual.network import Latency, Network
-from flexgroup.virtual.tcp import Internet, Process
 from flexgroup.virtual.world import World
+from flexgroup.wire.keepalive import keep_alive
 
 
 class End(asyncio.Protocol):
@@ -21,8 +22,7 @@ class End(asyncio.Protocol):
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.came.append((asyncio.get_running_loop().time(), data))
@@ -38,8 +38,8 @@ class TwoMachines:
         self.world = World(0)
         self.network = Network(self.world, Latency(0.001, 0.0))
         internet = Internet(self.world, self.network)
-        self.left = Process(self.world, internet, "left")  # type: ignore[abstract]
-        self.right = Process(self.world, internet, "right")  # type: ignore[abstract]
+        self.left = Process(self.world, internet, "left")
+        self.right = Process(self.world, internet, "right")
         self.near, self.far = End(), End()
         self.right.create_task(self.right.create_server(lambda: self.far, "right", 7))
         self.world.run(0.5)
@@ -111,8 +111,45 @@ def test_who_is_not_confirmed_for_too_long_gives_up_if_it_asked_to(machines: Two
     assert machines.near.ended is not None
     time, error = machines.near.ended
     assert isinstance(error, TimeoutError)
-    assert 4.0 <= time < 8.0
+    assert time == pytest.approx(4.0)
     assert machines.far.ended is None  # it is told nothing
+
+
+def given_up_behind_a_cut(machines: TwoMachines) -> None:
+    """The near end has given up; the far one does not know."""
+    keep_alive(machines.near.transport, 3.0)
+    machines.part()
+    machines.near.transport.write(b"a")
+    machines.world.run(4.5)
+    assert machines.near.ended is not None
+
+
+def test_who_was_given_up_is_told_when_it_sends_something(machines: TwoMachines) -> None:
+    given_up_behind_a_cut(machines)
+    machines.network.heal()
+    machines.far.transport.write(b"are you there?")
+    machines.world.run(5.0)
+    assert machines.far.ended is not None
+    assert isinstance(machines.far.ended[1], ConnectionResetError)
+
+
+@pytest.mark.parametrize(
+    ("healed", "noticed", "error"),
+    [(6.0, 9.0, ConnectionResetError), (10.0, 11.0, ConnectionResetError),
+     (99.0, 14.0, TimeoutError)],
+)  # fmt: skip
+def test_who_was_given_up_finds_out_by_keep_alive(
+    healed: float, noticed: float, error: type[Exception], machines: TwoMachines
+) -> None:
+    """Without a word from the other end it asks after 5 seconds, and then every second."""
+    keep_alive(machines.far.transport, 10.0)
+    given_up_behind_a_cut(machines)
+    machines.world.run(healed)
+    machines.network.heal()
+    machines.world.run(100.0)
+    assert machines.far.ended is not None
+    assert machines.far.ended[0] == pytest.approx(noticed)
+    assert isinstance(machines.far.ended[1], error)
 
 
 def test_a_process_that_is_killed_has_its_connections_closed(machines: TwoMachines) -> None:
@@ -136,6 +173,23 @@ def test_a_kill_behind_a_cut_is_noticed_when_something_is_sent(machines: TwoMach
     machines.near.transport.write(b"are you there?")
     machines.world.run(4.0)
     assert machines.near.ended is not None
+
+
+def test_a_reset_that_is_lost_is_noticed_by_keep_alive(machines: TwoMachines) -> None:
+    """A machine resets the connections of a process that ends without having read everything."""
+    keep_alive(machines.near.transport, 10.0)
+    machines.right.stop()
+    machines.near.transport.write(b"hello")
+    machines.world.run(1.5)
+    machines.network.cut("right", "left")
+    machines.right.kill()
+    machines.world.run(2.0)
+    machines.network.heal()
+    machines.world.run(6.0)
+    assert machines.near.ended is None
+    machines.world.run(7.0)
+    assert machines.near.ended is not None
+    assert isinstance(machines.near.ended[1], ConnectionResetError)
 
 
 def test_a_process_that_stands_still_hears_everything_later(machines: TwoMachines) -> None:

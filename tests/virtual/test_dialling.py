@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import Server
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Settings
+from flexgroup.virtual.internet import Internet, Process
 from flexgroup.virtual.network import Latency, Network
-from flexgroup.virtual.tcp import Internet, Process
 from flexgroup.virtual.world import World
 
 
@@ -16,8 +17,8 @@ def test_a_server_that_gets_the_number_of_another_is_dialled_although_that_dial_
     world = World(0)
     network = Network(world, Latency())
     internet = Internet(world, network)
-    here = Process(world, internet, "here")  # type: ignore[abstract]
-    there = Process(world, internet, "there")  # type: ignore[abstract]
+    here = Process(world, internet, "here")
+    there = Process(world, internet, "there")
     dialled: list[float] = []
 
     class Listening(asyncio.Protocol):
@@ -39,3 +40,25 @@ def test_a_server_that_gets_the_number_of_another_is_dialled_although_that_dial_
     assert dialled
     here.end()
     there.end()
+
+
+def test_servers_that_join_each_other_are_told_to_begin_with_one_that_joins_nobody() -> None:
+    world = World(0)
+    internet = Internet(world, Network(world, Latency()))
+    processes = [Process(world, internet, machine) for machine in ("here", "there")]
+    told: list[str] = []
+
+    async def join(machine: str, other: str) -> None:
+        server = GroupServer(Settings(machine, host=machine, port=7400, join=(f"{other}:7400",)))
+        try:
+            await server.run()
+        except UsageError as error:
+            told.append(str(error))
+
+    processes[0].create_task(join("here", "there"))
+    processes[1].create_task(join("there", "here"))
+    world.run(60.0)
+    assert len(told) == 2
+    assert any("the first server is started without --join" in error for error in told), told
+    for process in processes:
+        process.end()

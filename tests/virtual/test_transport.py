@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from flexgroup.virtual.internet import Internet, Process
 from flexgroup.virtual.network import Latency, Network
-from flexgroup.virtual.tcp import Internet, Process
 from flexgroup.virtual.world import World
 
 Scenario = Callable[[str], Coroutine[Any, Any, None]]
@@ -19,7 +19,7 @@ LARGE = bytes(range(256)) * 8192  # two megabytes: more than all buffers togethe
 def in_virtual_time(scenario: Scenario) -> None:
     world = World(0)
     internet = Internet(world, Network(world, Latency()))
-    loop = Process(world, internet, "here")  # type: ignore[abstract]
+    loop = Process(world, internet, "here")
     task = loop.create_task(scenario("here"))
     world.run(60.0)
     assert task.done()
@@ -52,8 +52,7 @@ class Peer(asyncio.Protocol):
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.made.set_result(transport)
+        self.made.set_result(cast(asyncio.Transport, transport))
 
     def data_received(self, data: bytes) -> None:
         assert data

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 SIZE = 4
 ASKED_FOR = (schema.SEND, schema.DELIVER)
-STACKS = "best-effort,skeen,dcc,dcc-published/any,fifo dcc,reliable causal,atomic".split(",")
+STACKS = "best-effort,skeen,dcc,dcc-published/any,fifo dcc,reliable causal,atomic,abcast".split(",")
 
 
 class Rows(Sink):

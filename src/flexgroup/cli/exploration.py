@@ -12,6 +12,7 @@ from flexgroup.cli.arguments import import_protocols, print_json
 from flexgroup.cli.explore_all import explore_all_systems
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
+from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, SearchProgress
 from flexgroup.worlds.explorer.minimise import Minimised, minimise, shortest
@@ -45,31 +46,71 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _scope(options: argparse.Namespace) -> Scope:
-    if options.processes is None or not options.message:
+    replicas = _replicas(options.replicas)
+    processes = sum(map(len, replicas)) if options.processes is None else options.processes
+    if (options.processes is None and not replicas) or not options.message:
         raise UsageError(
             "which system? Give --processes N and at least one --message P,Q, "
             "or --all-destinations NxM"
         )
     casts = []
-    client = options.processes
+    client = processes
     for text in options.message:
         match = re.fullmatch(r"(?:(\d+):)?(\d+(?:,\d+)*)", text)
         if match is None:
             raise UsageError(f"--message {text}: write destinations as 0,2, or 1:0,2 from 1")
         destinations = tuple(sorted({int(word) for word in match[2].split(",")}))
         origin = int(match[1]) if match[1] else client
-        client = max(client, origin + 1) if origin >= options.processes else client
+        client = max(client, origin + 1) if origin >= processes else client
         casts.append(PlannedCast(origin, destinations))
+    crashing = tuple(_matching(text, "--crash", r"(\d+)", "0")[0] for text in options.crash)
+    suspecting = tuple(
+        (suspicious, suspected)
+        for text in options.suspect
+        for suspicious, suspected in [_matching(text, "--suspect", r"(\d+):(\d+)", "1:0")]
+    )
     bounds = Bounds(
-        options.crashes, options.suspicions, options.losses, options.duplicates, options.timers
+        options.crashes or len(crashing),
+        options.suspicions or len(suspecting),
+        options.losses,
+        options.duplicates,
+        options.timers,
     )
     fifo = options.channels == "fifo"
-    groups = []
-    for text in options.group:
-        if not re.fullmatch(r"\d+(,\d+)*", text):
-            raise UsageError(f"--group {text}: write its members as 0,1,2")
-        groups.append(tuple(sorted({int(word) for word in text.split(",")})))
-    return Scope(options.processes, tuple(casts), fifo, options.any_order, bounds, tuple(groups))
+    return Scope(
+        processes,
+        tuple(casts),
+        fifo,
+        options.any_order,
+        bounds,
+        tuple(_members(text, "--group") for text in options.group),
+        tuple(_members(text, "--view") for text in options.view),
+        crashing,
+        suspecting,
+        replicas,
+    )
+
+
+def _matching(text: str, option: str, form: str, example: str) -> tuple[int, ...]:
+    """The numbers in the value of an option that has to be of this form."""
+    match = re.fullmatch(form, text)
+    if match is None:
+        raise UsageError(f"{option} {text}: write for example {option} {example}")
+    return tuple(map(int, match.groups()))
+
+
+def _replicas(text: str | None) -> Replicas:
+    if text is None:
+        return ()
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise UsageError(f"--replicas {text}: write the sizes of the groups as 3,1")
+    return replicas_of_sizes([int(word) for word in text.split(",")])
+
+
+def _members(text: str, option: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise UsageError(f"{option} {text}: write its members as 0,1,2")
+    return tuple(sorted({int(word) for word in text.split(",")}))
 
 
 def _search_options(options: argparse.Namespace) -> SearchOptions:

@@ -11,6 +11,7 @@ from flexgroup.cli.arguments import (
     Option,
     flag,
     from_one,
+    import_protocols,
     protocols_option,
     repeated,
     seconds,
@@ -32,6 +33,14 @@ COMMAND = Command(
         repeated(
             "--group", "P,Q",
             "tell the layers that messages stay within this group, or one of several",
+        ),
+        Option(
+            "--replicas", metavar="SIZES",
+            help="divide the processes into groups of replicas: 3,1 for 0 to 2, and 3",
+        ),
+        repeated(
+            "--view", "P,Q",
+            "the members of the next view, of which each process is told at any time",
         ),
         flag("--any-order", "what one origin multicasts may come in any order, not only as listed"),
         Option("--channels", choices=("fifo", "reordering"), default="fifo", help="(fifo)"),
@@ -78,6 +87,35 @@ COMMAND = Command(
                     ("timers", "timers run out"),
                 )
             ),
+            repeated("--crash", "P", "this process may stop, and no other that is not named"),
+            repeated("--suspect", "P:Q", "P may take Q for crashed, and no other pair not named"),
+        ),
+        Group(
+            "servers instead of processes, with changes while messages are under way",
+            Option(
+                "--servers", type=from_one, metavar="N",
+                help="how many servers, numbered from 1; --group 1,2 is a group with members at "
+                "these, the first one called A, and --message 1:A,B multicasts from server 1",
+            ),
+            repeated("--join", "S:G", "a client of this server joins this group, as in 2:A"),
+            repeated("--leave", "S:G", "the member at this server leaves this group"),
+            *(
+                Option(f"--{name}", type=int, default=0, metavar="N", help=f"{what} (0)")
+                for name, what in (
+                    ("restarts", "a server that has crashed comes back, with the data it keeps"),
+                    ("cuts", "a link falls silent, for a while or for good"),
+                    ("breaks", "a link breaks and is replaced"),
+                    ("delays", "a beat passes while something is under way"),
+                )
+            ),
+            Option(
+                "--ticks", type=int, default=8, metavar="N",
+                help="so many beats pass; silence is noticed after 4 (8)",
+            ),
+            Option(
+                "--replay", type=Path, metavar="FILE",
+                help="perform a script that was printed for servers, and nothing else",
+            ),
         ),
         Group(
             "bounds, and going on after them",
@@ -110,6 +148,13 @@ COMMAND = Command(
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.replay is not None or options.servers is not None:
+        from flexgroup.cli.explore_servers import explore_servers, replay_servers
+
+        import_protocols(options.protocols)
+        if options.replay is not None:
+            return replay_servers(options.replay)
+        return explore_servers(options)
     from flexgroup.cli.exploration import explore
 
     return explore(options)

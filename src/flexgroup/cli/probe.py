@@ -62,9 +62,15 @@ def show(report: dict[str, Any], console: Console) -> None:
     print_table(
         console,
         "servers",
-        ("number", "name", "address", "link"),
+        ("number", "name", "address", "link", "missed after"),
         [
-            (server["number"], server["name"], server["address"], link_to(server, report))
+            (
+                server["number"],
+                server["name"],
+                server["address"],
+                link_to(server, report),
+                f"{server['patience']:.2f} s",
+            )
             for server in report["servers"]
         ],
     )
@@ -86,6 +92,12 @@ def show(report: dict[str, Any], console: Console) -> None:
             )
             for group in report["groups"]
         ],
+    )
+    print_table(
+        console,
+        "what stacks promise",
+        ("stack", "properties"),
+        [(stack["stack"], ", ".join(stack["promises"])) for stack in report["stacks"]],
     )
     print_table(
         console,

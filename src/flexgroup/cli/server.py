@@ -26,6 +26,8 @@ from flexgroup.wire.address import DEFAULT_PORT, parse_server_address
 if TYPE_CHECKING:
     from flexgroup.server.settings import Settings
 
+MOST_FILES = 1 << 16
+
 LIMITS = ("largest_message", "pack", "queue", "slow_seconds")
 """The options that are fields of `flexgroup.server.settings.Limits`."""
 
@@ -50,10 +52,21 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
             "without it, this server is the first",
         ),
         tls_option(),
+        Option(
+            "--data", type=Path, metavar="DIR",
+            help="keep there what this server needs to come back as the same one when it is "
+            "started again; then neither --name nor --join is needed",
+        ),
         Option("--trace", type=Path, metavar="DIR", help="record a trace there"),
         Option(
             "--patience", type=seconds, default=2.0, metavar="SECONDS",
-            help="how long another server may be silent before it is suspected (%(default)s)",
+            help="how long another server may be silent before it is suspected, at most "
+            "(%(default)s); the same for all servers",
+        ),
+        Option(
+            "--least-patience", type=seconds, metavar="SECONDS",
+            help="how long at least, where links are quick (a quarter of --patience, but not less "
+            "than 1); as much as --patience: always that long",
         ),
         flag(
             "--no-rejoin",
@@ -112,6 +125,22 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def allow_many_connections() -> None:
+    """Let this process have as many open files, and so connections, as the system permits."""
+    import sys
+    from contextlib import suppress
+
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):  # then it stays as it is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def run(options: argparse.Namespace) -> int:
     import asyncio
     import signal
@@ -121,6 +150,7 @@ def run(options: argparse.Namespace) -> int:
     from flexgroup.wire import event_loop
 
     set_up_logging(options.log)
+    allow_many_connections()
     settings = settings_of(options)
 
     async def serve() -> str:
@@ -175,7 +205,7 @@ def other_servers(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    from flexgroup.membership.suspicion import Timings
+    from flexgroup.membership.timings import Timings
     from flexgroup.server.settings import Limits, Settings
     from flexgroup.wire.certificates import SERVER, client_context, server_context
     from flexgroup.worlds.network.faults import Faults
@@ -191,11 +221,12 @@ def settings_of(options: argparse.Namespace) -> Settings:
         port=listen.port,
         unix=options.unix,
         join=join,
+        data=options.data,
         trace=options.trace,
         tls_server=None if tls is None else server_context(tls),
         tls_client=None if tls is None else client_context(tls, SERVER),
         limits=Limits(**{name: value for name, value in chosen.items() if value is not None}),
-        timings=Timings(patience=options.patience),
+        timings=Timings(patience=options.patience, least=options.least_patience),
         faults=Faults(options.loss, options.duplication, options.reordering, options.seed),
         rejoin=not options.no_rejoin,
     )

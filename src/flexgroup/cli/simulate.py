@@ -33,7 +33,11 @@ COMMAND = Command(
     "--duration 0.2 --seed 7 --network lan --out runs/first",
     (
         stack_option(required=True),
-        Option("--processes", type=int, default=16, metavar="N", help="how many processes (16)"),
+        Option("--processes", type=int, metavar="N", help="how many processes (16)"),
+        Option(
+            "--groups", default="", metavar="GxR",
+            help="divide the processes into G groups of R replicas; the workload draws groups",
+        ),
         Option(
             "--clients", type=int, default=16, metavar="N", help="how many clients multicast (16)"
         ),
@@ -78,6 +82,7 @@ COMMAND = Command(
                 "'0,1|2,3@1s-2s': held till it heals; with !drop at the end, lost",
             ),
             repeated("--suspect", "P:Q@T-T", "0:3@1s-1.2s: P suspects Q wrongly"),
+            repeated("--view", "P,Q@T", "0,1,2@1.2s: all are told that these are the members"),
             Option("--detection", metavar="T", help="crashes are noticed by all after this time"),
         ),
     ),
@@ -95,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--part-rows needs --out, and a number of rows from 1 on")
     scenario = Scenario(
         stack=" ".join(options.stack.lower().split()),
-        processes=options.processes,
+        processes=_processes(options),
         clients=options.clients,
         workload=options.workload,
         network=options.network,
@@ -109,8 +114,10 @@ def run(options: argparse.Namespace) -> int:
             partitions=tuple(options.partition),
             suspicions=tuple(options.suspect),
             detection=options.detection,
+            views=tuple(options.view),
         ),
         casts=" ".join(options.cast),
+        groups=options.groups,
     )
     with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
         if options.out is not None:
@@ -130,6 +137,13 @@ def run(options: argparse.Namespace) -> int:
     note = _why_crashes_may_violate(scenario) if violated else ""
     _show(options, outcome, history, verdicts, note)
     return 1 if violated else 0
+
+
+def _processes(options: argparse.Namespace) -> int:
+    from flexgroup.worlds.simulator.scenario import parse_groups
+
+    given: int | None = options.processes
+    return (sum(map(len, parse_groups(options.groups))) or 16) if given is None else given
 
 
 def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationResult, History]:

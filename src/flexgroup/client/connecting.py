@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from flexgroup.client.connection import ClientConnection
 from flexgroup.client.errors import CannotConnect
-from flexgroup.client.group import Link, name_of
+from flexgroup.client.group import Link
 from flexgroup.core.errors import UsageError
 from flexgroup.wire.address import Address, parse_address
 from flexgroup.wire.certificates import client_context
+from flexgroup.wire.names import name_of
 
 Tls = ssl.SSLContext | str | PathLike[str]
 """TLS is given as a context, or as a folder of certificates."""

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeVar, cast, final
 
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder
+from msgspec.structs import force_setattr
 
 from flexgroup.client.errors import (
     AlreadyMember,
@@ -23,6 +24,7 @@ from flexgroup.client.errors import (
 )
 from flexgroup.client.inbox import Inbox
 from flexgroup.client.message import View
+from flexgroup.client.order import DeliveryOrder
 from flexgroup.client.outgoing import Outgoing, send_prefix
 from flexgroup.core.errors import FlexGroupError, PeerError
 from flexgroup.wire.frames import MOST_BYTES, FrameReader
@@ -35,9 +37,11 @@ from flexgroup.wire.requests import (
     Closing,
     Credit,
     Delivered,
+    DeliveredKept,
     Destroyed,
     FromServer,
     Granted,
+    Held,
     Hello,
     Joined,
     Leave,
@@ -93,6 +97,11 @@ class ClientConnection:
         self._inboxes: dict[int, Inbox] = {}
         self._places: dict[str, Inbox] = {}
         """Inboxes by the names of the groups that were entered, or are being entered or left."""
+        self._left: list[Inbox] = []
+        """Inboxes of groups that were left, but are still named with messages that the server
+        holds back for other groups."""
+        self.order = DeliveryOrder(self._report)
+        self._inboxes_ever = 0
         self._number = 0
         """The number of the last request."""
         self._to_notify: list[Inbox] = []
@@ -140,8 +149,8 @@ class ClientConnection:
     ) -> asyncio.Future[FromServer]:
         self._number = (self._number + 1) % NUMBERS
         future: asyncio.Future[FromServer] = self._loop.create_future()
-        self._pending[self._number] = Pending(expected, future, inbox, leaving)
         self.outgoing.put(request(self._number))
+        self._pending[self._number] = Pending(expected, future, inbox, leaving)
         return future
 
     async def new_inbox(self, group: str) -> Inbox:
@@ -153,10 +162,28 @@ class ClientConnection:
                     " leave it first, or connect again to be in the group twice"
                 )
             await self._in_time(asyncio.shield(holder.gone))
+        self.order.forget_empty()
+        self._inboxes_ever += 1
         self._places[group] = inbox = Inbox(
-            group, self.window, self._give_credit, self._to_notify, self._report
+            self._inboxes_ever,
+            group,
+            self.window,
+            self._give_credit,
+            self._to_notify,
+            self.order.arrivals,
+            self._report,
         )
         return inbox
+
+    def memberships(self) -> list[Inbox]:
+        """Return the inboxes of the groups that this process is a member of."""
+        return [inbox for inbox in self._inboxes.values() if inbox.entered and not inbox.ended]
+
+    def keep_views(self) -> None:
+        """Have those who read by link see every view of every group from now on."""
+        self.order.keeps_views = True
+        for inbox in self._inboxes.values():
+            inbox.keeps_views = True
 
     def _give_credit(self, handle: int, messages: int) -> None:
         if self.ended is None:
@@ -178,8 +205,9 @@ class ClientConnection:
                     " check the address, and that both sides have the same version"
                 )
             )
-        if self._to_notify:
+        if self._to_notify or self.order.listener is not None:
             self.notify_listeners()
+        self.order.wake()
 
     def notify_listeners(self) -> None:
         """Tell listeners what has come for them, none while another is running."""
@@ -188,9 +216,13 @@ class ClientConnection:
         self._is_notifying = True
         self.outgoing.gather()
         try:
-            for inbox in self._to_notify:
-                inbox.notify_listener()
-            self._to_notify.clear()
+            while True:
+                for inbox in self._to_notify:
+                    inbox.notify_listener()
+                self._to_notify.clear()
+                self.order.notify_listener()
+                if not self._to_notify:
+                    break
         finally:
             self._is_notifying = False
             self.outgoing.release()
@@ -202,20 +234,59 @@ class ClientConnection:
         inboxes = self._inboxes
         for message in _decode(content):
             if type(message) is Delivered:
-                inbox = inboxes.get(message.handle)
+                handles = message.handles
+                if len(handles) > 1:
+                    self._read_shared(message)
+                    continue
+                inbox = inboxes.get(handles[0])
                 if inbox is None:
-                    raise PeerError(f"it delivers to the handle {message.handle}, of no group")
-                inbox.put(message.messages)
+                    raise PeerError(f"it delivers to the handle {handles[0]}, of no group")
+                inbox.put(message.messages, message.position)
             else:
                 self._read_other(message)
+
+    def _read_shared(self, delivered: Delivered) -> None:
+        """Put messages to several groups of this process into the inboxes that get them now."""
+        position = delivered.position
+        here = [self._inbox(handle) for handle in delivered.handles[: delivered.here]]
+        everywhere = [
+            inbox
+            for handle in sorted(delivered.handles)
+            for inbox in self._inboxes_ever_of(handle)
+            if inbox.entered < position
+        ]
+        groups = tuple(dict.fromkeys([inbox.group for inbox in everywhere]))
+        group = here[0].group if here else ""
+        for place, message in enumerate(delivered.messages):
+            force_setattr(message, "group", group)
+            force_setattr(message, "position", position + place)
+            force_setattr(message, "_groups", groups)
+        for inbox in here:
+            others = [other for other in everywhere if other is not inbox]
+            inbox.put_shared(delivered.messages, position, others)
+
+    def _inboxes_ever_of(self, handle: int) -> list[Inbox]:
+        found = [inbox for inbox in self._left if inbox.handle == handle]
+        if handle in self._inboxes:
+            found.append(self._inboxes[handle])
+        return found
 
     def _read_other(self, message: AnyFromServer) -> None:
         match message:
             case Welcome():
                 self._read_welcome(message)
+            case DeliveredKept():
+                inbox = self._inbox(message.handle)
+                inbox.put_kept(message.messages, message.position, message.ahead)
             case ViewChange():
                 inbox = self._inbox(message.handle)
-                inbox.put_view(View(message.view, tuple(message.members), inbox.group))
+                members = tuple(message.members)
+                merged = tuple([tuple(part) for part in message.merged])
+                position, side = message.position, message.side
+                inbox.put_view(View(message.view, members, inbox.group, position, merged, side))
+            case Held():
+                held = self.order.held = message.position
+                self._left = [inbox for inbox in self._left if 0 < held <= inbox.read_to]
             case Destroyed():
                 inbox = self._inbox(message.handle)
                 inbox.end(GroupDestroyed(f"'{inbox.group}': {message.reason}"))
@@ -253,8 +324,11 @@ class ClientConnection:
         elif refused.handle is None:
             for inbox in self._inboxes.values():
                 inbox.put_refusal(error)
+                self.order.put_refusal(inbox)
         elif refused.handle in self._inboxes:
-            self._inboxes[refused.handle].put_refusal(error)
+            inbox = self._inboxes[refused.handle]
+            inbox.put_refusal(error)
+            self.order.put_refusal(inbox)
 
     def _read_answer(self, request: int | None, answer: FromServer) -> None:
         pending = self._pending.get(-1 if request is None else request)
@@ -287,7 +361,14 @@ class ClientConnection:
         inbox.handle = handle
         inbox.send_prefix = send_prefix(handle)
         inbox.stack = joined.stack
-        inbox.view = View(joined.view, tuple(joined.members), inbox.group)
+        view = View(
+            joined.view, tuple(joined.members), inbox.group, joined.position, side=joined.side
+        )
+        inbox.view = view
+        inbox.entered = joined.position
+        if self.order.keeps_views and joined.position:
+            inbox.keeps_views = True
+            inbox.put_view(view)
         if inbox.ended is not None:
             # Whoever asked to join has given up meanwhile, and will never receive.
             self._ask(lambda number: Leave(number, handle), FromServer, None, inbox).cancel()
@@ -295,6 +376,8 @@ class ClientConnection:
     def _forget(self, inbox: Inbox) -> None:
         self._places.pop(inbox.group, None)
         self._inboxes.pop(inbox.handle, None)
+        if 0 < self.order.held <= inbox.read_to:
+            self._left.append(inbox)
         if not inbox.gone.done():
             inbox.gone.set_result(None)
 
@@ -336,6 +419,7 @@ class ClientConnection:
         if not self.closed.done():
             self.closed.set_result(None)
         self.notify_listeners()
+        self.order.wake()
 
     def end(self, last: AnyFromClient) -> None:
         """Close the connection from this side, after all that was sent."""
@@ -344,6 +428,7 @@ class ClientConnection:
             self.outgoing.flush()
             self._fail(LinkClosed())
             self.notify_listeners()
+            self.order.wake()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -353,7 +438,7 @@ class ClientConnection:
         """Tell everybody who waits that the connection is of no use any more."""
         if self.ended is not None:
             return
-        self.ended = error
+        self.ended = self.order.ended = error
         self.outgoing.end(error)
         if self._transport is not None:
             self._transport.close()

@@ -61,6 +61,10 @@ class BadStack(Refusal, code=refusals.BAD_STACK):
     """A stack that cannot be built, or that is not the one the group has."""
 
 
+class NotKept(Refusal, code=refusals.NOT_KEPT):
+    """What is asked for is not kept, or cannot be; the text says what is, or who keeps it."""
+
+
 class MixedStacks(Refusal, code=refusals.MIXED_STACKS):
     """One message can only go to several groups if they have the same stack."""
 

@@ -2,7 +2,7 @@
 
 A link is the connection of a process to its server, over which it is in any number of groups. A
 group is shown as its members see it: who is in it, what they send, and what is delivered in which
-order.
+order. What is delivered can be received by group, or by link: of all groups, in one order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
@@ -23,31 +22,28 @@ from flexgroup.client.errors import (
     GroupExists,
     LinkClosed,
     MixedStacks,
-    NoMessage,
     NoSuchGroup,
     NotMember,
     Refusal,
 )
 from flexgroup.client.inbox import Inbox, Item
 from flexgroup.client.message import GroupInfo, Listener, Message, View
+from flexgroup.client.order import DeliveryOrder
+from flexgroup.client.receiving import Events, R, arrival, check_listener
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.wire import requests
+from flexgroup.wire.names import name_of
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Item | list[Message[Any]])
+
+ANYWHERE = "in any group of the link"
+
+MOST_KEPT = (1 << 32) - 1
+LAST_NUMBER = (1 << 62) - 1
 
 CREATIONS = 10
 """How often to try while others create and destroy the same group."""
-
-
-def name_of(what: str, text: str) -> str:
-    """Return the text, provided that it can name a group or a process, or describe a stack."""
-    if not isinstance(text, str) or not 1 <= len(text) <= requests.LONGEST_NAME:
-        raise UsageError(
-            f"{what} is a text of 1 to {requests.LONGEST_NAME} characters, not {text!r:.50}"
-        )
-    return text
 
 
 class Group(Generic[T]):
@@ -90,23 +86,39 @@ class Group(Generic[T]):
         owner: str | None = None,
         open: bool = False,
         allow: Iterable[str] | None = None,
+        domain: str | None = None,
+        keep: int = 0,
+        partitionable: bool = False,
     ) -> Self:
         """Create the group, without members.
 
         owner: the only process that may destroy the group, as long as it is a member.
         open: whether processes that are not members may send.
         allow: the processes that may join; None lets all join.
+        domain: only groups of the same stack that name the same domain have an order in common, and
+            one message can go to several of them; None is one of these domains, too.
+        keep: how many of the last messages all servers that keep data keep on disk, at least, for
+            those who `join` with `since`; such a group has a domain for itself.
+        partitionable: whether members go on in every component of a network that parts, with views
+            of their own which merge when components meet; otherwise at most one component goes on.
         """
+        if not isinstance(partitionable, bool):
+            raise UsageError(f"partitionable={partitionable!r}; give True or False")
         if isinstance(allow, str):
             raise UsageError(f"allow={allow!r} is one text; give a list of the names that may join")
         name_of("a stack", stack)
         if owner is not None:
             name_of("the name of an owner", owner)
+        if domain is not None:
+            name_of("the name of a domain", domain)
+        number_of("keep", keep, MOST_KEPT)
         allowed = None
         if allow is not None:
             allowed = [name_of("the name of a process", name) for name in allow]
         await self._connection.ask(
-            lambda number: requests.Create(number, self.name, stack, owner, open, allowed),
+            lambda number: requests.Create(
+                number, self.name, stack, owner, open, allowed, domain, keep, partitionable
+            ),
             requests.Done,
         )
         return self
@@ -117,13 +129,19 @@ class Group(Generic[T]):
             lambda number: requests.Destroy(number, self.name), requests.Done
         )
 
-    async def join(self, process: str | None = None, own: bool = True) -> Self:
+    async def join(
+        self, process: str | None = None, own: bool = True, since: int | None = None
+    ) -> Self:
         """Become a member, as `process` (the link's name, if not given).
 
         own: whether this member receives its own messages, too, in their place in the order.
+        since: the `number` of the first message to receive, of a group that keeps its messages;
+            those that were sent later follow without a gap. 0 is the first one that is kept.
         """
         name = self.link.name if process is None else name_of("the name of a process", process)
-        await self._enter(lambda number: requests.Join(number, self.name, name, own))
+        if since is not None:
+            number_of("since", since, LAST_NUMBER)
+        await self._enter(lambda number: requests.Join(number, self.name, name, own, since))
         self._is_member = True
         self.process = name
         return self
@@ -136,6 +154,7 @@ class Group(Generic[T]):
 
     async def _enter(self, request: Callable[[int], requests.Join | requests.Attach]) -> None:
         inbox = await self._connection.new_inbox(self.name)
+        inbox.decoded = None if self._codec is None else self.decoded
         await self._connection.ask(request, requests.Joined, inbox=inbox)
         self._inbox = inbox
 
@@ -165,6 +184,10 @@ class Group(Generic[T]):
             view=found.view,
             members=tuple(found.members),
             servers=tuple(found.servers),
+            promises=tuple(found.promises),
+            domain=found.domain,
+            keep=found.keep,
+            partitionable=found.partitionable,
         )
 
     @property
@@ -203,6 +226,16 @@ class Group(Generic[T]):
         encode = None if self._codec is None else self._codec.encode
         return self._outgoing.send_now(self._entered_inbox(), bodies, encode)
 
+    async def confirm(self) -> None:
+        """Wait until every server with members of the group has what this process has sent to it.
+
+        What is confirmed is lost only if all of these servers fail. NoAnswer is raised if it takes
+        longer than the link's timeout, and the refusal if something that was sent was refused.
+        """
+        handle = self.inbox().handle
+        await self._connection.ask(lambda number: requests.Confirm(number, handle), requests.Done)
+        self.inbox()
+
     async def room(self, messages: int = 1) -> None:
         """Wait until there is room to send so many at once, and let others run in any case."""
         self.inbox()
@@ -217,12 +250,9 @@ class Group(Generic[T]):
         inbox = self._joined_inbox()
         if listener is None:
             inbox.stop_listening()
-        elif not isinstance(listener, Listener):
-            raise UsageError(
-                f"{listener!r} is no listener; derive a class from Listener, and make one"
-            )
         else:
-            inbox.listen(listener, None if self._codec is None else self.decoded)
+            check_listener(listener)
+            inbox.listen(listener)
             self._connection.notify_listeners()
 
     async def receive(self, timeout: float | None = None) -> Message[T]:
@@ -238,8 +268,7 @@ class Group(Generic[T]):
         seconds.
         """
         inbox = self._received_inbox()
-        take = partial(inbox.take_messages, None if self._codec is None else self.decoded)
-        return take() or await self.arrival(inbox, take, timeout)
+        return inbox.take_messages() or await self.arrival(inbox, inbox.take_messages, timeout)
 
     def __aiter__(self) -> AsyncIterator[Message[T]]:
         return self
@@ -254,7 +283,10 @@ class Group(Generic[T]):
 
     def events(self) -> AsyncIterator[Message[T] | View]:
         """Iterate over messages and changes of the view, beginning with the current view."""
-        return _Events(self, self._received_inbox(), self.begin_events())
+        inbox = self._received_inbox()
+        return Events(
+            inbox, self._connection.order, inbox.take_event, [self.begin_events()], self.where
+        )
 
     async def __aenter__(self) -> Self:
         return await self.join()
@@ -294,13 +326,21 @@ class Group(Generic[T]):
         inbox.keeps_views = True
         return view
 
-    async def take(self, most: int, timeout: float | None) -> list[Item]:
-        """Return at least one delivery or view, and more if they are here, not decoded yet."""
+    async def take(self, most: int | None, timeout: float | None) -> list[Item]:
+        """Return at least one delivery or view, and more if they are here, not decoded yet.
+
+        With None, these are all. Otherwise, a message that another group may give as well is taken
+        only as the last one: whoever takes ahead may leave the group before looking at it.
+        """
         inbox = self._received_inbox()
         items = [cast(Item, inbox.take() or await self.arrival(inbox, inbox.take, timeout))]
-        while inbox.items and len(items) < most:
+        while inbox.items and (most is None or (len(items) < most and not inbox.shares)):
             items.append(cast(Item, inbox.take()))
         return items
+
+    def put_back(self, items: list[Item]) -> None:
+        """Have what was taken received again, by whoever asks first."""
+        self._entered_inbox().put_back(items)
 
     def inbox(self) -> Inbox:
         """Return the inbox of a group that can be sent to."""
@@ -320,30 +360,18 @@ class Group(Generic[T]):
         except PeerError as error:
             where = f"from '{delivery.sender}' in the group '{self.name}'"
             raise PeerError(f"{where}: {error}") from None
-        return Message(delivery.sender, body, self.name)
+        return Message(
+            delivery.sender, body, self.name, delivery.position, delivery.groups, delivery.number
+        )
+
+    @property
+    def where(self) -> str:
+        return f"in the group '{self.name}'"
 
     async def arrival(
         self, inbox: Inbox, take: Callable[[], R | None], timeout: float | None = None
     ) -> R:
-        """Wait until there is something to take, and return it; NoMessage after `timeout`."""
-        until = None if timeout is None else asyncio.get_running_loop().time() + timeout
-        while True:
-            waiter = inbox.waiter()
-            try:
-                if until is None:
-                    await waiter
-                else:
-                    async with asyncio.timeout_at(until):
-                        await waiter
-            except BaseException as error:
-                inbox.give_up(waiter)
-                if isinstance(error, TimeoutError):
-                    raise NoMessage(
-                        f"nothing was delivered in the group '{self.name}' within {timeout:g} s"
-                    ) from None
-                raise
-            if taken := take():
-                return taken
+        return await arrival(inbox, take, self.where, timeout)
 
     def _entered_inbox(self) -> Inbox:
         if self._inbox is None:
@@ -359,6 +387,7 @@ class Group(Generic[T]):
     def _received_inbox(self) -> Inbox:
         inbox = self._joined_inbox()
         inbox.check_nobody_listens()
+        self._connection.order.check_nobody_listens()
         return inbox
 
     def _not_inside(self) -> NotMember:
@@ -368,32 +397,13 @@ class Group(Generic[T]):
         )
 
 
-class _Events(Generic[T]):
-    """An iterator, not a generator, which would end at a cancelled step or unreadable message."""
-
-    def __init__(self, group: Group[T], inbox: Inbox, first: View) -> None:
-        self._group = group
-        self._inbox = inbox
-        self._first: View | None = first
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Message[T] | View:
-        if self._first is not None:
-            first, self._first = self._first, None
-            return first
-        self._inbox.check_nobody_listens()
-        inbox = self._inbox
-        try:
-            item = cast(Item, inbox.take() or await self._group.arrival(inbox, inbox.take))
-        except (GroupDestroyed, NotMember, LinkClosed):
-            raise StopAsyncIteration from None
-        return item if isinstance(item, View) else self._group.decoded(item)
-
-
 class Link:
-    """A connection to a server, shared by all groups of this process."""
+    """A connection to a server, shared by all groups of this process.
+
+    What is delivered in any group stands in one queue, in the order in which the server delivered
+    it. `Group.receive` takes the first of its group; `Link.receive` takes the first of all. So
+    nothing is given twice, and iterating over the link gives the messages of all groups.
+    """
 
     def __init__(self, connection: ClientConnection, name: str, welcome: requests.Welcome) -> None:
         self.connection = connection
@@ -415,6 +425,8 @@ class Link:
         process: str | None = None,
         own: bool = True,
         open: bool = False,
+        keep: int = 0,
+        since: int | None = None,
         codec: None = None,
     ) -> Group[bytes]: ...
     @overload
@@ -426,6 +438,8 @@ class Link:
         process: str | None = None,
         own: bool = True,
         open: bool = False,
+        keep: int = 0,
+        since: int | None = None,
         codec: Codec[T],
     ) -> Group[T]: ...
     async def join(
@@ -436,31 +450,41 @@ class Link:
         process: str | None = None,
         own: bool = True,
         open: bool = False,
+        keep: int = 0,
+        since: int | None = None,
         codec: Codec[Any] | None = None,
     ) -> Group[Any]:
         """Join a group. If it does not exist and a stack is given, create it first.
 
         If it exists with another stack than the given one, that is an error. `open` lets processes
-        send that are not members, and counts only for a group that is created here. The other
-        arguments are those of `Group.join` and `Group`.
+        send that are not members, and `keep` has servers keep messages; both count only for a group
+        that is created here. The other arguments are those of `Group.join` and `Group`.
         """
         joined: Group[Any] = Group(self, group, codec=codec)
-        await self.enter(joined, stack, process=process, own=own, open=open)
+        await self.enter(joined, stack, process=process, own=own, open=open, keep=keep, since=since)
         return joined
 
     async def enter(
-        self, group: Group[Any], stack: str | None, *, process: str | None, own: bool, open: bool
+        self,
+        group: Group[Any],
+        stack: str | None,
+        *,
+        process: str | None,
+        own: bool,
+        open: bool,
+        keep: int = 0,
+        since: int | None = None,
     ) -> None:
         """Join a group, and create it first if need be; see `join`."""
         for _ in range(CREATIONS):
             try:
-                await group.join(process, own)
+                await group.join(process, own, since)
                 break
             except NoSuchGroup:
                 if stack is None:
                     raise
             with suppress(GroupExists):  # another process was quicker
-                await group.create(stack, open=open)
+                await group.create(stack, open=open, keep=keep)
         else:
             raise NoSuchGroup(
                 f"the group '{group.name}' is destroyed as often as it is created; find out by whom"
@@ -495,6 +519,71 @@ class Link:
             await outgoing.room()
             handles = self.handles_of(groups)
         outgoing.send(groups[0].inbox(), handles, data)
+
+    # Receiving, of all groups in one order.
+
+    async def receive(self, timeout: float | None = None) -> Message[Any]:
+        """Return the next message of any group, or raise NoMessage if none comes in `timeout`
+        seconds."""
+        order = self._received_order()
+        return order.take_message() or await self._arrival(order.take_message, timeout)
+
+    async def receive_all(self, timeout: float | None = None) -> list[Message[Any]]:
+        """Return the next message of any group, and those after it that are here already."""
+        order = self._received_order()
+        return order.take_messages() or await self._arrival(order.take_messages, timeout)
+
+    def __aiter__(self) -> AsyncIterator[Message[Any]]:
+        return self
+
+    async def __anext__(self) -> Message[Any]:
+        try:
+            return await self.receive()
+        except LinkClosed:
+            raise StopAsyncIteration from None
+
+    def events(self) -> AsyncIterator[Message[Any] | View]:
+        """Iterate over messages and changes of the views of all groups, beginning with the current
+        views; when another group is joined, its first view comes in its place."""
+        order = self._received_order()
+        return Events(order, order, order.take, self.begin_events(), ANYWHERE)
+
+    def listen(self, listener: Listener[Any] | None) -> None:
+        """Call the functions of the listener from now on, instead of receiving.
+
+        What is here already comes first, at once. None ends listening, and so does the end of the
+        link. A group that has a listener of its own is not concerned.
+        """
+        connection = self.connection
+        if listener is None:
+            connection.order.listener = None
+        else:
+            check_listener(listener)
+            for inbox in connection.memberships():
+                inbox.check_nobody_waits()
+            connection.order.listen(listener)
+            connection.keep_views()
+            connection.notify_listeners()
+
+    async def next_event(self, timeout: float | None) -> Message[Any] | View:
+        """Return the next message or view, of any group."""
+        order = self._received_order()
+        event = order.take() or await self._arrival(order.take, timeout)
+        return cast(Message[Any] | View, event)
+
+    def begin_events(self) -> list[View]:
+        """Return the current views; from now on, the application is given every later one."""
+        views = [inbox.current_view() for inbox in self.connection.memberships()]
+        self.connection.keep_views()
+        return sorted(views, key=lambda view: view.position)
+
+    def _received_order(self) -> DeliveryOrder:
+        order = self.connection.order
+        order.check_nobody_listens()
+        return order
+
+    async def _arrival(self, take: Callable[[], R | None], timeout: float | None) -> R:
+        return await arrival(self.connection.order, take, ANYWHERE, timeout)
 
     def handles_of(self, groups: Sequence[Group[Any]]) -> list[int]:
         """Return the handles of groups, provided that one message can go to all of them."""
@@ -540,6 +629,13 @@ class Link:
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+
+def number_of(what: str, value: int, most: int) -> int:
+    """Return the value, provided that it is a number that servers understand."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise UsageError(f"{what} is a whole number from 0 to {most}, not {value!r:.50}")
+    return value
 
 
 def check_groups(groups: Sequence[object], kind: type) -> None:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from flexgroup.core.errors import FlexGroupError
+from flexgroup.core.promises import level_of
 from flexgroup.wire.requests import Message
 
 __all__ = ["GroupInfo", "Listener", "Message", "View"]
@@ -15,7 +16,7 @@ __all__ = ["GroupInfo", "Listener", "Message", "View"]
 T = TypeVar("T")
 
 
-class View(Struct, frozen=True):
+class View(Struct, frozen=True, eq=False):
     """The members of a group from this place in the order of its messages on."""
 
     number: int
@@ -23,6 +24,26 @@ class View(Struct, frozen=True):
     members: tuple[str, ...]
     """The names of the processes, in the order they joined."""
     group: str
+    position: int = 0
+    """Its place in the one order in which the server delivered to this process, over all its
+    groups. Members have different positions for the same view, which are not compared."""
+    merged: tuple[tuple[str, ...], ...] = ()
+    """If components of the network have met with this view of a partitionable group: the members of
+    each that were in one view before. Otherwise it is empty."""
+    side: tuple[int, int] = (0, 0)
+    """If the network was parted and this view of a partitionable group was formed in one of its
+    components: which one. Another component may have a view of the same number and members."""
+
+    def _identity(self) -> tuple[object, ...]:
+        return self.number, self.members, self.group, self.side
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
 
 
 class GroupInfo(Struct, frozen=True):
@@ -37,11 +58,25 @@ class GroupInfo(Struct, frozen=True):
     view: int
     members: tuple[str, ...]
     servers: tuple[str, ...]
-    """The servers that have members of the group."""
+    """The servers that have members of the group, or keep its messages."""
+    promises: tuple[str, ...]
+    """The properties that its stack promises, such as `agreement` and `fifo order`."""
+    domain: str | None = None
+    """Groups with the same stack and the same domain have an order in common."""
+    keep: int = 0
+    """How many of its last messages servers keep on disk, at least."""
+    partitionable: bool = False
+    """Whether its members go on in every component of the network, with views of their own."""
+
+    @property
+    def level(self) -> str:
+        """How much is certain of a message that is delivered, its sender's own included: it is
+        best-effort, reliable, agreed, safe or kept (docs/client.md has the table)."""
+        return "kept" if self.keep else level_of(self.promises)
 
 
 class Listener(ABC, Generic[T]):
-    """An application derives from this class; see `Group.listen`.
+    """An application derives from this class; see `Group.listen` and `Link.listen`.
 
     Its functions are called as soon as something has come. What one raises goes to the exception
     handler of the event loop, and then the next is called.

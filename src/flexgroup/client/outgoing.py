@@ -18,7 +18,7 @@ from msgspec.msgpack import Encoder
 from flexgroup.client.errors import TooLarge
 from flexgroup.client.inbox import Inbox
 from flexgroup.core.errors import FlexGroupError, UsageError
-from flexgroup.wire.frames import FrameWriter, array_of
+from flexgroup.wire.frames import MOST_BYTES, ROOM_BESIDE_A_MESSAGE, FrameWriter, array_of
 from flexgroup.wire.requests import AnyFromClient, Send, Welcome
 from flexgroup.wire.socket_writer import SocketWriter
 
@@ -55,7 +55,7 @@ class Outgoing:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.busy = False
         """Whether a sender has to wait, with `await room()`."""
-        self.largest = 0
+        self.largest = MOST_BYTES
         self.ended: FlexGroupError | None = None
         """The reason why nothing can be sent any more."""
         self.is_new_turn = True
@@ -132,7 +132,14 @@ class Outgoing:
 
     def put(self, message: AnyFromClient) -> None:
         """Send anything but a message to a group, at the end of this turn."""
-        self._hold(_encode(message))
+        data = _encode(message)
+        most = self.largest + ROOM_BESIDE_A_MESSAGE
+        if len(data) > most:
+            raise TooLarge(
+                f"a request of {len(data)} bytes; the server takes {most}: give fewer or shorter"
+                " names"
+            )
+        self._hold(data)
         self._flush_later()
 
     def send(self, inbox: Inbox, handles: list[int], body: bytes) -> None:

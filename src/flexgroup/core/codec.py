@@ -1,8 +1,9 @@
 """The wire codec, derived from the fields that packets declare.
 
 Integers are of variable length (`flexgroup.core.varints`); lists and byte strings carry their
-length. A message field carries identity, destinations and payload; where the layer is
-not the top one, the payload is the packet of the layer above, encoded in turn.
+length. A message carries identity, destinations and payload; where the layer is not the top one,
+the payload is the packet of the layer above, encoded in turn. A packet with several messages is
+about the first of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from flexgroup.core.errors import PeerError
-from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT
+from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT
 from flexgroup.core.journal import Transmission
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
@@ -31,6 +32,7 @@ from flexgroup.core.message import (
     seq_of,
     stamp,
 )
+from flexgroup.core.stack import unordered_way
 from flexgroup.core.varints import Reader, append_varint, varint_size
 
 MAX_LIST: Final = 1 << 20
@@ -60,10 +62,15 @@ def _read_stamp(reader: Reader) -> Stamp:
     return stamp(clock, process)
 
 
-def _read_ints(reader: Reader) -> tuple[int, ...]:
+def _read_length(reader: Reader) -> int:
     length = reader.varint()
     if length > MAX_LIST:
         raise PeerError(f"a list of {length} entries; at most {MAX_LIST} are accepted")
+    return length
+
+
+def _read_ints(reader: Reader) -> tuple[int, ...]:
+    length = _read_length(reader)
     if length == 0:
         return ()
     return tuple([reader.varint() for _entry in range(length)])
@@ -96,8 +103,8 @@ class _Level:
 
     __slots__ = ("_destinations", "_encoded_destinations", "formats", "formats_by_type")
 
-    def __init__(self, layer: type[Layer]) -> None:
-        self.formats = [_Format(tag, type_) for tag, type_ in enumerate(layer.PACKETS)]
+    def __init__(self, packets: tuple[type[Packet], ...]) -> None:
+        self.formats = [_Format(tag, type_) for tag, type_ in enumerate(packets)]
         self.formats_by_type = {format_.type: format_ for format_ in self.formats}
         self._destinations: tuple[int, ...] = ()
         self._encoded_destinations = b"\0"
@@ -127,7 +134,15 @@ class Codec:
     __slots__ = ("_levels", "_measured", "_measured_bytes")
 
     def __init__(self, layers: list[type[Layer]]) -> None:
-        self._levels = [_Level(layer) for layer in layers]
+        carrier, unordered = unordered_way(layers)
+        self._levels = [
+            _Level(
+                layer.PACKETS
+                if level != carrier + 1 or level == len(layers) - 1
+                else (*layer.PACKETS, *[p for p in layers[-1].UNORDERED if p in unordered])
+            )
+            for level, layer in enumerate(layers)
+        ]
         # One message may go to a thousand destinations, in a hundred thousand packets.
         self._measured: tuple[int, ...] = ()
         self._measured_bytes = 1
@@ -177,9 +192,14 @@ class Codec:
                 encoded = text.encode()
                 append_varint(out, len(encoded))
                 out.write(encoded)
-            else:
-                assert kind == MESSAGE, kind
+            elif kind == MESSAGE:
                 self._write_message(out, level, value)
+            else:
+                assert kind == MESSAGES, kind
+                messages: tuple[Message, ...] = value
+                append_varint(out, len(messages))
+                for m in messages:
+                    self._write_message(out, level, m)
 
     def _write_message(self, out: BytesWriter, level: int, m: Message) -> None:
         append_varint(out, origin_of(m.id))
@@ -214,9 +234,12 @@ class Codec:
                     values.append(reader.bytes().decode())
                 except UnicodeDecodeError:
                     raise PeerError("a text is not UTF-8") from None
-            else:
-                assert kind == MESSAGE, kind
+            elif kind == MESSAGE:
                 values.append(self._read_message(reader, level))
+            else:
+                assert kind == MESSAGES, kind
+                count = _read_length(reader)
+                values.append(tuple([self._read_message(reader, level) for _m in range(count)]))
         make = format_.type
         return make(*values)
 
@@ -234,22 +257,32 @@ class Codec:
         self._measured = destinations
         self._measured_bytes = size
 
+    def _measure_message(self, m: Message, measured: Transmission) -> int:
+        """How many bytes of the header are about this message; what it carries is added."""
+        size = varint_size(origin_of(m.id)) + varint_size(seq_of(m.id))
+        if m.destinations is not self._measured:
+            self._measure_destinations(m.destinations)
+        size += self._measured_bytes
+        payload = m.payload
+        if isinstance(payload, Packet):
+            self._measure(payload, measured)
+        else:
+            measured.message = m.id
+            measured.payload_bytes += len(payload)
+            size += varint_size(len(payload))
+        return size
+
     def _measure(self, packet: Packet, measured: Transmission) -> None:
         size = 1
         for name, kind in packet.FIELDS:
             if kind == MESSAGE:
-                m: Message = getattr(packet, name)
-                size += varint_size(origin_of(m.id)) + varint_size(seq_of(m.id))
-                if m.destinations is not self._measured:
-                    self._measure_destinations(m.destinations)
-                size += self._measured_bytes
-                payload = m.payload
-                if isinstance(payload, Packet):
-                    self._measure(payload, measured)
-                else:
-                    measured.message = m.id
-                    measured.payload_bytes += len(payload)
-                    size += varint_size(len(payload))
+                size += self._measure_message(getattr(packet, name), measured)
+            elif kind == MESSAGES:
+                messages: tuple[Message, ...] = getattr(packet, name)
+                size += varint_size(len(messages))
+                # The last one that is measured is the one that the packet is about: the first.
+                for m in reversed(messages):
+                    size += self._measure_message(m, measured)
             elif kind == ID:
                 identity: int = getattr(packet, name)
                 size += varint_size(origin_of(identity)) + varint_size(seq_of(identity))

@@ -25,6 +25,7 @@ STAMP: Final = 2
 INTS: Final = 3
 TEXT: Final = 4
 MESSAGE: Final = 5
+MESSAGES: Final = 6
 
 Fields = tuple[tuple[str, int], ...]
 
@@ -35,6 +36,7 @@ KINDS: Final = {
     "tuple[int, ...]": INTS,
     "str": TEXT,
     "Message": MESSAGE,
+    "tuple[Message, ...]": MESSAGES,
 }
 
 # What a copy of a record shares with the original, because it never changes.

@@ -12,6 +12,8 @@ class Guarantee(Enum):
     FIFO = "fifo"
     CAUSAL = "causal"
     TOTAL = "total"
+    UNIFORM = "uniform"
+    VIRTUAL_SYNCHRONY = "virtual-synchrony"
 
     @property
     def meaning(self) -> str:
@@ -23,6 +25,9 @@ _MEANINGS = {
     Guarantee.FIFO: "what one process sends to another arrives in the order it was sent",
     Guarantee.CAUSAL: "no message arrives before one that happened before it",
     Guarantee.TOTAL: "the order of deliveries, over all processes together, has no cycle",
+    Guarantee.UNIFORM: "what one process delivers, even if it crashes, all correct ones deliver",
+    Guarantee.VIRTUAL_SYNCHRONY: "who goes from one view to the next delivers what others that do"
+    " deliver before it",
 }
 
 Guarantees = frozenset[Guarantee]

@@ -42,6 +42,7 @@ from flexgroup.core.journal import (
     Transmission,
     choice_detail,
     timer_detail,
+    told_view_detail,
     view_detail,
 )
 from flexgroup.core.layer import (
@@ -204,9 +205,15 @@ class Host:
         self._act(self.stack.take_effects(), NO_MESSAGE, 0)
 
     def notice(self, time: int, notice: Notice) -> None:
-        """The failure detector of the world changes its mind, or the world installs a view."""
+        """The failure detector of the world changes its mind, or members change.
+
+        The process installs a view when it leaves the stack at the top.
+        """
         self.time = time
-        self.note(notice)
+        if isinstance(notice, View):
+            self._record(VIEW, 0, told_view_detail(notice.number, notice.members))
+        else:
+            self.note(notice)
         self.stack.notice(notice)
         self._act(self.stack.take_effects(), NO_MESSAGE, 0)
 
@@ -354,6 +361,10 @@ class Host:
                 self.saved[effect.level] = effect.value
                 self.world.on_save(self, effect.level, effect.value)
         elif isinstance(effect, Notice):
+            if isinstance(effect, View):
+                if self.time > self.crash_at:
+                    return
+                self.note(effect)
             self.world.on_notice(self, effect)
 
     def _choose(self, offer: Offer, chosen: int) -> None:

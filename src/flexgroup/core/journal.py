@@ -106,6 +106,11 @@ def view_detail(number: int, members: tuple[int, ...]) -> str:
     return f'{{"members":[{listed}],"number":{number}}}'
 
 
+def told_view_detail(number: int, members: tuple[int, ...]) -> str:
+    """The process has been told of a view, which its stack may hold back."""
+    return f'{view_detail(number, members)[:-1]},"told":true}}'
+
+
 # A failure detector has changed its mind about a peer.
 SUSPECTED: Final = '{"suspected":true}'
 TRUSTED: Final = '{"suspected":false}'

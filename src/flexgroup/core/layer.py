@@ -22,6 +22,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.fields import declared_only, derive, names_of
 from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
+from flexgroup.core.replicas import Replicas
 
 Stored = int | str | bytes | tuple["Stored", ...] | None
 
@@ -114,7 +115,7 @@ class Context:
     delivers.
     """
 
-    __slots__ = ("groups", "options", "process", "size")
+    __slots__ = ("groups", "options", "process", "replicas", "size")
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class Context:
         size: int,
         options: frozenset[str] = frozenset(),
         groups: tuple[tuple[int, ...], ...] = (),
+        replicas: Replicas = (),
     ) -> None:
         self.process = process
         self.size = size
@@ -129,6 +131,9 @@ class Context:
         self.groups = groups
         """The sets of processes that messages go to, their origins included, if they are known
         at the start; empty: any set may occur, so everyone is everyone's peer."""
+        self.replicas = replicas
+        """The groups of replicas that the processes are divided into, if they are. Unlike the sets
+        above they are disjoint, and a message may go to several of them."""
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)
@@ -200,10 +205,48 @@ class Notice(Effect):
 
 @final
 class View(Notice):
-    """These processes are the members from now on."""
+    """These processes are the members from now on.
+
+    The first view, with number 0, is that of all processes, and is told to nobody.
+    """
 
     number: int
     members: tuple[int, ...]
+
+
+@final
+class GroupCreate(Notice):
+    """There is this group, and messages may go to it.
+
+    It is told at the start, too, of the groups that are there already.
+    """
+
+    group: int
+    """Unique for ever: a group that is created anew under the same name is another."""
+    name: str
+    view: int
+    """Counts the changes of its members."""
+    processes: tuple[int, ...]
+    """The processes that its members are at, ascending: the destinations of its messages."""
+    members: tuple[str, ...]
+    """The names of the members, in the order in which they joined."""
+
+
+@final
+class GroupUpdate(Notice):
+    """Somebody joined or left a group: these are its members from now on."""
+
+    group: int
+    view: int
+    processes: tuple[int, ...]
+    members: tuple[str, ...]
+
+
+@final
+class GroupDestroy(Notice):
+    """This group has ended."""
+
+    group: int
 
 
 @final
@@ -218,6 +261,19 @@ class Trust(Notice):
     """A failure detector no longer suspects this process."""
 
     process: int
+
+
+@final
+class Leader(Notice):
+    """A leader oracle names the member of this process's group of replicas that should lead it.
+
+    It is told whenever suspicions within the group change; before that, the lowest member leads,
+    and all are trusted.
+    """
+
+    process: int
+    trusted: tuple[int, ...]
+    """The members of the group that are not suspected here, ascending."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -238,11 +294,22 @@ class Layer:
     PACKETS: ClassVar[tuple[type[Packet], ...]] = ()
     """Every packet type; the position in this tuple is the type's tag on the wire."""
 
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = ()
+    """Packets, without messages, that only have to arrive. If this is the top layer, they pass by
+    those below that would put them in order."""
+
     CLOSED: ClassVar[bool] = False
     """Only members multicast: what a client wants sent is cast by a member on its behalf."""
 
     BROADCAST: ClassVar[bool] = False
     """Every message goes to all members: a message to some is sent to all, and the rest drop it."""
+
+    HEEDS_GROUPS: ClassVar[bool] = False
+    """It wants to be told which groups use the stack, and who is in them: `GroupCreate`,
+    `GroupUpdate`, `GroupDestroy`."""
+
+    NEEDS_REPLICAS: ClassVar[bool] = False
+    """It works only where the processes are divided into groups of replicas."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     """The options a stack may ask for, written `name/option`."""
@@ -279,6 +346,10 @@ class Layer:
     def on_notice(self, notice: Notice) -> None:
         """News from below. Layers that do not care pass it on."""
         self.pass_on(notice)
+
+    def held_back(self) -> list[Message]:
+        """What it has got in its order and holds back, when the world ends the stack."""
+        return []
 
     # What a layer asks for.
 

@@ -70,7 +70,8 @@ class Packet:
     """What a layer sends to its peers; subclasses carry the paper's message names.
 
     A subclass declares its fields as annotations: `int`, `str`, `tuple[int, ...]`, `Message`,
-    `MessageId` or `Stamp`. Everything else follows from them (`flexgroup.core.fields`).
+    `tuple[Message, ...]`, `MessageId` or `Stamp`. Everything else follows from them
+    (`flexgroup.core.fields`).
     """
 
     __slots__ = ()

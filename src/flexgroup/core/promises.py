@@ -7,13 +7,18 @@ into the trace, and `flexgroup.properties` has a check for each name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Final
+
 from flexgroup.core.guarantees import Guarantee, Guarantees
+
+UNIFORM: Final = "uniform agreement"
 
 PROPERTIES = (
     "integrity",
     "validity",
     "agreement",
-    "uniform agreement",
+    UNIFORM,
     "fifo order",
     "causal order",
     "local order",
@@ -28,10 +33,21 @@ PROPERTIES = (
 
 PROMISED_BY = {
     Guarantee.RELIABLE: ("validity", "agreement"),
+    Guarantee.UNIFORM: (UNIFORM,),
     Guarantee.FIFO: ("fifo order",),
     Guarantee.CAUSAL: ("causal order",),
     Guarantee.TOTAL: ("local order", "pairwise order", "prefix order", "acyclic order"),
+    Guarantee.VIRTUAL_SYNCHRONY: ("virtual synchrony",),
 }
+
+
+def level_of(promises: Collection[str]) -> str:
+    """How much is certain of a message that is delivered, in the words of Transis and Totem."""
+    if UNIFORM in promises:
+        return "safe"
+    if "acyclic order" in promises:
+        return "agreed"
+    return "reliable" if "agreement" in promises else "best-effort"
 
 
 def promised_properties(guarantees: Guarantees, genuine: bool) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import final
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantees, names
+from flexgroup.core.guarantees import NOTHING, Guarantee, Guarantees, names
 from flexgroup.core.layer import (
     Deliver,
     Effect,
@@ -46,11 +46,36 @@ def guarantees_above(layers: list[type[Layer]], below: Guarantees) -> Guarantees
     return given
 
 
+def unordered_way(layers: list[type[Layer]]) -> tuple[int, frozenset[type[Packet]]]:
+    """The level that carries packets of the top layer that need no order, and their types.
+
+    It is the lowest one that lets nothing get lost; there may be no such packets. A type that a
+    layer in between has as well goes the way of all others.
+    """
+    top = len(layers) - 1
+    unordered = frozenset(layers[top].UNORDERED)
+    given = NOTHING
+    for level in range(top if unordered else 0):
+        given = layers[level].GIVES | (given & layers[level].KEEPS)
+        if Guarantee.RELIABLE in given:
+            return level, unordered.difference(*[one.PACKETS for one in layers[level + 1 : top]])
+    return 0, unordered.difference(*[one.PACKETS for one in layers[1:top]])
+
+
 @final
 class Stack:
     """The layers of one process. A world tells it events and takes the effects."""
 
-    __slots__ = ("_effects", "_sent", "_single", "layers", "process")
+    __slots__ = (
+        "_carrier",
+        "_effects",
+        "_passes_by",
+        "_sent",
+        "_single",
+        "_unordered",
+        "layers",
+        "process",
+    )
 
     def __init__(self, layers: list[Layer]) -> None:
         if not layers:
@@ -60,6 +85,12 @@ class Stack:
         self._single = layers[0] if len(layers) == 1 else None
         self._effects: list[Effect] = []
         self._sent = [0] * len(layers)
+        self._carrier = 0
+        self._unordered: frozenset[type[Packet]] = frozenset()
+        """What the top layer sends and gets through this level, past those between."""
+        if layers[-1].UNORDERED:
+            self._carrier, self._unordered = unordered_way([type(layer) for layer in layers])
+        self._passes_by = bool(self._unordered)
         for level, layer in enumerate(layers):
             layer.level = level
 
@@ -113,6 +144,10 @@ class Stack:
             self._effects = []
         return taken
 
+    def held_back(self) -> list[Message]:
+        """What the stack would deliver next, in this order, if all had it."""
+        return self.layers[-1].held_back()
+
     def sent_counts(self) -> list[int]:
         """How many messages each layer has sent through the one below it."""
         return self._sent
@@ -131,20 +166,27 @@ class Stack:
         levels: list[int] = []
         self._collect(level, waiting, levels)
         top = len(self.layers) - 1
+        passes_by = self._passes_by
         for place, effects in enumerate(waiting):
             at = levels[place]
             for effect in effects:
                 if isinstance(effect, Send) and at > 0:
-                    sent = self._sent[at]
-                    self._sent[at] = sent + 1
+                    below = at - 1
+                    if passes_by and at == top and type(effect.packet) in self._unordered:
+                        below = self._carrier
+                    sent = self._sent[below + 1]
+                    self._sent[below + 1] = sent + 1
                     m = Message(message_id(self.process, sent), effect.to, effect.packet)
-                    self.layers[at - 1].on_cast(m)
-                    self._collect(at - 1, waiting, levels)
+                    self.layers[below].on_cast(m)
+                    self._collect(below, waiting, levels)
                 elif isinstance(effect, Deliver) and at < top:
                     m = effect.message
                     assert isinstance(m.payload, Packet)
-                    self.layers[at + 1].on_packet(origin_of(m.id), m.payload)
-                    self._collect(at + 1, waiting, levels)
+                    above = at + 1
+                    if passes_by and type(m.payload) in self._unordered:
+                        above = top
+                    self.layers[above].on_packet(origin_of(m.id), m.payload)
+                    self._collect(above, waiting, levels)
                 elif isinstance(effect, Notice) and at < top:
                     self.layers[at + 1].on_notice(effect)
                     self._collect(at + 1, waiting, levels)

@@ -106,6 +106,8 @@ class Wording:
         peer = "another" if event.peer is None else self.selection.name(event.peer)
         told = {**event.details, "members": _members(event.details), "about": about, "peer": peer}
         words = "trusted {peer} again" if event.is_trust else VERBS[event.kind]
+        if event.details.get("told"):
+            words = "was told of view {number} of {members}"
         return words.format_map(defaultdict(str, told))
 
 

@@ -10,13 +10,16 @@ in seconds that never go backwards. The machine has no clock of its own.
 | event | method |
 | --- | --- |
 | this server is the first of a new group | `found` |
+| it is started again, with what it has saved | `restore` |
 | it has a link to a contact, through which it wants to join | `join` |
 | the link to the contact is lost | `contact_lost` |
 | a client, or the server itself, wants something changed | `propose` |
 | a message about membership has come | `received` |
 | anything at all has come from a server | `heard` |
 | the link to a server is lost, or its process is certainly dead | `link_lost` |
-| the domains stand still, as `Freeze` asked | `frozen` |
+| another server of the cluster answers where a server was | `replaced` |
+| what a change concerns has stopped, as `Freeze` asked | `frozen` |
+| everything is delivered that `Drain` asked for | `drained` |
 | time has passed; to be called about every 50 ms | `tick` |
 
 **Effects.** After each event the host takes what the machine asks for (`take_effects`) and carries
@@ -27,7 +30,7 @@ it carries out an effect, and what that asks for comes after the rest.
 nothing else with them.
 
 **State** is plain data: numbers, texts, immutable messages, and containers and objects of those,
-without callbacks, so that a copy (`copy.deepcopy`) shares nothing that changes with the original.
-Equal machines that are told equal events ask for equal effects: nothing depends on chance, on the
-order of a set, or on where an object lies in memory.
+without callbacks, so that a copy (`copy.deepcopy`, in the pure form) shares nothing that changes
+with the original. Equal machines that are told equal events ask for equal effects: nothing depends
+on chance, on the order of a set, or on where an object lies in memory.
 """

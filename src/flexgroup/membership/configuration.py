@@ -1,13 +1,19 @@
 """A configuration: which servers there are, which groups, and who is a member where.
 
 All servers pass through the same configurations, one after another. Within one, nothing about
-membership changes, so protocols see a fixed set of processes; a change of any kind is the step
-to the next configuration, at which all servers first deliver the same messages.
+membership changes; a change of any kind is the step to the next one, before which all servers that
+it concerns deliver the same messages.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Final
+
 from msgspec import Struct
+
+FIRST_OF_SIDES: Final = 1 << 62
+"""The domains of sides are numbered from here on, which no domain of a configuration reaches."""
 
 
 class Server(Struct, frozen=True, array_like=True):
@@ -18,6 +24,10 @@ class Server(Struct, frozen=True, array_like=True):
     name: str
     address: str
     """Where other servers reach it: `host:port`."""
+    keeps_data: bool = False
+    """It remembers what it takes part in while it is not running, so it may come back."""
+    attempt: int = 0
+    """The attempt to join with which it came; 0 for the first server."""
 
 
 class Member(Struct, frozen=True, array_like=True):
@@ -29,6 +39,16 @@ class Member(Struct, frozen=True, array_like=True):
     """The number of the server that it is connected to."""
     client: int
     """Its number among the clients of that server."""
+
+
+NOBODY: Final = 0
+"""What stands for the leader of the views that a configuration has; servers count from 1."""
+
+SideId = tuple[int, int]
+"""How often views were formed, as far as its leader knew, and the number of that server."""
+
+NO_SIDE: Final[SideId] = (0, NOBODY)
+"""What stands for it in the views that a configuration has."""
 
 
 class GroupEntry(Struct, frozen=True, array_like=True):
@@ -46,13 +66,69 @@ class GroupEntry(Struct, frozen=True, array_like=True):
     owner_at: tuple[int, int] | None = None
     """The server and client of an owner that created the group itself: it need not be a member for
     the others to notice that it has ended."""
+    senders: tuple[int, ...] = ()
+    """The servers with processes that send to the group without being members, ascending."""
+    domain: str = ""
+    """Groups with the same stack and the same text here share a domain."""
+    keep: int = 0
+    """How many of the last messages are kept on disk, at least; 0: none are."""
+    keepers: tuple[int, ...] = ()
+    """The servers that keep them, ascending: all that keep data."""
+    epoch: int = 0
+    """The last domain of the group in which all keepers had all of its messages. Nobody goes on
+    with less than that."""
+    partitionable: bool = False
+    """Its members go on in every component of the network, with views of their own."""
+    merged: tuple[tuple[str, ...], ...] = ()
+    """If components have met in this view: the processes of each that had been in one view."""
+    side: SideId = NO_SIDE
+    """The side whose servers have formed this view among themselves, if they have: those of other
+    sides may have another one with the same number and the same members."""
+    flows: bool = False
+    """Its servers deliver the same sequence, even those that fail, so that a view can take a place
+    in that while messages go on."""
 
     def servers(self) -> tuple[int, ...]:
-        """The numbers of the servers that have members of the group, ascending."""
-        return tuple(sorted({member.server for member in self.members}))
+        """The numbers of the servers that messages to the group go to, ascending: those with
+        members, and its keepers."""
+        return tuple(sorted({*(member.server for member in self.members), *self.keepers}))
+
+    @property
+    def domain_key(self) -> DomainKey:
+        name = f"{KEPT}{self.number}" if self.keep else self.domain
+        return self.stack, name, self.partitionable
 
 
-class Configuration(Struct, frozen=True, array_like=True):
+KEPT = "kept:"
+"""Begins the name of the domain that a group which keeps its messages has for itself."""
+
+DomainKey = tuple[str, str, bool]
+"""What groups that share a domain have in common: the stack, the domain that they ask for, and
+whether they are partitionable."""
+
+
+class DomainEntry(Struct, frozen=True, array_like=True):
+    """The servers that run one stack together, for all groups that share the domain.
+
+    A domain with other servers is another one, and so is one that begins anew after a failure. As
+    long as neither happens, groups in it come, change and go while the others are not disturbed.
+    """
+
+    number: int
+    """Unique for ever, so what is said in one domain is never taken for another's."""
+    stack: str
+    name: str
+    servers: tuple[int, ...]
+    """The servers with members of its groups, with senders to them, or that keep their messages,
+    ascending: the processes that the stack sees, numbered from 0."""
+    partitionable: bool = False
+
+    @property
+    def key(self) -> DomainKey:
+        return self.stack, self.name, self.partitionable
+
+
+class Configuration(Struct, frozen=True, array_like=True, dict=True):
     number: int
     servers: tuple[Server, ...]
     """The servers in ascending order of numbers: the first is the oldest, and leads."""
@@ -60,6 +136,60 @@ class Configuration(Struct, frozen=True, array_like=True):
     """The groups in ascending order of numbers."""
     next_server: int
     next_group: int
+    domains: tuple[DomainEntry, ...] = ()
+    """The domains of all groups with members, senders or keepers, in ascending order of
+    numbers."""
+    next_domain: int = 1
+
+    @cached_property
+    def group_named(self) -> dict[str, GroupEntry]:
+        return {group.name: group for group in self.groups}
+
+    @cached_property
+    def group_numbered(self) -> dict[int, GroupEntry]:
+        return {group.number: group for group in self.groups}
+
+    @cached_property
+    def partitionable(self) -> tuple[GroupEntry, ...]:
+        """The partitionable groups."""
+        return tuple(group for group in self.groups if group.partitionable)
+
+    @cached_property
+    def owners(self) -> set[tuple[int, int]]:
+        """The servers and clients that own groups which they have created themselves."""
+        return {group.owner_at for group in self.groups if group.owner_at is not None}
+
+    @cached_property
+    def domain_with(self) -> dict[DomainKey, DomainEntry]:
+        return {domain.key: domain for domain in self.domains}
+
+
+Changed = tuple[GroupEntry | None, GroupEntry | None]
+"""A group before and after a change; None before it was created, and after it was destroyed."""
+
+
+def changed_groups(before: Configuration, after: Configuration) -> list[Changed]:
+    """The groups that a configuration and the one made from it do not share."""
+    old = before.group_numbered.copy()
+    differ = [(old.pop(group.number, None), group) for group in after.groups]
+    changed: list[Changed] = [pair for pair in differ if pair[0] is not pair[1]]
+    return changed + [(group, None) for group in old.values()]
+
+
+def is_flowing(
+    before: Configuration, known: GroupEntry | None, after: Configuration, group: GroupEntry | None
+) -> bool:
+    """Whether nothing has to stop for the members of a group to change.
+
+    Messages go to the same servers as before, which deliver them in one order. So the new view
+    comes where a mark stands in that order, which one of these servers multicasts.
+    """
+    if known is None or group is None or not group.flows or known.view == group.view:
+        return False
+    servers = group.servers()
+    if not servers or servers != known.servers():
+        return False
+    return before.domain_with.get(known.domain_key) == after.domain_with.get(group.domain_key)
 
 
 def name_in_files(server: str) -> str:

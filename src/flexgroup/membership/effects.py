@@ -2,65 +2,95 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from msgspec import Struct
 
 from flexgroup.membership.configuration import Configuration, Server
+from flexgroup.membership.decision import Casts
 from flexgroup.membership.flush import DomainFlush
-from flexgroup.membership.messages import ControlMessage, FromMember
+from flexgroup.membership.messages import Ballot, ControlMessage
+from flexgroup.membership.stable import AnyRecord
 
 LinkNumber = int
 """The host's number for a connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendTo:
+class SendTo(Struct, frozen=True):
     """Send a message to a server that a Connect named. Without a connection it is lost."""
 
     server: int
     message: ControlMessage
 
 
-@dataclass(frozen=True, slots=True)
-class SendOn:
+class SendOn(Struct, frozen=True):
     """Send a message on a link that another message came on; None is the link to the contact."""
 
     link: LinkNumber | None
     message: ControlMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Connect:
+class Connect(Struct, frozen=True):
     """Keep a connection to this server until Disconnect."""
 
     server: Server
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnect:
+class Disconnect(Struct, frozen=True):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Freeze:
-    """Deliver nothing more in any domain, and report with `frozen` what was delivered."""
+class Save(Struct, frozen=True):
+    """Keep this on stable storage before anything that is asked for later is done."""
+
+    record: AnyRecord
+
+
+class Freeze(Struct, frozen=True):
+    """Stop what a change concerns, and report with `frozen`. What is stopped once stays so until
+    the next configuration is installed, or, if it is frozen, until the domain ends."""
 
     change: int
     """The number of the configuration that follows."""
+    ballot: Ballot
+    domains: tuple[int, ...]
+    """Deliver nothing more in these domains, and report what they have delivered."""
+    hold: tuple[int, ...] = ()
+    """Multicast nothing more in these domains, and report how much was multicast to each group."""
+    hold_groups: tuple[int, ...] = ()
+    """The same, of single groups of other domains."""
+    is_of_side: bool = False
+    """No change is under way: `ballot` is a view of partitionable groups that is being formed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Install:
+class Drain(Struct, frozen=True):
+    """Call `drained` as soon as all of this is delivered here that this server is to deliver."""
+
+    change: int
+    """The number of the configuration that follows."""
+    ballot: Ballot
+    casts: Casts
+
+
+class Install(Struct, frozen=True):
     """Deliver what the flush still holds for this server, then go on in this configuration."""
 
     configuration: Configuration
-    flush: list[DomainFlush]
     number: int
     """The number of this server."""
+    flush: list[DomainFlush]
+    casts: Casts
+    """How much was multicast to the groups that were held."""
+    restarted: tuple[int, ...] = ()
+    """Other servers that have come back, and have not ended their domains with this one."""
+    is_restarted: bool = False
+    """This server has come back, and takes part in no domain until the others know it."""
+    stands_still: bool = False
+    """Only partitionable groups have changed; the others stand still, as before."""
+    is_apart: bool = False
+    """This server comes from a side: its partitionable groups stay stopped until the others have
+    agreed to what it brings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A proposal has been carried out or refused."""
 
     ticket: int
@@ -68,61 +98,15 @@ class Answer:
     """A code, and for people what is wrong and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(Struct, frozen=True):
     """This server is not, or not any more, one of the group. Nothing follows."""
 
     reason: str
+    alone: Configuration | None = None
+    """The partitionable groups with members at this server, if it has any: they stay as they are,
+    stopped, and go on when the server is admitted again."""
 
 
-Effect = SendTo | SendOn | Connect | Disconnect | Freeze | Install | Answer | Excluded
-
-
-class Outbox:
-    """What the parts of a membership have asked for, until the host takes it.
-
-    Messages to this server itself do not leave it; they wait in `to_itself`.
-    """
-
-    __slots__ = ("_address", "_connected", "_effects", "number", "to_itself")
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        """The address of this server."""
-        self.number: int | None = None
-        """The number of this server, once it has one."""
-        self.to_itself: deque[FromMember] = deque()
-        self._effects: list[Effect] = []
-        self._connected: dict[int, Server] = {}
-
-    def take(self) -> list[Effect]:
-        taken, self._effects = self._effects, []
-        return taken
-
-    def ask(self, effect: Effect) -> None:
-        self._effects.append(effect)
-
-    def send(self, server: int, message: ControlMessage) -> None:
-        if server != self.number:
-            self.ask(SendTo(server, message))
-        else:
-            assert isinstance(message, FromMember)
-            self.to_itself.append(message)
-
-    def connect(self, server: Server) -> None:
-        known = self._connected.get(server.number)
-        if known != server and server.address != self._address:
-            if known is not None:  # somebody else who would have had that number
-                self.ask(Disconnect(server.number))
-            self._connected[server.number] = server
-            self.ask(Connect(server))
-
-    def disconnect(self, number: int) -> None:
-        if self._connected.pop(number, None) is not None:
-            self.ask(Disconnect(number))
-
-    def disconnect_all_but(self, numbers: tuple[int, ...], next_server: int) -> None:
-        """Keep these servers, and newcomers, whose numbers are from `next_server` on."""
-        for number in list(self._connected):
-            if number not in numbers and number < next_server:
-                self.disconnect(number)
+Effect = (
+    SendTo | SendOn | Connect | Disconnect | Save | Freeze | Drain | Install | Answer | Excluded
+)

@@ -11,33 +11,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from flexgroup.membership.configuration import Configuration, Server
-from flexgroup.membership.flush import DomainFlush, DomainReport
+from flexgroup.membership.configuration import Configuration, Server, SideId
+from flexgroup.membership.decision import Decision
+from flexgroup.membership.flush import DomainFlush, Report
 from flexgroup.membership.operations import AnyOperation
+from flexgroup.membership.side_view import Part, SideView
 
 Ballot = tuple[int, int]
 """An attempt at a change: its round, and the number of the server that leads it."""
 
 NO_BALLOT: Final[Ballot] = (0, 0)
-
-
-class ProposalResult(Struct, frozen=True, array_like=True):
-    """How a proposal ended."""
-
-    origin: int
-    ticket: int
-    error: tuple[str, str] | None
-    """A code, and for people what is wrong and what to do."""
-    admitted: int | None = None
-    """The number of the new server, if it was proposed to admit one."""
-
-
-class Decision(Struct, frozen=True, array_like=True):
-    """The step to a configuration; every server that takes it takes the same one."""
-
-    configuration: Configuration
-    flush: list[DomainFlush]
-    results: list[ProposalResult]
 
 
 # Between a server that wants to join, its contact, and the leader.
@@ -52,6 +35,12 @@ class AskToJoin(ControlMessage, frozen=True, tag=1):
 
     name: str
     address: str
+    keeps_data: bool = False
+    attempt: int = 0
+    """Tells this attempt to join from all others, of whatever process."""
+    given_up: tuple[int, ...] = ()
+    """Earlier attempts of the same process that came to nothing, as far as it knows. What another
+    server has of them will never be a server."""
 
 
 class Admitted(ControlMessage, frozen=True, tag=2):
@@ -59,6 +48,8 @@ class Admitted(ControlMessage, frozen=True, tag=2):
 
     number: int
     configuration: Configuration
+    step: Decision
+    """What led to it, for servers that have missed it: the newcomer may be the only one to tell."""
 
 
 class NotAdmitted(ControlMessage, frozen=True, tag=3):
@@ -100,6 +91,10 @@ class Beat(FromMember, frozen=True, tag=6):
     """The servers that the sender has not heard from within the time-out."""
     promised: Ballot
     """The change that the sender is frozen for, if any."""
+    patience: float
+    """How long the receiver, once it has this beat, is asked not to miss the sender."""
+    echoed_patience: float
+    """`patience` of the beat that `echo` is of."""
 
 
 class NotMember(FromMember, frozen=True, tag=7):
@@ -123,14 +118,20 @@ class Rejected(FromMember, frozen=True, tag=9):
 
 
 class Prepare(FromMember, frozen=True, tag=10):
-    """Freeze the domains for the change to configuration `at` + 1."""
+    """Stop what the change to configuration `at` + 1 concerns."""
 
     ballot: Ballot
+    freeze: tuple[int, ...] = ()
+    """Domains that are not to deliver anything more."""
+    hold: tuple[int, ...] = ()
+    """Domains in which nothing is to be multicast any more."""
+    hold_groups: tuple[int, ...] = ()
+    """Groups of other domains to which nothing is to be multicast any more."""
 
 
 class Prepared(FromMember, frozen=True, tag=11):
     ballot: Ballot
-    report: list[DomainReport]
+    report: Report
     accepted: tuple[Ballot, Decision] | None
     """The decision of an earlier attempt that the sender has accepted, if any."""
 
@@ -168,6 +169,48 @@ class Meet(FromMember, frozen=True, tag=17):
     server: Server
 
 
+# Between servers that stand still, about partitionable groups.
+
+
+class OfSide(FromMember, frozen=True):
+    """Anything that servers which stand still say to each other about partitionable groups."""
+
+
+class Apart(OfSide, frozen=True, tag=18):
+    """The sender stands still, and forms views with those that it hears."""
+
+    view: SideId
+    """The view that it is in."""
+    count: int
+    """How often views were formed, as far as it knows."""
+    hears: tuple[int, ...]
+    """The others that it hears, which stand still as well."""
+    follows: int
+    """The server that it follows; itself, if it leads."""
+    leaves_out: tuple[int, ...]
+    """Servers that it hears and does not lead, since others of its view do not hear them."""
+    is_waiting: bool
+    """Whether its processes wait to join or leave, or a link was replaced."""
+
+
+class Gather(OfSide, frozen=True, tag=19):
+    """The sender, who leads, asks for what the receiver brings to a view."""
+
+    id: SideId
+
+
+class Gathered(OfSide, frozen=True, tag=20):
+    id: SideId
+    part: Part
+
+
+class Formed(OfSide, frozen=True, tag=21):
+    """All have answered: this is the view, for whoever follows nobody else meanwhile."""
+
+    view: SideView
+    flush: list[DomainFlush]
+
+
 AnyControl = (
     AskToJoin
     | Admitted
@@ -186,5 +229,9 @@ AnyControl = (
     | Commit
     | Decided
     | Meet
+    | Apart
+    | Gather
+    | Gathered
+    | Formed
 )
 """What a decoder of control messages is made for."""

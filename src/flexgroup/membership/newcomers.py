@@ -7,19 +7,23 @@ when all have. Otherwise a server that some do not reach would come in and be ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import final
 
 from flexgroup.membership.configuration import Configuration, Server, name_in_files
-from flexgroup.membership.effects import LinkNumber, Outbox, SendOn
+from flexgroup.membership.effects import LinkNumber, SendOn
 from flexgroup.membership.messages import Introduce, Introduced, Meet
 from flexgroup.membership.operations import Admit
-from flexgroup.membership.suspicion import Timings
+from flexgroup.membership.outbox import Outbox
+from flexgroup.membership.suspicion import NEVER
+from flexgroup.membership.timings import Timings
 
 Key = tuple[int, int]
 """The contact through which a newcomer asks, and the ticket of its proposal there."""
 
 
-@dataclass(slots=True)
+@final
+@dataclass
 class Newcomer:
     server: Server
     since: float
@@ -27,25 +31,51 @@ class Newcomer:
     is_reached: bool = False
 
 
+def introduce(meet: Meet, me: int, outbox: Outbox) -> None:
+    """Have this server introduce itself to the newcomer that the leader has named."""
+    outbox.connect(meet.server)
+    outbox.send(meet.server.number, Introduce(me, meet.at, meet.server.number, ()))
+
+
+@final
+@dataclass
+class Introduction:
+    """Who has reached a newcomer, under a number that it may get."""
+
+    by: set[int] = field(default_factory=set)
+    needed: tuple[int, ...] = ()
+    leader: LinkNumber | None = None
+    told_at: float = NEVER
+    """When the leader was first told that all have."""
+
+
+@final
 class Introductions:
-    """Who has reached a newcomer, under a number that it may get; kept by the newcomer."""
+    """What a newcomer keeps of those who have reached it."""
 
-    __slots__ = ("_by", "_leader", "_needed")
+    __slots__ = ("_of", "_outbox")
 
-    def __init__(self) -> None:
-        self._by: set[int] = set()
-        self._needed: tuple[int, ...] = ()
-        self._leader: LinkNumber | None = None
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._of: dict[int, Introduction] = {}
 
-    def met(self, link: LinkNumber | None, message: Introduce, outbox: Outbox) -> None:
+    def met(self, link: LinkNumber | None, message: Introduce, now: float) -> None:
         """A server has introduced itself; the leader is told when all have."""
-        self._by.add(message.sender)
+        one = self._of.setdefault(message.number, Introduction())
+        one.by.add(message.sender)
         if message.servers:
-            self._leader, self._needed = link, message.servers
-        if self._needed and self._by.issuperset(self._needed):
-            outbox.ask(SendOn(self._leader, Introduced(message.number)))
+            one.leader, one.needed = link, message.servers
+        if one.needed and one.by.issuperset(one.needed):
+            if one.told_at == NEVER:
+                one.told_at = now
+            self._outbox.ask(SendOn(one.leader, Introduced(message.number)))
+
+    def told_at(self, number: int) -> float:
+        """A time before any configuration can have been decided with this newcomer."""
+        return self._of[number].told_at if number in self._of else NEVER
 
 
+@final
 class Newcomers:
     """The newcomers that the leader knows of."""
 
@@ -56,10 +86,18 @@ class Newcomers:
         self._outbox = outbox
         self._by_key: dict[Key, Newcomer] = {}
 
+    @property
+    def are_known(self) -> bool:
+        """Whether there is any."""
+        return bool(self._by_key)
+
     def namesake(self, key: Key, admit: Admit, configuration: Configuration) -> str | None:
         """The name of another server that is the same in the files of a trace, if there is one.
-        A server at the same address is this one, started again."""
-        newcomers = [newcomer.server for at, newcomer in self._by_key.items() if at != key]
+        A server at the same address is this one, started again. Of a newcomer that is known
+        already this was found out when it came: those who came later were compared with it."""
+        if key in self._by_key:
+            return None
+        newcomers = [newcomer.server for newcomer in self._by_key.values()]
         for other in (*configuration.servers, *newcomers):
             same = name_in_files(other.name) == name_in_files(admit.name)
             if same and other.address != admit.address:
@@ -74,7 +112,11 @@ class Newcomers:
         if newcomer is None:
             taken = [other.server.number for other in self._by_key.values()]
             number = max(taken, default=configuration.next_server - 1) + 1
-            newcomer = Newcomer(Server(number, admit.name, admit.address), now, float("-inf"))
+            newcomer = Newcomer(
+                Server(number, admit.name, admit.address, admit.keeps_data, admit.attempt),
+                now,
+                NEVER,
+            )
             self._by_key[key] = newcomer
             self._outbox.connect(newcomer.server)
         # The first ones go before there are connections, and newcomers should not wait long.
@@ -87,12 +129,12 @@ class Newcomers:
                 if server != me:
                     self._outbox.send(server, Meet(me, configuration.number, newcomer.server))
 
-    def introduced(self, number: int) -> str | None:
-        """The newcomer has answered; its address."""
+    def introduced(self, number: int) -> Newcomer | None:
+        """The newcomer has answered that is to have this number."""
         for newcomer in self._by_key.values():
             if newcomer.server.number == number:
                 newcomer.is_reached = True
-                return newcomer.server.address
+                return newcomer
         return None
 
     def ready(self, key: Key) -> Server | None:
@@ -109,7 +151,9 @@ class Newcomers:
         ]
 
     def drop(self, key: Key) -> None:
-        self._outbox.disconnect(self._by_key.pop(key).server.number)
+        dropped = self._by_key.pop(key, None)
+        if dropped is not None:
+            self._outbox.disconnect(dropped.server.number)
 
     def forget(self) -> None:
         """This server does not lead any more."""
@@ -117,7 +161,8 @@ class Newcomers:
             self.drop(key)
 
     def keep(self, configuration: Configuration) -> None:
-        """Drop, after a change, those without a contact and those that need another number."""
+        """Have connections to all servers of a configuration, which may follow, and drop newcomers
+        that have no contact there and those that need another number."""
         numbers = {server.number for server in configuration.servers}
         for key, newcomer in list(self._by_key.items()):
             contact, _ticket = key
@@ -125,3 +170,5 @@ class Newcomers:
                 del self._by_key[key]
             elif contact not in numbers or newcomer.server.number < configuration.next_server:
                 self.drop(key)
+        for server in configuration.servers:
+            self._outbox.connect(server)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import final
 
 from flexgroup.membership.configuration import Configuration
-from flexgroup.membership.effects import Answer, LinkNumber, Outbox, SendOn
-from flexgroup.membership.messages import Admitted, NotAdmitted, Propose
+from flexgroup.membership.decision import Decision
+from flexgroup.membership.effects import Answer, LinkNumber, SendOn
+from flexgroup.membership.messages import Admitted, AskToJoin, NotAdmitted, Propose
 from flexgroup.membership.operations import (
     Admit,
     AnyOperation,
@@ -15,11 +18,17 @@ from flexgroup.membership.operations import (
     JoinGroup,
     LeaveGroup,
     LeaveServers,
+    is_of_side,
 )
+from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.suspicion import NEVER
 
+MOST_NEWCOMERS = 32
+"""Servers that ask this one at the same time to be admitted."""
 
-@dataclass(slots=True)
+
+@final
+@dataclass
 class Proposal:
     operation: AnyOperation
     group: int | None
@@ -29,15 +38,35 @@ class Proposal:
     sent: float = NEVER
 
 
+JOINING = "is joining others itself (the first server is started without --join)"
+"""Why a server that is in no configuration admits nobody."""
+
+
+@final
 class Proposals:
     """The proposals of one server by ticket, until they are answered."""
 
-    __slots__ = ("_next_ticket", "_outbox", "_unanswered")
+    __slots__ = ("_again", "_next_ticket", "_outbox", "_unanswered")
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, again: float) -> None:
         self._outbox = outbox
+        self._again = again
+        """Something is proposed again when it has not been answered for so many seconds."""
         self._next_ticket = 1
         self._unanswered: dict[int, Proposal] = {}
+
+    @property
+    def newcomers(self) -> int:
+        """How many servers ask through this one to be admitted."""
+        return sum(isinstance(one.operation, Admit) for one in self._unanswered.values())
+
+    @property
+    def are_waiting(self) -> bool:
+        return bool(self._unanswered)
+
+    def count_from(self, ticket: int) -> None:
+        """Give tickets from this number on."""
+        self._next_ticket = ticket
 
     def _new_ticket(self) -> int:
         ticket = self._next_ticket
@@ -50,6 +79,19 @@ class Proposals:
         self._outbox.ask(Answer(ticket, ("busy", reason)))
         return ticket
 
+    def do_not_admit(self, joiner: LinkNumber, why: str) -> None:
+        """Answer a new server that asks for being proposed at the wrong time."""
+        answer = NotAdmitted(f"the server asked {why}; try again, or ask another")
+        self._outbox.ask(SendOn(joiner, answer))
+
+    def admit(self, joiner: LinkNumber, asked: AskToJoin, configuration: Configuration) -> None:
+        """Propose to admit a new server that asks for it."""
+        if self.newcomers >= MOST_NEWCOMERS:
+            self.do_not_admit(joiner, "is asked by too many at once")
+        else:
+            operation = Admit(asked.name, asked.address, asked.keeps_data, asked.attempt)
+            self.add(operation, configuration, joiner)
+
     def add(
         self,
         operation: AnyOperation,
@@ -59,15 +101,34 @@ class Proposals:
         ticket = self._new_ticket()
         number = None
         if isinstance(operation, CreateGroup | DestroyGroup | JoinGroup | LeaveGroup):
-            groups = configuration.groups
-            number = next((g.number for g in groups if g.name == operation.group), None)
+            named = configuration.group_named.get(operation.group)
+            number = named.number if named is not None else None
         self._unanswered[ticket] = Proposal(operation, number, joiner)
         return ticket
 
-    def send(self, me: int, at: int, leader: int, now: float, again: float) -> None:
-        """Send to the leader what was not sent within `again` seconds: it may be lost."""
+    def of_side(self, configuration: Configuration) -> dict[int, Proposal]:
+        """Those that a server which is apart from the others carries out in its side."""
+        return {
+            ticket: proposal
+            for ticket, proposal in self._unanswered.items()
+            if is_of_side(proposal.operation, configuration)
+        }
+
+    def withdraw(self, ticket: int) -> None:
+        """Propose something no longer; nobody waits for an answer."""
+        self._unanswered.pop(ticket, None)
+
+    def send(
+        self,
+        me: int,
+        at: int,
+        leader: int,
+        now: float,
+        held: Collection[int] = (),
+    ) -> None:
+        """Send to the leader what was not sent lately: it may be lost. What is held waits."""
         for ticket, proposal in self._unanswered.items():
-            if now - proposal.sent >= again:
+            if now - proposal.sent >= self._again and ticket not in held:
                 proposal.sent = now
                 self._outbox.send(
                     leader, Propose(me, at, ticket, proposal.operation, proposal.group)
@@ -90,9 +151,10 @@ class Proposals:
         ticket: int,
         error: tuple[str, str] | None,
         admitted: int | None = None,
-        configuration: Configuration | None = None,
+        installed: tuple[Configuration, Decision] | None = None,
     ) -> None:
-        """A proposal has ended; a new server is told its number, and in which configuration."""
+        """A proposal has ended; a new server is told its number, in which configuration, and what
+        led to that."""
         proposal = self._unanswered.pop(ticket, None)
         if proposal is None:
             return
@@ -100,8 +162,8 @@ class Proposals:
             self._outbox.ask(Answer(ticket, error))
         elif error is not None:
             self._outbox.ask(SendOn(proposal.joiner, NotAdmitted(error[1])))
-        elif admitted is not None and configuration is not None:
-            self._outbox.ask(SendOn(proposal.joiner, Admitted(admitted, configuration)))
+        elif admitted is not None and installed is not None:
+            self._outbox.ask(SendOn(proposal.joiner, Admitted(admitted, *installed)))
 
     def refuse_all(self, reason: str) -> None:
         for ticket in list(self._unanswered):

@@ -1,45 +1,23 @@
 """Who hears whom, who is to go on, and who has to stand still.
 
-A server is *silent* to another if nothing came from it within the time-out, and *gone* if its
-machine says that the process is dead. Every server tells the others who is silent to it, so a
-suspicion is asked about and confirmed at once (the text's SuspectServer and ReplySuspect).
+A server is *silent* to another if nothing came from it for as long as it has asked for, and *gone*
+if its machine says that the process is dead. Every server tells the others who is silent to it, so
+a suspicion is asked about and confirmed at once (the text's SuspectServer and ReplySuspect).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from math import inf
+from typing import Final, final
 
-NEVER: Final = float("-inf")
+from flexgroup.core.errors import PeerError
+from flexgroup.membership.configuration import Server
+from flexgroup.membership.messages import Ballot, Beat
+from flexgroup.membership.patience import LinkPatience, lease, stall
+from flexgroup.membership.timings import Timings
 
-
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """The times that the failure detector goes by, all in seconds."""
-
-    beat: float = 0.2
-    """The longest that a server says nothing, and the time between repetitions."""
-    patience: float = 2.0
-    """How long another may say nothing, or not answer, before it is suspected."""
-
-    @property
-    def stall(self) -> float:
-        """A server that had no event for this long must have been stopped itself."""
-        return self.patience / 4
-
-    @property
-    def isolation(self) -> float:
-        """Whoever hears too few for so long stands still.
-
-        Shorter than `patience`: the others have not gone on without this server before it does.
-        """
-        return self.patience * 3 / 4
-
-    @property
-    def settling(self) -> float:
-        """How long to wait for opinions on a suspect to agree."""
-        return self.patience / 2
+NEVER: Final = -inf
 
 
 def may_continue(party: Collection[int], servers: Collection[int], gone: Collection[int]) -> bool:
@@ -77,116 +55,301 @@ def without_cuts(servers: Collection[int], cuts: set[frozenset[int]]) -> tuple[i
         remaining.remove(max(from_oldest or worst))
 
 
+@final
 class FailureDetector:
     """What one server knows about who hears whom in its configuration."""
 
     __slots__ = (
+        "_admitted_at",
+        "_asked",
         "_confirmed_at",
+        "_down",
         "_echoes",
+        "_granted",
         "_heard_at",
         "_isolated_at",
+        "_keeping",
         "_last_event",
+        "_leases",
+        "_least_asked",
+        "_lost_newcomers",
         "_me",
         "_opinions",
+        "_patience",
         "_refusing",
         "_servers",
+        "_since",
         "_timings",
         "_uneasy_since",
         "awake_since",
         "gone",
     )
 
-    def __init__(self, me: int, timings: Timings, now: float) -> None:
+    def __init__(self, me: int, timings: Timings, now: float, since: float = NEVER) -> None:
+        """`since` is a time before any other server had a configuration with this one."""
         self._me = me
         self._servers: tuple[int, ...] = ()
         self._timings = timings
         self._heard_at: dict[int, float] = {}
-        self._echoes: dict[int, float] = {}
-        """The time on the last beat from each server, by that server's clock."""
+        self._echoes: dict[int, tuple[float, float]] = {}
+        """The time on the last beat from each server, by that server's clock, and the patience
+        that this beat asked for."""
+        self._asked: dict[int, float] = {}
+        """The patience that each server has asked for last."""
+        self._least_asked = timings.patience
+        self._granted: dict[int, float] = {}
+        """The time before which each server is not missed, whatever it asks for after that."""
         self._confirmed_at: dict[int, float] = {}
         """When this server sent the last of its beats that the other has answered."""
+        self._leases: dict[int, float] = {}
+        """The time up to which this server relies on each other one not to miss it."""
+        self._patience: dict[int, LinkPatience] = {}
+        self._admitted_at = now
+        self._since = since
         self._last_event = now
         self.awake_since = now
         self._opinions: dict[int, tuple[int, ...]] = {}
         self.gone: set[int] = set()
         self._refusing: set[int] = set()
         """Dead, but may have gone on without this server before."""
+        self._keeping: set[int] = set()
+        """The servers that keep data: when they are dead, they may come back."""
+        self._down: set[int] = set()
+        """Those of them that are dead now."""
+        self._lost_newcomers: set[int] = set()
+        """Those who are dead of the servers that may be of the next configuration."""
         self._uneasy_since: float | None = None
         self._isolated_at = NEVER
         """When this server last heard too few others."""
 
-    def enter(self, servers: Collection[int], now: float) -> None:
-        """A configuration of these servers is installed."""
+    def enter(self, servers: Collection[int], now: float, keeping: Collection[int] = ()) -> None:
+        """A configuration of these servers is installed, of whom some keep data."""
         is_new_here = not self._servers
         self._servers = tuple(sorted(servers))
         others = [server for server in self._servers if server != self._me]
         self._heard_at = {s: self._heard_at.get(s, now) for s in others}
-        self._echoes = {s: self._echoes.get(s, NEVER) for s in others}
-        unconfirmed = NEVER if is_new_here else now
-        self._confirmed_at = {s: self._confirmed_at.get(s, unconfirmed) for s in others}
+        self._echoes = {s: self._echoes.get(s, (NEVER, 0.0)) for s in others}
+        longest = self._timings.patience
+        self._asked = {s: self._asked.get(s, longest) for s in others}
+        self._least_asked = min(self._asked.values(), default=longest)
+        # Who is new to another relies on the longest patience; so does who was promised something
+        # before that one came back.
+        self._granted = {s: self._granted.get(s, now + longest) for s in others}
+        self._confirmed_at = {s: self._confirmed_at.get(s, NEVER) for s in others}
+        # Nobody misses a server before it has been in the same configuration for the longest.
+        unconfirmed = (self._since if is_new_here else now) + lease(longest)
+        self._leases = {s: self._leases.get(s, unconfirmed) for s in others}
+        known = self._patience
+        least = self._timings.shortest_patience
+        self._patience = {s: known.get(s) or LinkPatience(least, longest) for s in others}
+        if is_new_here:
+            self._admitted_at = now
         self._opinions.clear()
         self.gone.intersection_update(servers)
         self._refusing.intersection_update(servers)
+        self._keeping = set(keeping)
+        self._down.intersection_update(servers)
+        self._lost_newcomers.clear()
         self._uneasy_since = None
+
+    def came_back(self, now: float) -> None:
+        """This server has been started again, and the others may be starting, too."""
+        self._isolated_at = now
 
     def passes(self, now: float) -> None:
         """Time has passed. What was not heard while this server was stopped is no silence."""
-        if now - self._last_event > self._timings.stall:
+        if now - self._last_event > stall(self._least_asked):
             self.awake_since = now
         self._last_event = now
 
     def heard(self, server: int, now: float) -> None:
         if server in self._heard_at:
             self._heard_at[server] = now
+            if server in self._down:
+                self._down.discard(server)
+                self._refusing.discard(server)
+        elif self._lost_newcomers:
+            self._lost_newcomers.discard(server)
+
+    def is_to_be_answered(self, beat: Beat, now: float) -> bool:
+        """Whether not to wait for the next beat: its sender is new, or neither has heard the other
+        for a while. Nobody can rely on anything before beats have been answered."""
+        return beat.echo == NEVER or now >= self._leases[beat.sender]
+
+    def has_beaten(self, server: int) -> bool:
+        """Whether that server has ever said that it has a configuration with this one."""
+        return self.echo(server)[0] != NEVER
+
+    def was_heard_since(self, since: float, server: int) -> bool:
+        return self._heard_at.get(server, NEVER) > since
 
     def refused(self, server: int, now: float) -> None:
         """The machine of this server is alive and says that the process is dead.
 
         It is gone for good if it is certain that it did not go on without this server before
-        it died: it has heard this server so lately that it cannot have suspected it.
+        it died: it has heard this server so lately that it cannot have suspected it. One that
+        keeps data may come back, and is never gone for good.
         """
         if server not in self._heard_at:
-            return
-        if now - self._confirmed_at[server] < self._timings.isolation:
+            self._lost_newcomers.add(server)
+        elif server in self._keeping:
+            self._down.add(server)
+        elif now < self._leases[server]:
             self.gone.add(server)
         elif server not in self.gone:
             self._refusing.add(server)
 
-    def beaten(self, server: int, sent: float, echo: float, silent: tuple[int, ...]) -> None:
-        """A beat came from a server that has the same configuration installed."""
-        self._echoes[server] = sent
-        self._confirmed_at[server] = max(echo, self._confirmed_at[server])
-        self._opinions[server] = silent
+    def given_up(self, servers: Collection[Server], attempts: tuple[int, ...]) -> None:
+        """These attempts to join ended before they came to a configuration. A server that came with
+        one of them has gone on with nobody, and never will."""
+        for server in servers:
+            if server.attempt in attempts and server.attempt and not self.has_beaten(server.number):
+                self.gone.add(server.number)
 
-    def echo(self, server: int) -> float:
-        return self._echoes[server]
+    def replaced(self, server: int, now: float) -> None:
+        """Another server is where this one was, so nobody need wait for it to come back."""
+        self.refused(server, now)
+        if server in self._down:
+            self._refusing.add(server)
+
+    def beaten(self, beat: Beat, now: float) -> None:
+        """A beat came from a server that has the same configuration installed."""
+        server = beat.sender
+        self._echoes[server] = beat.sent, beat.patience
+        if self._asked[server] != beat.patience:
+            self._asked[server] = beat.patience
+            self._least_asked = min(self._asked.values())
+        self._granted[server] = max(self._granted[server], now + beat.patience)
+        self.beaten_in_vain(beat, now)
+
+    def beaten_in_vain(self, beat: Beat, now: float) -> None:
+        """The same, of a beat that is not confirmed by an echo.
+
+        An echo of what was never sent confirms nothing, and no server is silent to itself.
+        """
+        server = beat.sender
+        if self._admitted_at <= beat.echo <= self._last_event:
+            asked = min(beat.echoed_patience, self._timings.patience)
+            self._leases[server] = max(self._leases[server], beat.echo + lease(asked))
+            self._confirm(server, beat.echo, now)
+        self._opinions[server] = tuple(other for other in beat.silent if other != server)
+
+    def _confirm(self, server: int, sent: float, now: float) -> None:
+        before = self._confirmed_at[server]
+        if sent > before:
+            self._confirmed_at[server] = sent
+            if before != NEVER:
+                self._patience[server].waited(now - before)
+
+    def check_beat(self, beat: Beat) -> None:
+        """Raise PeerError for one that no server sends."""
+        if not 0 < beat.patience < inf or not beat.echoed_patience >= 0:
+            raise PeerError(f"a beat asks for a patience of {beat.patience:g} s")
+
+    def beat_for(
+        self, server: int, at: int, promised: Ballot, silent: tuple[int, ...], now: float
+    ) -> Beat:
+        """The beat to send to another server, from one that has configuration `at` installed, and
+        to which these are silent."""
+        echo, echoed_patience = self.echo(server)
+        patience = self.patience_asked_of(server)
+        return Beat(self._me, at, now, echo, silent, promised, patience, echoed_patience)
+
+    def echo(self, server: int) -> tuple[float, float]:
+        """The time on the last beat of this server, and the patience that it asked for."""
+        return self._echoes.get(server, (NEVER, 0.0))
+
+    def patience_asked_of(self, server: int) -> float:
+        """How long this server is to miss nothing of the one that asks."""
+        known = self._patience.get(server)
+        return self._timings.patience if known is None else known.seconds
+
+    def patience_with(self, server: int) -> float:
+        """How long that server may say nothing, or not answer, before it is suspected."""
+        return self._asked.get(server, self._timings.patience)
+
+    def has_had_time(self, server: int, since: float, now: float) -> bool:
+        """Whether an answer of this server has been waited for so long that it may be left out,
+        though it is heard; it has not been confirmed for a while that it is (`is_confirmed`)."""
+        patience = self.patience_with(server)
+        assured = self._granted.get(server, NEVER) - patience + lease(patience)
+        return now - since >= patience and now >= assured
+
+    def is_confirmed(self, server: int, since: float, now: float) -> bool:
+        """Whether that server is told that it is heard, while an answer of it is waited for.
+
+        What it is told last holds until it may be left out, and no longer: should this server
+        die then, the other one must not be certain that nobody went on without it.
+        """
+        patience = self.patience_with(server)
+        return now - since < patience - lease(patience)
 
     def silent(self, now: float) -> tuple[int, ...]:
-        """The servers that this one has not heard from within the time-out."""
-        return self._unheard_for(self._timings.patience, now)
-
-    def _unheard_for(self, seconds: float, now: float) -> tuple[int, ...]:
+        """The servers that this one has not heard from for as long as they asked for."""
+        if self._hears_all(self._least_asked, now):
+            return ()  # as a rule; where there are many servers, it is asked very often
         return tuple(
             server
             for server, at in self._heard_at.items()
-            if server in self.gone
-            or server in self._refusing
-            or now - max(at, self.awake_since) >= seconds
+            if self._is_dead(server)
+            or (
+                now - max(at, self.awake_since) >= self._asked[server]
+                and now >= self._granted[server]
+            )
         )
 
+    def unheard_for(self, seconds: float, now: float) -> tuple[int, ...]:
+        """The servers that are dead or have not been heard for so long."""
+        if self._hears_all(seconds, now):
+            return ()
+        return tuple(
+            server
+            for server, at in self._heard_at.items()
+            if self._is_dead(server) or now - max(at, self.awake_since) >= seconds
+        )
+
+    def _hears_all(self, seconds: float, now: float) -> bool:
+        """Whether nobody is dead, and all have been heard within this time."""
+        if self.gone or self._refusing or self._down:
+            return False
+        heard_at = self._heard_at
+        return not heard_at or now - min(heard_at.values()) < seconds
+
+    def _is_dead(self, server: int) -> bool:
+        return server in self.gone or server in self._refusing or server in self._down
+
     def is_isolated(self, now: float) -> bool:
-        """Whether this server hears too few others to go on."""
-        unheard = self._unheard_for(self._timings.isolation, now)
-        party = [server for server in self._servers if server not in unheard]
+        """Whether too few others have confirmed lately that they hear this server.
+
+        They do not go on without it as long as the leases last that they have given it.
+        """
+        dead = self.gone or self._refusing or self._down
+        if not dead and (not self._leases or now < min(self._leases.values())):
+            return False
+        # A newcomer has nothing to lose before anybody has confirmed: it is in no domain.
+        at_first = self._admitted_at + lease(self._timings.patience)
+        party = [
+            server
+            for server in self._servers
+            if server == self._me
+            or (not self._is_dead(server) and now < max(self._leases[server], at_first))
+        ]
         if may_continue(party, self._servers, self.gone):
             return False
         self._isolated_at = now
         return True
 
-    def is_abandoned(self) -> bool:
-        """Whether too many are dead for this server ever to go on, whoever is heard again."""
-        alive = [s for s in self._servers if s not in self.gone and s not in self._refusing]
-        return not may_continue(alive, self._servers, self.gone)
+    def is_abandoned(self, following: Collection[int] = ()) -> bool:
+        """Whether too many are dead for this server ever to go on, whoever is heard again, neither
+        in its configuration nor in the following one, if it has accepted one of these servers."""
+        if self._me in following and not self._are_too_few(following):
+            return False
+        return self._are_too_few(self._servers)
+
+    def _are_too_few(self, servers: Collection[int]) -> bool:
+        """Whether too many of these are dead for the rest ever to go on."""
+        dead = self.gone | self._refusing | self._lost_newcomers
+        return not may_continue([s for s in servers if s not in dead], servers, self.gone)
 
     def survivors(self, stuck: Collection[int], now: float) -> tuple[int, ...]:
         """Who should form the next configuration, as far as this server knows.
@@ -194,7 +357,11 @@ class FailureDetector:
         `stuck` are servers that have to go whether they are heard or not.
         """
         silent = self.silent(now)
-        present = [s for s in self._servers if s not in self.gone and s not in stuck]
+        if not (silent or stuck or self.gone or any(self._opinions.values())):
+            self._uneasy_since = None
+            return self._servers
+        dead = self.gone | self._down
+        present = [s for s in self._servers if s not in dead and s not in stuck]
         cuts = {frozenset((self._me, other)) for other in silent}
         for server in present:
             if server not in silent:
@@ -212,13 +379,14 @@ class FailureDetector:
 
         When enough servers hear each other again, the rest of them get the time to come back.
         """
-        suspects = [
+        absent = [
             server
             for server in self._servers
             if server not in party and server not in self.gone and server not in stuck
         ]
-        if suspects and now - self._isolated_at < self._timings.patience:
+        if absent and now - self._isolated_at < self._timings.patience:
             return False
+        suspects = [server for server in absent if server not in self._down]
         silent = self.silent(now)
         if all(
             suspect in (silent if server == self._me else self._opinions.get(server, ()))
@@ -227,4 +395,9 @@ class FailureDetector:
         ):
             return True
         since = self._uneasy_since
-        return since is not None and now - since >= self._timings.settling
+        return since is not None and now - since >= self.settling
+
+    @property
+    def settling(self) -> float:
+        """How long to wait for opinions on a suspect to agree."""
+        return max(self._asked.values(), default=self._timings.patience) / 2

@@ -6,12 +6,14 @@ layer follows its name after a slash: `dcc/rv`. Names are not case-sensitive.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantees
+from flexgroup.core.guarantees import Guarantees, names
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.promises import promised_properties
+from flexgroup.core.replicas import Replicas, check_replicas
 from flexgroup.core.stack import Stack, guarantees_above
 from flexgroup.protocols.table import PROTOCOLS, Answers, Fault, Genuine, Protocol
 
@@ -69,6 +71,26 @@ class StackPlan:
         return any(layer.BROADCAST for layer in self.layers)
 
     @property
+    def heeds_groups(self) -> bool:
+        """Some layer wants to be told of groups and their members."""
+        return any(layer.HEEDS_GROUPS for layer in self.layers)
+
+    @property
+    def needs_replicas(self) -> bool:
+        """Some layer works only where the processes are divided into groups of replicas."""
+        return any(layer.NEEDS_REPLICAS for layer in self.layers)
+
+    def check_replicas(self, replicas: Replicas, processes: int) -> None:
+        """Raise UsageError if these groups do not divide the processes, or there must be some."""
+        if self.needs_replicas and not replicas:
+            raise UsageError(
+                f"'{self.name}' works in groups of replicas, and the processes are not divided into"
+                " any: give simulate --groups 10x3, explore --replicas 3,1 or, in a script, "
+                "replicas 3,1; servers have no such groups yet"
+            )
+        check_replicas(replicas, processes)
+
+    @property
     def top(self) -> Protocol:
         return self.protocols[-1]
 
@@ -84,10 +106,68 @@ class StackPlan:
         """
         return promised_properties(guarantees_above(self.layers, channels), self.genuine)
 
-    def build(self, process: int, size: int, groups: tuple[tuple[int, ...], ...] = ()) -> Stack:
+    def gives_one_sequence(self, channels: Guarantees) -> bool:
+        """Whether all servers of a group deliver the same sequence, those that fail included."""
+        return "safe" in self.name.split() and "acyclic order" in self.promises(channels)
+
+    def lets_views_flow(self, channels: Guarantees) -> bool:
+        """Whether a view can take a place among messages. Layers that heed groups are told of
+        views when nothing is under way."""
+        return self.gives_one_sequence(channels) and not self.heeds_groups
+
+    def check_nothing_is_lost(self, channels: Guarantees) -> None:
+        """Raise UsageError if the stack promises less than its name says, because a layer takes
+        away what one below it gives, or needs what is not there."""
+        promised = guarantees_above(self.layers, channels)
+        loss = self._loss()
+        if loss is not None:
+            giver, taker, lost = loss
+            instead = " or ".join(f"'{plan.name}'" for plan in self._instead(channels))
+            raise UsageError(
+                f"'{taker.name}' does not keep what '{giver.name}' below it gives: {names(lost)}; "
+                f"the stack '{self.name}' would promise only: {names(promised)}; write "
+                f"{instead or 'one of the two'} instead"
+            )
+
+    def _loss(self) -> tuple[Protocol, Protocol, Guarantees] | None:
+        """The first layer that gives something, the one above it that does not keep that, and
+        what is lost. What a layer needs it may use up, as in `fifo dcc`."""
+        for place, giver in enumerate(self.protocols):
+            given = giver.layer.GIVES
+            for taker in self.protocols[place + 1 :]:
+                given -= taker.layer.NEEDS | taker.layer.GIVES
+                if lost := given - taker.layer.KEEPS:
+                    return giver, taker, lost
+        return None
+
+    def _instead(self, channels: Guarantees) -> list[StackPlan]:
+        """The stacks that lose nothing: the other way round, or with one layer less."""
+        places = range(len(self.protocols))
+        orders = [[place for place in places if place != left_out] for left_out in places]
+        found: dict[str, StackPlan] = {}
+        for order in (list(reversed(places)), *orders):
+            plan = StackPlan(
+                " ".join(self.name.split()[place] for place in order),
+                tuple(self.protocols[place] for place in order),
+                tuple(self.options[place] for place in order),
+            )
+            with suppress(UsageError):
+                guarantees_above(plan.layers, channels)
+                if plan._loss() is None:
+                    found[plan.name] = plan
+        return list(found.values())
+
+    def build(
+        self,
+        process: int,
+        size: int,
+        groups: tuple[tuple[int, ...], ...] = (),
+        replicas: Replicas = (),
+    ) -> Stack:
+        self.check_replicas(replicas, size)
         return Stack(
             [
-                protocol.layer(Context(process, size, chosen, groups))
+                protocol.layer(Context(process, size, chosen, groups, replicas))
                 for protocol, chosen in zip(self.protocols, self.options, strict=True)
             ]
         )

@@ -30,7 +30,8 @@ class Fifo(Layer):
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.FIFO})
-    KEEPS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    # Over causal order nothing comes early, so nothing waits here.
+    KEEPS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.CAUSAL})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Numbered,)
 
     def __init__(self, context: Context) -> None:

@@ -192,7 +192,7 @@ class Reliable(Layer):
         for place in range(0, len(acks) - 1, 2):
             if acks[place] == self.process and acks[place + 1] > self.sent.last[sender]:
                 return False
-        return len(acks) % 2 == 0 and len(nacks) % 3 == 0
+        return len(acks) % 2 == 0 and are_gaps(nacks)
 
     def on_message(self, origin: int, packet: Data, since: int) -> None:
         identity = message_id(origin, packet.seq)
@@ -249,12 +249,19 @@ class Reliable(Layer):
         """The origin answers, or all who have the message, if they suspect the origin."""
         for place in range(0, len(nacks), 3):
             origin, low, high = nacks[place], nacks[place + 1], nacks[place + 2]
-            if origin == self.process or origin in self.suspects:
-                for identity in self.received_of(origin):
-                    to = self.received_list[identity].m.destinations
-                    if low < seq_of(identity) <= high and sender in to:
-                        self.retransmission_list.add((sender, identity))
-                        self.later(NULL)
+            if origin == self.process:
+                # By their numbers: many may be under way, and many gaps be asked for.
+                numbers = range(max(low, self.sent.stable) + 1, min(high, self.sent.seq) + 1)
+                asked_for = [message_id(origin, seq) for seq in numbers]
+            elif origin in self.suspects:
+                asked_for = [m for m in self.received_of(origin) if low < seq_of(m) <= high]
+            else:
+                continue
+            for identity in asked_for:
+                packet = self.received_list.get(identity)
+                if packet is not None and sender in packet.m.destinations:
+                    self.retransmission_list.add((sender, identity))
+                    self.later(NULL)
 
     def received_of(self, origin: int) -> list[MessageId]:
         return [m for m in sorted(self.received_list) if origin_of(m) == origin]
@@ -372,6 +379,20 @@ class Reliable(Layer):
         if identity in self.received_list:
             had_by = self.stalled.had_by
             had_by[identity] = (*had_by.get(identity, ()), sender)
+
+
+def are_gaps(nacks: Numbers) -> bool:
+    """Tell whether these are triples whose ranges do not overlap, so that no message is asked for
+    more than once."""
+    if len(nacks) % 3:
+        return False
+    before: tuple[int, int] = (-1, 0)
+    for place in range(0, len(nacks), 3):
+        origin, low, high = nacks[place], nacks[place + 1], nacks[place + 2]
+        if (origin, low) < before or high <= low:
+            return False
+        before = (origin, high)
+    return True
 
 
 @final

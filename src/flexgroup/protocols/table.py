@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from flexgroup.core.layer import Layer
+from flexgroup.protocols.abcast import Abcast
 from flexgroup.protocols.all2all_atomic import All2AllAtomic
 from flexgroup.protocols.atomic import Atomic
 from flexgroup.protocols.best_effort import BestEffort
@@ -16,7 +17,10 @@ from flexgroup.protocols.dcc_published import DccPublished
 from flexgroup.protocols.df import DelporteFauconnier
 from flexgroup.protocols.fifo import Fifo
 from flexgroup.protocols.heartbeat import Heartbeat
+from flexgroup.protocols.leader import LeaderOracle
+from flexgroup.protocols.paxos import Paxos
 from flexgroup.protocols.reliable import Reliable
+from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
 from flexgroup.protocols.vcube_atomic import VCubeAtomic
 from flexgroup.protocols.vcube_atomic_majority import VCubeAtomicMajority
@@ -24,6 +28,7 @@ from flexgroup.protocols.vcube_atomic_published import VCubeAtomicPublished
 from flexgroup.protocols.vcube_best_effort import VCubeBestEffort
 from flexgroup.protocols.vcube_detector import VCubeDetector
 from flexgroup.protocols.vcube_reliable import VCubeReliable
+from flexgroup.protocols.virtual_synchrony import VirtualSynchrony
 from flexgroup.protocols.xamp_at_least import XampAtLeast
 from flexgroup.protocols.xamp_atomic import PUBLISHED, XampAtomic
 from flexgroup.protocols.xamp_best_effort import XampBestEffort
@@ -144,6 +149,29 @@ PROTOCOLS: dict[str, Protocol] = {
             faults=(Fault.CRASHES_WITHOUT_AGREEMENT,),
         ),
         Protocol(
+            "safe",
+            Safe,
+            "on top of any order: deliver what all destinations have acknowledged",
+            "Transis; Totem; Hadzilacos and Toueg 1994",
+            faults=(Fault.CRASHES_OF_RECEIVERS,),
+            detector=True,
+            genuine=Genuine.PARTLY,
+        ),
+        Protocol(
+            "virtual-synchrony",
+            VirtualSynchrony,
+            "on top of any order: a flush, so that all deliver the same between two views",
+            "Birman and Joseph 1987; FlexGroup, sections 2.2.6 and 4.3",
+            faults=(Fault.CRASHES_OF_RECEIVERS,),
+            genuine=Genuine.PARTLY,
+        ),
+        Protocol(
+            "abcast",
+            Abcast,
+            "Isis and Amoeba: the holder of a token numbers all messages",
+            "Birman, Schiper and Stephenson 1991; Kaashoek and Tanenbaum 1991",
+        ),
+        Protocol(
             "skeen",
             Skeen,
             "destinations exchange timestamps, deliver by the highest",
@@ -187,6 +215,22 @@ PROTOCOLS: dict[str, Protocol] = {
             "failure detector: all tell all that they are there; time-outs grow",
             "folklore; Cachin, Guerraoui, Rodrigues 2011",
             faults=(Fault.CRASHES,),
+        ),
+        Protocol(
+            "leader",
+            LeaderOracle,
+            "leader oracle: the lowest replica of a group that is not suspected",
+            "Chandra, Hadzilacos and Toueg 1996; Cachin, Guerraoui, Rodrigues 2011",
+            faults=(Fault.CRASHES,),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "paxos",
+            Paxos,
+            "a log for each group of replicas: ballots of a leader, and majorities",
+            "Lamport 1998 and 2001",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
         ),
         Protocol(
             "vcube-best-effort",

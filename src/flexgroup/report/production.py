@@ -19,6 +19,7 @@ FAULTS = {
     "recoveries": "--recover",
     "partitions": "--partition",
     "suspicions": "--suspect",
+    "views": "--view",
 }
 USUAL_DRAIN = 10.0
 PLACE = "again"

@@ -15,13 +15,14 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
         "address": identity.address,
         "cluster": identity.cluster,
         "configuration": deployment.number or None,
-        "changing": deployment.frozen,
+        "changing": deployment.is_changing,
         "servers": [
             {
                 "number": other.number,
                 "name": other.name,
                 "address": other.address,
                 "linked": other.number in observed.links.by_server,
+                "patience": observed.patience_with(other.number),
             }
             for other in configuration.servers
         ],
@@ -29,6 +30,9 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
             {
                 "name": group.name,
                 "stack": group.stack,
+                "domain": group.domain or None,
+                "partitionable": group.partitionable,
+                "keep": group.keep or None,
                 "owner": group.owner,
                 "open": group.open,
                 "view": group.view,
@@ -42,6 +46,7 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
             {
                 "stack": hosted.stack,
                 "groups": [group.name for group in hosted.groups.values()],
+                "promises": hosted.promises,
                 "multicast": hosted.messages_cast,
                 "envelopes": hosted.cast_count,
                 "delivered": hosted.messages_delivered,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
@@ -16,9 +16,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from flexgroup import __version__
+from flexgroup.membership.configuration import Server
 from flexgroup.server.clients.session import Session
 from flexgroup.server.connection import Acceptor, Connection
-from flexgroup.server.hosting.deployment import Deployment, HostedDomain
+from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.peers.links import PeerLink, PeerLinks
 from flexgroup.server.settings import ServerIdentity
 
@@ -36,6 +38,14 @@ class Observed:
     sessions: dict[int, Session]
     links: PeerLinks
     acceptor: Acceptor
+    patience_with: Callable[[int], float]
+    """How long another server may say nothing before it is suspected."""
+
+    @property
+    def others(self) -> list[Server]:
+        """The other servers of the configuration."""
+        servers = self.deployment.configuration.servers
+        return [server for server in servers if server.address != self.identity.address]
 
 
 Totals = Counter[tuple[str, Labels]]
@@ -159,7 +169,7 @@ class Metrics(Collector):
                   for seat in client.seats.values()]  # fmt: skip
         for name, text, value in (
             ("configuration", "The number of the configuration", deployment.number),
-            ("changing", "1 while a change of configuration is under way", int(deployment.frozen)),
+            ("changing", "1 while the configuration changes", int(deployment.is_changing)),
             ("servers", "Servers in the configuration", len(configuration.servers)),
             ("links", "Other servers that this one is linked to", len(observed.links.by_server)),
             ("groups", "Groups in the configuration", len(configuration.groups)),
@@ -168,6 +178,14 @@ class Metrics(Collector):
             ("longest_queue", "Most deliveries that wait for one client", max(queues, default=0)),
         ):  # fmt: skip
             yield GaugeMetricFamily(f"flexgroup_{name}", text, value=value)
+        patience = GaugeMetricFamily(
+            "flexgroup_patience_seconds",
+            "How long another server may say nothing before it is suspected",
+            labels=["server"],
+        )
+        for server in observed.others:
+            patience.add_metric([server.name], observed.patience_with(server.number))
+        yield patience
         for name, text, sizes in (
             ("under_way", "Messages from here not yet delivered everywhere",
              [(hosted.stack, len(hosted.stability.own)) for hosted in deployment.domains]),

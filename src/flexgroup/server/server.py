@@ -11,30 +11,46 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 from socket import gethostname
 
 from flexgroup.core.errors import FlexGroupError, UsageError
-from flexgroup.membership.configuration import Configuration
-from flexgroup.membership.effects import Install
-from flexgroup.membership.flush import DomainReport
-from flexgroup.membership.operations import LeaveServers
+from flexgroup.membership.configuration import Configuration, DomainEntry
+from flexgroup.membership.decision import Casts
+from flexgroup.membership.effects import Freeze, Install
+from flexgroup.membership.flush import Report
+from flexgroup.membership.operations import LeaveServers, OpenLog
+from flexgroup.membership.patience import stall
+from flexgroup.membership.stable import Snapshot, first_number
 from flexgroup.server.clients.backpressure import Backpressure
+from flexgroup.server.clients.confirmations import Confirmations
+from flexgroup.server.clients.contents import opened
 from flexgroup.server.clients.greeting import Greeting
 from flexgroup.server.clients.intake import Intake
 from flexgroup.server.clients.members import LocalMembers
 from flexgroup.server.clients.requests import RequestHandler
-from flexgroup.server.clients.session import SessionContext
+from flexgroup.server.clients.session import KeptPart, SessionContext
+from flexgroup.server.clients.turns import Turns
 from flexgroup.server.connection import Acceptor, Connection, FrameHandler
-from flexgroup.server.hosting.deployment import Deployment, Recording
+from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.inspection import inspection
 from flexgroup.server.metrics import Metrics, Observed
 from flexgroup.server.peers.introduction import INTRODUCTION
+from flexgroup.server.peers.kept_messages import KeptMessages
 from flexgroup.server.peers.membership_host import MembershipHost
-from flexgroup.server.recording.live_trace import LiveTrace
+from flexgroup.server.peers.stable_storage import (
+    DataFolder,
+    Saved,
+    StableStorage,
+    StorageError,
+)
+from flexgroup.server.recording.handoff import Handoff
+from flexgroup.server.recording.live_trace import LiveTrace, pipe_to
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.server.switchboard import Switchboard
+from flexgroup.trace.recorder import Recorder
+from flexgroup.wire.address import parse_server_address
 
 log = logging.getLogger("flexgroup.server")
 
@@ -45,17 +61,23 @@ class GroupServer:
     """Give it settings and await `run`."""
 
     def __init__(self, settings: Settings) -> None:
+        self._storage = _storage_of(settings)
+        self._saved = None if self._storage is None else self._storage.load()
+        if self._saved is not None:
+            settings = _as_before(settings, self._saved.snapshot)
         self._settings = settings
         self.identity = ServerIdentity(settings.name)
         self.trace: LiveTrace | None = None
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._excluded_because = ""
+        self._storage_failure: StorageError | None = None
         self._known_addresses: list[str] = []
         self._ticker: asyncio.TimerHandle | None = None
         self._is_stopped = False
         self._leaves_at: float | None = None
         """The latest time at which a server that was stopped asks the others to let it go."""
+        self._has_left = False
 
         self.acceptor = Acceptor(
             settings,
@@ -63,18 +85,29 @@ class GroupServer:
             metrics_page=lambda: self._metrics.text(),
             ended=lambda connection: self._metrics.connection_ended(connection),
         )
-        self.membership = MembershipHost(settings, self.identity, self.acceptor, self)
+        self.membership = MembershipHost(
+            settings, self.identity, self.acceptor, self, self._storage
+        )
         self.links = self.membership.links
-        self.deployment = Deployment(settings.faults, self._recording)
+        self.deployment = Deployment(
+            settings.faults,
+            self._recording,
+            settings.clock,
+            None if self._storage is None else self._messages,
+        )
         self.members = LocalMembers()
-        round = Round()
+        self._round = round = Round(stall(settings.timings.shortest_patience))
+        round.awoke = self.membership.tick
         self.intake = Intake(self.deployment, round, settings.limits)
+        confirmations = Confirmations(self.deployment, self.intake, settings.limits)
         self.requests = RequestHandler(
             settings,
             self.deployment,
             self.members,
+            self.intake,
             propose=self.membership.propose,
             refused=self.acceptor.refused,
+            confirm=confirmations.ask,
             inspect=self._inspect,
         )
         self.backpressure = Backpressure(
@@ -84,8 +117,19 @@ class GroupServer:
             excluded=self.requests.exclude,
         )
         self._switchboard = Switchboard(
-            self.deployment, round, self.links, self.intake, self.members, self.backpressure
+            self.deployment,
+            round,
+            self.links,
+            self.intake,
+            self.members,
+            self.backpressure,
+            confirmations,
         )
+        self._switchboard.compared = self._compared
+        self._switchboard.open_log = lambda group, domain: self.membership.propose(
+            OpenLog(group, domain), lambda _: None
+        )
+        self._switchboard.storage_failed = self.membership.storage_failed
         self._greeting = Greeting(
             settings,
             self.identity,
@@ -93,14 +137,23 @@ class GroupServer:
             SessionContext(
                 settings.limits,
                 round,
+                Turns(),
                 self.intake.cast,
                 self.requests.request,
+                self.requests.go_on,
                 self.requests.session_lost,
                 self.backpressure.queue_changed,
+                self._read_kept,
+                self._last_kept,
             ),
         )
         self._observed = Observed(
-            self.identity, self.deployment, self.members.sessions, self.links, self.acceptor
+            self.identity,
+            self.deployment,
+            self.members.sessions,
+            self.links,
+            self.acceptor,
+            self.membership.patience_with,
         )
         self._metrics = Metrics(self._observed)
 
@@ -118,18 +171,36 @@ class GroupServer:
         if not self.identity.name:
             self.identity.name = f"{gethostname()}-{address.port}"
         self._tick()
-        if self._settings.trace is not None:
+        handoff = self._handoff()
+        if handoff is not None:
             self.trace = LiveTrace(
-                self._settings.trace,
-                self.identity.name,
+                handoff,
                 self._settings.faults,
                 self._settings.limits.unwritten_bytes,
+                self._settings.clock,
             )
-        if self._settings.join:
+        if self._saved is not None:
+            self._come_back(self._saved)
+        elif self._settings.join:
             await self._join_one_of(self._settings.join)
         else:
             self.identity.cluster = f"{self._settings.random.getrandbits(32):08x}"
             self.membership.found()
+
+    def _come_back(self, saved: Saved) -> None:
+        """The addresses of the others are in the configuration, so nobody need be named."""
+        log.info("restored", extra={"data": {"configuration": saved.snapshot.configuration.number}})
+        self.identity.cluster = saved.cluster
+        self.membership.restore(saved.snapshot)
+        self._greeting.count_from(first_number(self.membership.machine.life))
+
+    def _handoff(self) -> Handoff | None:
+        """Where this server hands what it records, if it is to record anything."""
+        if self._settings.handoff is not None:
+            return self._settings.handoff(self.identity.name)
+        if self._settings.trace is not None:
+            return pipe_to(self._settings.trace, self.identity.name)
+        return None
 
     async def run(self, ready: Callable[[], None] | None = None) -> str:
         """Serve until stopped; the reason why it ended."""
@@ -142,6 +213,9 @@ class GroupServer:
             ready()
         while True:
             reason = await self._ended
+            if self._storage_failure is not None:
+                await self._close(str(self._storage_failure))
+                raise self._storage_failure
             if reason or not self._settings.rejoin:
                 break
             if not await self._rejoin():
@@ -169,7 +243,11 @@ class GroupServer:
         is_done = not (self.intake.is_holding or self.deployment.has_undelivered())
         if is_done or self._loop.time() >= latest:
             self._leaves_at = None
-            self.membership.propose(LeaveServers(), lambda _: self._end("stopped"))
+            self.membership.propose(LeaveServers(), self._left)
+
+    def _left(self, error: tuple[str, str] | None) -> None:
+        self._has_left = error is None
+        self._end("stopped")
 
     def _end(self, reason: str) -> None:
         if not self._ended.done():
@@ -179,10 +257,14 @@ class GroupServer:
         if self._ticker is not None:
             self._ticker.cancel()
         self._stop_hosting(reason)
+        if self._has_left:
+            await self.links.part(self._settings.timings.patience)
         self.links.close()
         self.acceptor.close()
+        if self._storage is not None:
+            self._storage.close()
         if self.trace is not None:
-            self.trace.finish(None)
+            self.trace.finish()
             await self._loop.run_in_executor(None, self.trace.close, self.membership.is_last)
 
     def _stop_hosting(self, reason: str) -> None:
@@ -234,7 +316,8 @@ class GroupServer:
         self._ended = self._loop.create_future()
         self.links.close()
         while not self._is_stopped:
-            others = [address for address in self._known_addresses if address != self.address]
+            known = dict.fromkeys((*self._known_addresses, *self._settings.join))
+            others = [address for address in known if address != self.address]
             with suppress(FlexGroupError):
                 through = await self._join_one_of(others)
                 log.info("rejoined", extra={"data": {"through": through}})
@@ -245,28 +328,42 @@ class GroupServer:
     def _tick(self) -> None:
         self._ticker = self._loop.call_later(TICK_SECONDS, self._tick)
         self.membership.tick()
+        self._round.tick()
+        self._switchboard.look_at_links()
         if self._leaves_at is not None:
             self._leave_if_done(self._leaves_at)
         elif self._is_stopped and self.membership.is_isolated:
             self._end("stopped; too few of the other servers are heard to leave them in order")
         if self.trace is not None:
-            self.trace.hand_over()
+            self.trace.hand_over(self._loop.time())
             self.backpressure.hold_all_up(self.trace.is_behind)
 
     # What membership decides.
 
-    def freeze(self, change: int) -> list[DomainReport]:
+    def freeze(self, effect: Freeze) -> Report:
         self._metrics.froze()
-        report = self._switchboard.freeze()
-        log.info("frozen", extra={"data": {"for": change}})
+        report = self._switchboard.freeze(effect)
+        log.info("frozen", extra={"data": {"for": effect.change, "domains": effect.domains}})
         return report
+
+    def drain(self, casts: Casts, drained: Callable[[], None]) -> None:
+        self._switchboard.drain(casts, drained)
 
     def install(self, effect: Install) -> None:
         configuration = effect.configuration
         self._known_addresses = [server.address for server in configuration.servers]
         present = {server.number for server in configuration.servers}
-        ended = self.deployment.domains
-        self._switchboard.install(configuration, effect.number, effect.flush)
+        going_on = {domain.number for domain in configuration.domains}
+        ended = [h for h in self.deployment.domains if h.entry.number not in going_on]
+        self._switchboard.install(effect)
+        if not effect.is_restarted:
+            self._forget_logs(configuration)
+        if self.trace is not None:
+            together = {rest.domain: rest.together for rest in effect.flush}
+            going_on_here = present.difference(effect.restarted)
+            for hosted in ended:
+                number = hosted.entry.number
+                self.trace.finish((number,), together.get(number) or going_on_here)
         self._metrics.installed(ended)
         self.requests.installed()
         self.links.keep_only(present, configuration.next_server)
@@ -281,24 +378,91 @@ class GroupServer:
             },
         )
 
-    def excluded(self, reason: str) -> None:
+    def _messages(self) -> KeptMessages:
+        """What holds the messages that groups of this cluster keep here."""
+        assert self._storage is not None
+        messages = self._storage.messages()
+        messages.belong_to(self.identity.cluster)
+        return messages
+
+    def _forget_logs(self, configuration: Configuration) -> None:
+        """Keep only the messages of groups that there are."""
+        if self._storage is not None and self._storage.has_messages:
+            self._messages().keep_only(
+                [group.number for group in configuration.groups if group.keep],
+                configuration.next_group,
+            )
+
+    def _compared(self, group: int) -> None:
+        """What is kept of this group can be read from now on, or it is known that it cannot."""
+        self.members.read_on(group)
+        self.requests.installed()
+
+    def _read_kept(self, group: int, number: int, most: int) -> KeptPart | None:
+        hosted = self.deployment.domain_of.get(group)
+        if hosted is None or hosted.keeping is None or not hosted.keeping.is_open:
+            return None
+        keeping = hosted.keeping
+        try:
+            messages = [
+                (entry.number + place, message)
+                for entry in keeping.read(number, most)
+                for place, message in enumerate(opened(entry.contents))
+            ]
+        except StorageError as error:
+            self.membership.storage_failed(error)
+            return None
+        wanted = [message for of, message in messages if number <= of <= keeping.given][:most]
+        return keeping.first, keeping.given, wanted
+
+    def _last_kept(self, group: int) -> int | None:
+        hosted = self.deployment.domain_of.get(group)
+        keeping = hosted.keeping if hosted is not None else None
+        if keeping is None or not (keeping.is_open or keeping.was_open):
+            return None
+        return keeping.last
+
+    def excluded(self, reason: str, alone: Configuration | None) -> None:
         self._excluded_because = self._excluded_because or reason
         log.warning("excluded", extra={"data": {"reason": self._excluded_because}})
-        self._stop_hosting(f"this server was excluded: {reason}")
-        if self.trace is not None:
-            self.trace.finish(None)
+        why = f"this server was excluded: {reason}"
+        if alone is not None:
+            if not self.deployment.is_alone:
+                self._part(alone, why)
+        else:
+            self._stop_hosting(why)
+            if self.trace is not None:
+                self.trace.finish()
         self._end("" if self._settings.rejoin and not self._is_stopped else reason)
+
+    def _part(self, alone: Configuration, reason: str) -> None:
+        """Members of these groups stay, and so do their sessions; all others have to look for
+        another server."""
+        ended = [h.entry.number for h in self.deployment.domains if not h.entry.partitionable]
+        self._switchboard.part(alone, reason)
+        if self.trace is not None:
+            self.trace.finish(ended)
+        staying = {member.client for group in alone.groups for member in group.members}
+        for session in list(self.members.sessions.values()):
+            if session.number not in staying:
+                session.close(reason)
+                self.requests.session_lost(session, reason)
+
+    def storage_failed(self, error: StorageError) -> None:
+        self._storage_failure = error
+        log.error("cannot save", extra={"data": {"reason": str(error)}})
+        self._stop_hosting("this server cannot save what it agrees to")
+        self._end("cannot save")
 
     def cannot_join(self, reason: str) -> None:
         """This was found out while this server was joining the others."""
         self._excluded_because = reason
         self._end("" if self._settings.rejoin else reason)
 
-    def _recording(self, configuration: Configuration) -> Recording:
+    def _recording(self, configuration: Configuration, domain: DomainEntry) -> Recorder | None:
         if self.trace is None:
-            return lambda stack, groups: None
-        self.trace.finish({server.number for server in configuration.servers})
-        return partial(self.trace.recorder, self.identity.cluster, configuration)
+            return None
+        return self.trace.recorder(self.identity.cluster, configuration, domain)
 
     # What connections need.
 
@@ -309,3 +473,27 @@ class GroupServer:
 
     def _inspect(self) -> dict[str, object]:
         return inspection(self._observed, self._metrics.totals())
+
+
+def _storage_of(settings: Settings) -> StableStorage | None:
+    if settings.storage is not None:
+        return settings.storage()
+    return None if settings.data is None else DataFolder(settings.data)
+
+
+def _as_before(settings: Settings, saved: Snapshot) -> Settings:
+    """The settings of a server that comes back under its name, and where the others know it."""
+    servers = saved.configuration.servers
+    known = next(server for server in servers if server.number == saved.number)
+    if settings.name not in ("", known.name):
+        raise UsageError(
+            f"the data in {settings.data} are of the server '{known.name}', not of "
+            f"'{settings.name}'; give each server a folder of its own with --data"
+        )
+    address = parse_server_address(known.address)
+    if settings.host != address.host or settings.port not in (0, address.port):
+        raise UsageError(
+            f"the server '{known.name}', whose data are in {settings.data}, is known to the others "
+            f"at {known.address}; listen there, or start it with an empty folder and --join"
+        )
+    return replace(settings, name=known.name, port=address.port)

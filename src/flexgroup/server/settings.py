@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
+from time import time_ns
 
-from flexgroup.membership.suspicion import Timings
+from flexgroup.membership.timings import Timings
+from flexgroup.server.peers.stable_storage import StableStorage
+from flexgroup.server.recording.handoff import Handoff
 from flexgroup.wire.address import DEFAULT_PORT
 from flexgroup.wire.certificates import check_identity
+from flexgroup.wire.names import name_of
 from flexgroup.worlds.network.faults import Faults
 
 
@@ -41,11 +46,16 @@ class Limits:
     clients: int = 10_000
     groups_per_client: int = 1_000
     strangers: int = 1_000
-    """Connections that have not said who they are; then the oldest of them is closed."""
+    """Connections that have not said who they are; then the oldest of them is closed. There are
+    never more of them than a quarter of the files that the process may open."""
     gone_seconds: float = 20.0
     """How long a client's machine may not answer, whether there is anything to send or not."""
     silent_seconds: float = 10.0
-    """How long a new connection may take to say who it is."""
+    """How long a new connection may take for the handshake of TLS, and then to say who it is."""
+    frame_seconds: float = 60.0
+    """How long a frame of a client may take from its beginning to its end."""
+    unfinished_bytes: int = 128 << 20
+    """Bytes of frames of all clients that are not complete; then whoever has most is closed."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,13 @@ class Settings:
     unix: Path | None = None
     join: tuple[str, ...] = ()
     """Addresses of servers, of which one at least runs; none: this is the first."""
+    data: Path | None = None
+    """A folder where the server keeps what it needs to come back; with None, it keeps nothing."""
+    storage: Callable[[], StableStorage] | None = None
+    """Gives what the server is to keep this in, if that is not to be a folder."""
     trace: Path | None = None
+    handoff: Callable[[str], Handoff] | None = None
+    """Gives a server of this name what takes its records, if they are not to go into a folder."""
     tls_server: ssl.SSLContext | None = None
     """Used for connections that come in; both sides show certificates."""
     tls_client: ssl.SSLContext | None = None
@@ -70,6 +86,12 @@ class Settings:
     """If the others exclude this server, it joins them again as a new one."""
     random: Random = field(default_factory=SystemRandom)
     """Numbers that nobody should guess are drawn from it."""
+    clock: Callable[[], int] = time_ns
+    """The time that is recorded, in nanoseconds since 1970."""
+
+    def __post_init__(self) -> None:
+        if self.name:
+            name_of("the name of a server", self.name)
 
     def check_certificate(self, transport: asyncio.Transport, client: str | None) -> None:
         """Raise PeerError unless the other end shows the certificate of this client, or, with None,

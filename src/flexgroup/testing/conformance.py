@@ -21,10 +21,11 @@ from random import Random
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
-from flexgroup.core.fields import ID, INT, INTS, MESSAGE, STAMP, TEXT, names_of
+from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT, names_of
 from flexgroup.core.guarantees import Guarantee
-from flexgroup.core.layer import Context, Layer, Record, Send, Suspect, copied
+from flexgroup.core.layer import Context, Layer, Record, Send, Suspect, View, copied
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, message_id, stamp
+from flexgroup.core.replicas import Replicas
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, state_names
 from flexgroup.protocols.catalogue import PROTOCOLS, StackPlan
@@ -34,6 +35,8 @@ Rule = Callable[[StackPlan], None]
 
 SIZE = 4
 """How many processes the systems have in which a stack is tried."""
+
+EVERYONE = tuple(range(SIZE))
 
 SEEDS = range(8)
 
@@ -60,16 +63,23 @@ def name_of_rule(rule: Rule) -> str:
 # Systems under way.
 
 
+def replicas_for(plan: StackPlan) -> Replicas:
+    """One group of replicas, if the stack needs any."""
+    return (EVERYONE,) if plan.needs_replicas else ()
+
+
 class Trial:
     """A stack on a bench, a seeded random schedule of it, and what each process was told."""
 
     def __init__(self, plan: StackPlan, seed: int) -> None:
         """Multicast ten messages of different lengths from processes and, if they may, clients."""
         self.random = random = Random(seed)
-        self.bench = Bench(plan, SIZE)
+        self.bench = Bench(plan, SIZE, replicas=replicas_for(plan))
         self.told: list[list[Told]] = [[] for _ in range(SIZE)]
         for number in range(10):
             to = tuple(sorted(random.sample(range(SIZE), random.randint(1, SIZE))))
+            if plan.needs_replicas:
+                to = EVERYONE
             origin = random.choice((SIZE, SIZE + 1, random.randrange(SIZE)))
             if plan.closed:
                 origin %= SIZE
@@ -101,12 +111,16 @@ class Trial:
     def rest(self) -> list[list[Told]]:
         """Run to the end, and return what each process was told, to be told to others too.
 
-        Every process casts a message first and, when nothing is in flight any more, is told to
-        suspect another one.
+        Every process casts a message first, is told of a view while messages are under way and,
+        when nothing is in flight any more, to suspect another one.
         """
         self.told = [[] for _ in range(SIZE)]
         for process in range(SIZE):
             self.cast(process, tuple(range(SIZE)), b"last")
+        for process in range(SIZE):
+            view = View(1, tuple(range(SIZE)))
+            self.bench.tell(process, view)
+            self._note(process, "notice", view)
         while self.bench.channels:
             self.move()
         for process in range(SIZE):
@@ -281,7 +295,7 @@ def packets_survive_the_codec(plan: StackPlan) -> None:
             )
             if measure.message == NO_MESSAGE:
                 assert measure.payload_bytes == 0
-            else:
+            elif MESSAGES not in dict(packet.FIELDS).values():
                 about = trial.bench.messages[measure.message]
                 assert isinstance(about.payload, bytes)
                 assert measure.payload_bytes in (0, len(about.payload))
@@ -296,6 +310,7 @@ def example_of(kind: int, number: int) -> object:
         INTS: lambda n: (n, n + 1),
         TEXT: lambda n: f"text {n}",
         MESSAGE: lambda n: Message(message_id(n, 0), (n,), bytes([n])),
+        MESSAGES: lambda n: tuple(Message(message_id(n, seq), (n,), b"") for seq in range(2)),
     }
     return examples[kind](number)
 
@@ -337,7 +352,7 @@ def damaged_bytes_are_a_packet_or_the_fault_of_the_peer(plan: StackPlan) -> None
 def alone(plan: StackPlan) -> Iterator[tuple[type[Layer], Stack]]:
     """Each layer of the plan as a stack of its own, at process 1."""
     for layer, options in zip(plan.layers, plan.options, strict=True):
-        yield layer, Stack([layer(Context(1, SIZE, options))])
+        yield layer, Stack([layer(Context(1, SIZE, options, replicas=replicas_for(plan)))])
 
 
 def refusal(stack: Stack, sender: int, packet: Packet) -> PeerError | None:
@@ -375,8 +390,14 @@ def hostile_values(random: Random, kind: int, carried: Callable[[], bytes | Pack
         return tuple(number() for _ in range(random.randrange(SIZE * SIZE)))
     if kind == TEXT:
         return "".join(random.choice("aé\0 7") for _ in range(random.randrange(5)))
-    to = {number() for _ in range(random.randrange(6))}
-    return Message(identity(), tuple(sorted(to)), carried())
+
+    def message() -> Message:
+        to = {number() for _ in range(random.randrange(6))}
+        return Message(identity(), random.choice((tuple(sorted(to)), EVERYONE)), carried())
+
+    if kind == MESSAGES:
+        return tuple(message() for _ in range(random.randrange(3)))
+    return message()
 
 
 def hostile_packet(random: Random, layers: list[type[Layer]]) -> Packet:
@@ -393,7 +414,7 @@ def hostile_packets_are_the_fault_of_the_peer(plan: StackPlan) -> None:
     codec = Codec(plan.layers)
     for seed in range(HOSTILE_RUNS):
         random = Random(seed)
-        stack = plan.build(random.randrange(SIZE), SIZE)
+        stack = plan.build(random.randrange(SIZE), SIZE, replicas=replicas_for(plan))
         stack.start()
         stack.take_effects()
         told: list[Packet] = []

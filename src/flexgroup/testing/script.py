@@ -21,6 +21,7 @@ dashes, and the expected answer up to a blank line:
 Commands:
 
     stack NAME over fifo|reordering channels, processes N[, groups P,Q,... R,S,...]
+                                      [, replicas SIZE,SIZE,...]
     cast ORIGIN NAME to=P,Q,...       a process or, from N on, a client multicasts
     deliver P->Q [PLACE]              the packet at that place (0, the oldest, if not given)
     drop P->Q [PLACE]                 it is lost
@@ -29,6 +30,8 @@ Commands:
     choose P NUMBER                   the world chooses
     crash P, recover P
     suspect P Q                       the failure detector of P takes Q for crashed
+    trust P Q                         it does so no longer
+    view P NUMBER of=Q,R,...          P is told that these are the members from now on
     stabilize                         deliver everything, oldest channel first, until quiet
     in-flight                         what is in the channels
     delivered                         what each process has delivered, in order
@@ -46,10 +49,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.fields import ID, INTS, MESSAGE, STAMP
+from flexgroup.core.fields import ID, INTS, MESSAGE, MESSAGES, STAMP
 from flexgroup.core.guarantees import guarantees_of_channels
-from flexgroup.core.message import MessageId, Packet, clock_of, name_of, origin_of, process_of
+from flexgroup.core.layer import View
+from flexgroup.core.message import (
+    Message,
+    MessageId,
+    Packet,
+    clock_of,
+    name_of,
+    origin_of,
+    process_of,
+)
 from flexgroup.core.precedence import find_cycle
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
@@ -57,8 +70,10 @@ from flexgroup.worlds.bench import Bench
 
 STABILIZE_AT_MOST = 100_000
 
-HAPPENINGS = frozenset({"cast", "deliver", "timer", "choose", "crash", "recover", "suspect"})
-"""The commands whose answer ends with what they led to: deliveries and packets."""
+HAPPENINGS = frozenset(
+    {"cast", "deliver", "timer", "choose", "crash", "recover", "suspect", "trust", "view"}
+)
+"""The commands whose answer ends with what they led to: deliveries, views and packets."""
 
 
 @dataclass
@@ -130,6 +145,8 @@ class Script:
             "crash": self._crash,
             "recover": self._recover,
             "suspect": self._suspect,
+            "trust": self._trust,
+            "view": self._view,
             "stabilize": self._stabilize,
             "in-flight": self._in_flight,
             "delivered": self._delivered,
@@ -160,11 +177,20 @@ class Script:
         # The packets are kept alive, so that no new one gets the number of an old one.
         in_flight = {id(sent): sent for sent in chain(*self.bench.channels.values())}
         lengths = [len(order) for order in self.bench.delivered]
+        views = [len(installed) for installed in self.bench.installed]
+        named = [len(leaders) for leaders in self.bench.leaders]
         answer = handler(rest.strip())
         for process, order in enumerate(self.bench.delivered):
-            answer += [
-                f"  {process} delivers {self._name(m.id)}" for m in order[lengths[process] :]
-            ]
+            told = [f"  {process} delivers {self._name(m.id)}" for m in order[lengths[process] :]]
+            # The last view first, as each one moves what stands behind it.
+            for before, view in reversed(self.bench.installed[process][views[process] :]):
+                members = ",".join(map(str, view.members))
+                installs = f"  {process} installs view {view.number} of {members}"
+                told.insert(before - lengths[process], installs)
+            for leader in self.bench.leaders[process][named[process] :]:
+                trusted = ",".join(map(str, leader.trusted))
+                answer.append(f"  {process} is told that {leader.process} leads {trusted}")
+            answer += told
         for (source, target), packets in self.bench.channels.items():
             answer += [
                 f"  {source}->{target} {self.describe(sent.packet)}"
@@ -178,12 +204,9 @@ class Script:
         for name, kind in packet.FIELDS:
             value = getattr(packet, name)
             if kind == MESSAGE:
-                inner = value.payload
-                words.append(
-                    f"[{self.describe(inner)}]"
-                    if isinstance(inner, Packet)
-                    else self._name(value.id)
-                )
+                words.append(self._described_message(value))
+            elif kind == MESSAGES:
+                words.append(f"{name}={','.join(map(self._described_message, value)) or '-'}")
             elif kind == ID:
                 words.append(self._name(value))
             elif kind == STAMP:
@@ -194,12 +217,18 @@ class Script:
                 words.append(f"{name}={value}")
         return " ".join(words)
 
+    def _described_message(self, m: Message) -> str:
+        inner = m.payload
+        return f"[{self.describe(inner)}]" if isinstance(inner, Packet) else self._name(m.id)
+
     def _name(self, identity: MessageId) -> str:
         return self._names.get(identity) or name_of(identity)
 
     def _stack(self, rest: str) -> list[str]:
         match = re.fullmatch(
-            r"(.+) over (fifo|reordering) channels, processes (\d+)(?:, groups ([\d, ]+))?", rest
+            r"(.+) over (fifo|reordering) channels, processes (\d+)"
+            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?",
+            rest,
         )
         if match is None:
             raise UsageError(
@@ -218,7 +247,8 @@ class Script:
         ]
         if any(group[-1] >= size for group in groups):
             raise UsageError(f"groups {match[4]}: processes are 0 to {size - 1}")
-        self._bench = Bench(plan, size, tuple(groups))
+        sizes = [_number(word) for word in match[5].split(",")] if match[5] else []
+        self._bench = Bench(plan, size, tuple(groups), replicas=replicas_of_sizes(sizes))
         self._names = {}
         return ["ok"]
 
@@ -272,11 +302,25 @@ class Script:
         return [f"> {rest} recovers"]
 
     def _suspect(self, rest: str) -> list[str]:
+        return self._judge("suspect", rest, self.bench.suspect)
+
+    def _trust(self, rest: str) -> list[str]:
+        return self._judge("trust", rest, self.bench.trust)
+
+    def _judge(self, verb: str, rest: str, tell: Callable[[int, int], None]) -> list[str]:
         match = re.fullmatch(r"(\d+) (\d+)", rest)
         if match is None:
-            raise UsageError(f"'suspect {rest}': write: suspect 0 2 (process 0 suspects 2)")
-        self.bench.suspect(self._process(match[1]), self._process(match[2]))
-        return [f"> {match[1]} suspects {match[2]}"]
+            raise UsageError(f"'{verb} {rest}': write: {verb} 0 2 (process 0 {verb}s 2)")
+        tell(self._process(match[1]), self._process(match[2]))
+        return [f"> {match[1]} {verb}s {match[2]}"]
+
+    def _view(self, rest: str) -> list[str]:
+        match = re.fullmatch(r"(\d+) (\d+) of=(\d+(?:,\d+)*)", rest)
+        if match is None:
+            raise UsageError(f"'view {rest}': write: view 0 1 of=0,2 (0 is told of view 1)")
+        members = tuple(sorted({self._process(word) for word in match[3].split(",")}))
+        self.bench.tell(self._process(match[1]), View(int(match[2]), members))
+        return [f"> {match[1]} is told of view {match[2]} of {','.join(map(str, members))}"]
 
     def _stabilize(self, rest: str) -> list[str]:
         answer: list[str] = []

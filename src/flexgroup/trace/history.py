@@ -118,6 +118,11 @@ def parse_view(detail: str | None) -> View:
     return View(number, tuple(sorted(set(members))))
 
 
+def is_only_told(detail: str | None) -> bool:
+    """Tell whether the process was told of the view, which it installs later, if it does."""
+    return detail is not None and '"told":true' in detail
+
+
 @dataclass(frozen=True)
 class Views(Rows):
     """The view rows: the view that row i installed is distinct[view[i]]."""

@@ -30,6 +30,7 @@ from flexgroup.trace.history import (
     SmallInts,
     Views,
     by_pairs,
+    is_only_told,
     lost_since,
     no_ints,
     parse_view,
@@ -365,8 +366,10 @@ def _views(columns: _Columns, where: str) -> Views:
         views = {code: parse_view(texts[code]) for code in set(codes.tolist())}
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
-    installed = [views[code] for code in codes.tolist()]
-    return views_of(**columns.base(), installed=installed)
+    rows = [row for row, code in enumerate(codes.tolist()) if not is_only_told(texts[code])]
+    installed = [views[code] for code in codes[rows].tolist()]
+    base = {name: column[rows] for name, column in columns.base().items()}
+    return views_of(**base, installed=installed)
 
 
 def load_history(

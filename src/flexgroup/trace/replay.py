@@ -24,6 +24,7 @@ from flexgroup.core.layer import Notice, Suspect, Trust, View
 from flexgroup.core.message import Message, name_of
 from flexgroup.core.stack import BuildStack
 from flexgroup.trace import schema
+from flexgroup.trace.history import is_only_told
 from flexgroup.trace.reader import ints, messages, read_events
 from flexgroup.trace.run import Run
 
@@ -181,8 +182,11 @@ class _Process(World):
         elif row.kind == schema.SUSPECT:
             host.notice(time, _suspicion(row))
         elif row.kind == schema.VIEW:
-            # The world installed it, between stacks.
-            host.note(View(row.details["number"], tuple(row.details["members"])))
+            view = View(row.details["number"], tuple(row.details["members"]))
+            if is_only_told(row.detail):
+                host.notice(time, view)
+            else:
+                host.note(view)  # the world installed it, between stacks
         elif row.kind == schema.CRASH:
             host.crash(time)
             self._crashes.pop(0)
@@ -207,6 +211,10 @@ class _Process(World):
 
     def on_deliver(self, host: Host, m: Message) -> None:
         host.time += 1
+
+    def on_notice(self, host: Host, notice: Notice) -> None:
+        if isinstance(notice, View):
+            host.time += 1
 
     def on_offer(self, host: Host, level: int, name: str, options: int) -> int:
         row = self.journal.next

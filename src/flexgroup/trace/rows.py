@@ -51,8 +51,8 @@ class EventLog:
     def __init__(self) -> None:
         self.count = 0
         self._offset = 0
-        self._end = _ROW_BYTES * _ROWS_AT_ONCE
-        self._room = bytearray(self._end)
+        self._end = 0
+        self._room = bytearray()
 
     def add(
         self,
@@ -71,8 +71,9 @@ class EventLog:
     ) -> None:
         offset = self._offset
         if offset == self._end:
-            self._room.extend(bytes(self._end))
-            self._end *= 2
+            more = self._end or _ROW_BYTES * _ROWS_AT_ONCE
+            self._room.extend(bytes(more))
+            self._end += more
         _pack_into(
             self._room,
             offset,

@@ -14,6 +14,7 @@ from flexgroup import __version__
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.promises import PROPERTIES
+from flexgroup.core.replicas import Replicas
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import EXAMPLE, parse_cost_model
 from flexgroup.trace.version1 import Described, described
@@ -53,6 +54,12 @@ class Run:
     def complete(self) -> bool:
         """Tell whether nothing was under way any more when the run ended."""
         return self.outcome == schema.COMPLETE
+
+    @property
+    def replicas(self) -> Replicas:
+        """Return the groups of replicas that the processes were divided into, if they were."""
+        told = json.loads(self.groups or "[]")
+        return tuple(map(tuple, told)) if isinstance(told, list) else ()
 
     @property
     def promised(self) -> tuple[str, ...]:

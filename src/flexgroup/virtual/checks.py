@@ -2,69 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+from math import inf
+from operator import itemgetter
+
+import numpy as np
 
 from flexgroup.client.message import View
-from flexgroup.core.message import Message, MessageId, message_id
+from flexgroup.core.message import message_id
+from flexgroup.core.promises import UNIFORM
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.trace.collector import Collector
-from flexgroup.trace.history import History
-from flexgroup.trace.recorder import Recorder
-from flexgroup.virtual.execution import Execution, Life, Membership, Sent
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
+from flexgroup.virtual.clients import Life, Membership, Problem, ScheduledClient, Sent
+from flexgroup.virtual.execution import Execution, uncollected
 from flexgroup.worlds.network.faults import Faults
 
-ORDERS = ("fifo order", "causal order", "pairwise order", "acyclic order")
+ORDERS_OF_SENDERS = ("fifo order", "causal order")
+ORDERS = (*ORDERS_OF_SENDERS, "pairwise order", "acyclic order")
 
 
-def problems(execution: Execution) -> list[str]:
-    """Everything that is wrong with an execution, each in words."""
+def problems(execution: Execution) -> list[Problem]:
+    """Everything that is wrong with an execution."""
     found = list(execution.problems)
-    lives = [life for client in execution.clients.values() for life in client.lives]
+    schedule = execution.schedule
+    clients = execution.clients.values()
+    with uncollected():
+        found += problems_of_clients(schedule.stack, clients, schedule.partitionable)
+        for run, verdict in execution.recordings.violations():
+            kind = f"{verdict.property} is violated in a trace"
+            text = f"run {run}: {verdict.property} is violated: {verdict.explanation}"
+            found.append(Problem(kind, text))
+    return found
+
+
+def problems_of_clients(
+    stack: str, clients: Iterable[ScheduledClient], partitionable: bool = False
+) -> list[Problem]:
+    """Everything that is wrong with what clients saw.
+
+    In partitionable groups, what is sent in one component of the network is not given in another,
+    and on what was under way when they parted, each agrees by itself.
+    """
+    found: list[Problem] = []
+    lives = [life for client in clients for life in client.lives]
     names = dict.fromkeys(m.group for life in lives for m in life.memberships)
+    given = {life.process: life.given() for life in lives}
     for name in names:
-        found += [f"group {name}: {problem}" for problem in GroupRecord(execution, name, lives)]
+        found += GroupRecord(stack, name, lives, given, partitionable)
+    found += OrderRecord(stack, lives, partitionable)
     return found
 
 
 class GroupRecord:
     """What all clients saw of one group."""
 
-    def __init__(self, execution: Execution, group: str, lives: list[Life]) -> None:
-        self._stack = execution.schedule.stack
+    def __init__(
+        self,
+        stack: str,
+        group: str,
+        lives: list[Life],
+        given: dict[str, set[str]],
+        partitionable: bool,
+    ) -> None:
+        self._partitionable = partitionable
+        self._promised = parse_stack(stack).promises(Faults().channels())
+        self._group = group
         self._memberships = [m for life in lives for m in life.memberships if m.group == group]
         self._sent = {s.name: (life, s) for life in lives for s in life.sent if group in s.groups}
-        self._first_here = {n for n, (_, sent) in self._sent.items() if sent.groups[0] == group}
-        """A message to several groups comes in the first of them that a client is in."""
-        self._group = group
-        self._lives = lives
-        self._given = {life.process: life.given() for life in lives}
+        self._given = given
         """What each process was given, in whichever group: a message to several comes once."""
 
-    def __iter__(self) -> Iterator[str]:
-        yield from self._not_once()
-        yield from self._not_delivered()
-        yield from self._different_in_a_view()
-        yield from self._out_of_order()
+    def __iter__(self) -> Iterator[Problem]:
+        for kind, found in (
+            ("given twice, or never sent", self._not_once()),
+            ("never given", self._not_delivered()),
+            ("not given to all", self._not_uniform()),
+            ("different messages in a view", self._different_in_a_view()),
+            ("views that fall back", self._views_that_fall_back()),
+            ("a component that nobody was in", self._not_in_one_view()),
+        ):
+            for text in found:
+                yield Problem(kind, f"group {self._group}: {text}")
 
     def _messages(self, membership: Membership) -> list[str]:
         return [item for _, item in membership.items if isinstance(item, str)]
 
     def _not_once(self) -> Iterator[str]:
         for membership in self._memberships:
-            messages = self._messages(membership)
-            for name in dict.fromkeys(messages):
-                if messages.count(name) > 1:
-                    yield f"{membership.process} was given {name} {messages.count(name)} times"
+            for name, times in Counter(self._messages(membership)).items():
+                if times > 1:
+                    yield f"{membership.process} was given {name} {times} times"
                 elif name not in self._sent:
                     yield f"{membership.process} was given {name}, which nobody sent to the group"
 
     def _not_delivered(self) -> Iterator[str]:
         """What a client sent whose connection lasted, whoever was there before has to be given."""
         for membership in self._memberships:
-            if membership.ended_at is not None:
+            if membership.ended_at is not None or self._partitionable:
                 continue
             given = self._given[membership.process]
             for life, sent in self._sent.values():
@@ -73,19 +111,28 @@ class GroupRecord:
                     and not sent.has_failed
                     and membership.joined_at < sent.at
                     and sent.name not in given
-                    and not self._may_have_left(membership.process, sent)
                 ):
                     yield f"{membership.process} was never given {sent.name}, sent at {sent.at:.6f}"
 
-    def _may_have_left(self, process: str, sent: Sent) -> bool:
-        """Whether it may have come in another group, which the client left without looking: a
-        message to several groups is given once, in the first of those that the server knows of."""
-        return any(
-            m.group in sent.groups and m.ended_at is not None
-            for life in self._lives
-            if life.process == process
-            for m in life.memberships
-        )
+    def _not_uniform(self) -> Iterator[str]:
+        """What anybody was given in a view, whoever of the view stays has to be given."""
+        if UNIFORM not in self._promised or self._partitionable:
+            return
+        began: dict[str, int] = {}
+        """The first view of each that stays."""
+        for membership in self._memberships:
+            if membership.ended_at is None:
+                views = (item.number for _, item in membership.items if isinstance(item, View))
+                began.update((membership.process, number) for number in islice(views, 1))
+        for membership in self._memberships:
+            staying: list[str] = []
+            for _, item in membership.items:
+                if isinstance(item, View):
+                    staying = [p for p in item.members if began.get(p, inf) <= item.number]
+                    continue
+                for process in staying:
+                    if item not in self._given[process]:
+                        yield f"{process} was never given {item}, as {membership.process} was"
 
     def _different_in_a_view(self) -> Iterator[str]:
         """Whoever goes from one view to the next together was given the same between them."""
@@ -97,7 +144,7 @@ class GroupRecord:
                 first, last = items[begin], items[end]
                 assert isinstance(first, View)
                 assert isinstance(last, View)
-                given = {item for item in items[begin:end] if item in self._first_here}
+                given = {item for item in items[begin:end] if isinstance(item, str)}
                 other, theirs = between.setdefault((first, last), (membership.process, given))
                 for name in sorted(theirs ^ given):
                     who, whom = (other, membership.process)[:: 1 if name in theirs else -1]
@@ -106,65 +153,166 @@ class GroupRecord:
                         f" which both went on to view {last.number}"
                     )
 
-    def _out_of_order(self) -> Iterator[str]:
-        promised = parse_stack(self._stack).promises(Faults().channels())
+    def _views_that_fall_back(self) -> Iterator[str]:
+        """Nobody is given a view twice. Of views that come before a client reads, it is given the
+        last."""
+        for membership in self._memberships:
+            numbers = [item.number for _, item in membership.items if isinstance(item, View)]
+            for earlier, later in pairwise(numbers):
+                if later <= earlier:
+                    yield f"{membership.process} was given view {later} after view {earlier}"
+
+    def _not_in_one_view(self) -> Iterator[str]:
+        """Whoever a view names as one of the components that met was in one view before it.
+
+        A server that is cut off after it has agreed to the view cannot know whether the others
+        have it, and goes on from the view before in one of its own. So its members, which are not
+        given the view that names them, were in the one before at some time only.
+        """
+        views = [
+            (membership, [item for _, item in membership.items if isinstance(item, View)])
+            for membership in self._memberships
+        ]
+        merging = {view for _, seen in views for view in seen if view.merged}
+        for view in sorted(merging, key=lambda view: view.number):
+            came_from: dict[str, set[View]] = {}
+            for membership, seen in views:
+                before = [other for other in seen if other.number < view.number]
+                # Who was given none since may have missed some before, too; and of views that come
+                # before a client reads, it is given the last.
+                reads = (membership.joined_at, view) not in membership.items
+                if reads and before and any(other.number >= view.number for other in seen):
+                    came_from[membership.process] = {*(before[-1:] if view in seen else before)}
+            for component in view.merged:
+                found = [came_from[name] for name in component if name in came_from]
+                if found and not set.intersection(*found):
+                    yield (
+                        f"{', '.join(component)} are one component in view {view.number}, but were"
+                        " not in one view before"
+                    )
+
+
+class OrderRecord:
+    """What all clients saw of all groups, each in the one order of its positions.
+
+    All groups have the same stack, so one order spans them.
+    """
+
+    def __init__(self, stack: str, lives: list[Life], partitionable: bool) -> None:
+        self._partitionable = partitionable
+        self._promised = parse_stack(stack).promises(Faults().channels())
+        self._lives = lives
+        self._places = {life.process: number for number, life in enumerate(lives)}
+        self._sent = {sent.name: (life, sent) for life in lives for sent in life.sent}
+        self._identities = {
+            name: message_id(self._places[life.process], int(name.partition(":")[2]))
+            for name, (life, _) in self._sent.items()
+        }
+        self._staying = [m for life in lives for m in life.memberships if m.ended_at is None]
+        self._given = {life.process: self._in_order(life) for life in lives}
+        if UNIFORM not in self._promised:
+            self._given |= {
+                life.process: self._agreed(life) for life in lives if life.ended_at is not None
+            }
+
+    def _agreed(self, life: Life) -> dict[str, float]:
+        """What a client was given before its server delivered something alone.
+
+        A server that fails may have delivered what nobody else had. The others, which go on, need
+        not deliver it then, or in the same order, unless the stack says so.
+        """
+        given = self._given[life.process]
+        last = max(given.values(), default=0.0)
+        elsewhere = [
+            self._given[other.process] for other in self._lives if other.server != life.server
+        ]
+        agreed: dict[str, float] = {}
+        for name, time in given.items():
+            if not any(others.get(name, inf) <= last for others in elsewhere):
+                break
+            agreed[name] = time
+        return agreed
+
+    def __iter__(self) -> Iterator[Problem]:
         history = self._history()
-        for verdict in check(history, [name for name in ORDERS if name in promised]):
+        orders = ORDERS_OF_SENDERS if self._partitionable else ORDERS
+        for verdict in check(history, [name for name in orders if name in self._promised]):
             if verdict.outcome is Outcome.VIOLATED:
-                yield f"{verdict.property} is violated: {verdict.explanation} ({self._legend()})"
+                kind = f"{verdict.property} is violated"
+                yield Problem(kind, f"{kind}: {verdict.explanation} ({self._legend()})")
 
     def _legend(self) -> str:
         return ", ".join(f"p{n} = {life.process}" for n, life in enumerate(self._lives))
 
+    def _in_order(self, life: Life) -> dict[str, float]:
+        """The messages that a client was given, in the order of their positions, with the time at
+        which the client was given this one or one that comes later in the order.
+
+        What it sends then follows this one, whichever group it reads first.
+        """
+        times: dict[int, tuple[str, float]] = {}
+        for membership in life.memberships:
+            for position, (time, item) in zip(membership.positions, membership.items, strict=True):
+                if isinstance(item, str) and item in self._sent:
+                    times[position] = (item, time)
+        given: list[tuple[str, float]] = []
+        earliest = inf
+        for _, (name, time) in sorted(times.items(), reverse=True):
+            earliest = min(earliest, time)
+            given.append((name, earliest))
+        return dict(reversed(given))
+
     def _history(self) -> History:
-        collector = Collector()
-        recorder = Recorder(collector)
-        places = {life.process: number for number, life in enumerate(self._lives)}
-        messages: dict[str, Message] = {}
-        for life, sent in self._sent.values():
-            messages[sent.name] = Message(
-                self._identity(places, life, sent), self._destinations(places, life, sent), b""
-            )
         # Each client's own events in the order of time; what it sends follows what it was given.
         events = [
-            (time, 0, places[membership.process], messages[item])
-            for membership in self._memberships
-            for time, item in membership.items
-            if isinstance(item, str) and item in messages
+            (time, 0, self._places[process], name)
+            for process, given in self._given.items()
+            for name, time in given.items()
         ]
         events += [
-            (sent.at, 1, places[life.process], messages[sent.name])
-            for life, sent in self._sent.values()
+            (sent.at, 1, self._places[life.process], name)
+            for name, (life, sent) in self._sent.items()
         ]
-        for step, (_, is_sent, process, m) in enumerate(sorted(events, key=lambda e: e[:2])):
-            if is_sent:
-                recorder.multicast(process, step, 0, m)
-            else:
-                recorder.deliver(process, step, 0, m, 0)
-        recorder.flush()
-        return collector.history(self._group, len(self._lives), False)
+        events.sort(key=itemgetter(0, 1))
+        rows: tuple[list[tuple[int, int, str]], list[tuple[int, int, str]]] = ([], [])
+        for step, (_, is_sent, process, name) in enumerate(events):
+            rows[is_sent].append((process, step, name))
+        given_rows, sent_rows = map(sorted, rows)
+        targets = [self._destinations(*self._sent[name]) for _, _, name in sent_rows]
+        return History(
+            "all groups",
+            len(self._lives),
+            False,
+            Multicasts(
+                **self._columns(sent_rows),
+                offsets=np.cumsum([0, *map(len, targets)]),
+                targets=np.array([place for to in targets for place in to], dtype=np.int64),
+            ),
+            Deliveries(
+                **self._columns(given_rows), depth=np.zeros(len(given_rows), dtype=np.int64)
+            ),
+        )
 
-    def _identity(self, places: dict[str, int], life: Life, sent: Sent) -> MessageId:
-        return message_id(places[life.process], int(sent.name.partition(":")[2]))
+    def _columns(self, rows: list[tuple[int, int, str]]) -> dict[str, Ints]:
+        """Processes, steps and messages; the steps tell the order, so that times are not needed."""
+        return {
+            "process": np.array([process for process, _, _ in rows], dtype=np.int64),
+            "step": np.array([step for _, step, _ in rows], dtype=np.int64),
+            "time": np.zeros(len(rows), dtype=np.int64),
+            "message": np.array([self._identities[name] for _, _, name in rows], dtype=np.int64),
+        }
 
-    def _destinations(self, places: dict[str, int], life: Life, sent: Sent) -> tuple[int, ...]:
+    def _destinations(self, life: Life, sent: Sent) -> tuple[int, ...]:
         """Who was given the message, and who had to be, since its sender's connection lasted.
 
         What a server sent that then failed may be lost although something sent later is not: only
         one of the others, which was no destination of the first, had the second.
         """
-        return tuple(
-            sorted(
-                {
-                    places[membership.process]
-                    for membership in self._memberships
-                    if (
-                        sent.name in self._first_here
-                        and life.ended_at is None
-                        and membership.ended_at is None
-                        and membership.joined_at < sent.at
-                    )
-                    or sent.name in self._messages(membership)
-                }
+        places = {self._places[p] for p, given in self._given.items() if sent.name in given}
+        if life.ended_at is None and not self._partitionable:
+            places.update(
+                self._places[membership.process]
+                for membership in self._staying
+                if membership.group in sent.groups and membership.joined_at < sent.at
             )
-        )
+        return tuple(sorted(places))

@@ -3,67 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
-from collections.abc import Coroutine
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from random import Random
-from typing import Any
 
-from flexgroup.client.connecting import connect
-from flexgroup.client.group import Group, Link
-from flexgroup.client.message import View
 from flexgroup.core.errors import FlexGroupError
-from flexgroup.membership.suspicion import Timings
+from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.decision import carried_out
+from flexgroup.membership.suspicion import may_continue
+from flexgroup.membership.timings import Timings
 from flexgroup.server.server import GroupServer
-from flexgroup.server.settings import Settings
+from flexgroup.server.settings import Limits, Settings
+from flexgroup.virtual.clients import Problem, ScheduledClient, has_all_come
+from flexgroup.virtual.internet import Internet, Process
 from flexgroup.virtual.network import Network
-from flexgroup.virtual.schedule import Action, ClientPlan, Schedule
-from flexgroup.virtual.tcp import Internet, Process
+from flexgroup.virtual.recording import Disk, Recordings
+from flexgroup.virtual.schedule import OF_CLIENTS, Action, Schedule
+from flexgroup.virtual.storage import VirtualStorage
 from flexgroup.virtual.world import World
 
 PORT = 7400
 LONGEST_WAIT = 60.0
 """How many seconds servers and clients may take for what they have to come to."""
-
-
-@dataclass
-class Sent:
-    """A message of a client; it names itself in its body."""
-
-    name: str
-    groups: tuple[str, ...]
-    at: float
-    has_failed: bool = False
-    """The client was told that it may not have been sent."""
-
-
-@dataclass
-class Membership:
-    """What one client saw of one group, from joining it to leaving it."""
-
-    process: str
-    group: str
-    joined_at: float
-    items: list[tuple[float, str | View]] = field(default_factory=list)
-    """Names of messages and views, in the order in which the client was given them, and when."""
-    ended_at: float | None = None
-
-
-@dataclass
-class Life:
-    """One connection of a client: a process, as far as groups are concerned."""
-
-    process: str
-    server: int
-    sent: list[Sent] = field(default_factory=list)
-    memberships: list[Membership] = field(default_factory=list)
-    ended_at: float | None = None
-    """When the connection was lost, if it was."""
-
-    def given(self) -> set[str]:
-        """The messages that the client was given, in whichever group."""
-        return {i for m in self.memberships for _, i in m.items if isinstance(i, str)}
 
 
 class VirtualServer:
@@ -73,6 +36,8 @@ class VirtualServer:
         self.lives = 0
         self.loop: Process | None = None
         self.server: GroupServer | None = None
+        self.disk: Disk | None = None
+        self.storage = VirtualStorage() if execution.schedule.data else None
         self._execution = execution
 
     @property
@@ -87,16 +52,34 @@ class VirtualServer:
         self.lives += 1
         execution = self._execution
         schedule = execution.schedule
-        self.loop = execution.process(self.machine)
+        self.loop = execution.process(self.machine, f"s{self.number} {self.lives}")
         settings = Settings(
             name=f"s{self.number}",
             host=self.machine,
             port=PORT,
             join=join,
+            storage=None if self.storage is None else self._storage,
             timings=Timings(beat=schedule.patience / 10, patience=schedule.patience),
+            limits=Limits(pack=schedule.pack),
             random=Random(f"{schedule.seed} {self.number} {self.lives}"),
+            handoff=self._disk,
+            clock=execution.world.nanoseconds,
         )
         self.loop.create_task(self._run(settings))
+
+    def _storage(self) -> VirtualStorage:
+        assert self.storage is not None
+        return self.storage
+
+    def _disk(self, server: str) -> Disk:
+        self.disk = Disk(self._execution.recordings, server)
+        return self.disk
+
+    def finish_trace(self) -> None:
+        """The world ends: what this server is recording has no end of its own."""
+        server = self.server
+        if self.is_running and server is not None and server.trace is not None:
+            server.trace.finish(None, {s.number for s in server.deployment.configuration.servers})
 
     async def _run(self, settings: Settings) -> None:
         """Whoever runs a server starts it again if it ends without having been asked to."""
@@ -107,110 +90,6 @@ class VirtualServer:
             await asyncio.sleep(0.2)
 
 
-class VirtualClient:
-    """Stays connected and in its groups, whatever happens, and writes down what it sees."""
-
-    def __init__(self, plan: ClientPlan, execution: Execution) -> None:
-        self.plan = plan
-        self.lives: list[Life] = []
-        self._execution = execution
-        self._groups: dict[str, Group[bytes]] = {}
-        self._wanted = dict.fromkeys(plan.groups)
-        self._link: Link | None = None
-        self._loop = execution.process(f"m{plan.server}")
-        self._loop.create_task(self._live())
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it is connected, and in all groups it wants to be in."""
-        return self._link is not None and all(name in self._groups for name in self._wanted)
-
-    async def _live(self) -> None:
-        servers = len(self._execution.servers)
-        attempt = 0
-        while True:
-            server = (self.plan.server + attempt) % servers
-            attempt += 1
-            process = f"{self.plan.name}.{len(self.lives)}"
-            try:
-                link = await connect(f"m{server}:{PORT}", name=process, timeout=10.0)
-            except (FlexGroupError, OSError):
-                await asyncio.sleep(0.05)
-                continue
-            life = Life(process, server)
-            self.lives.append(life)
-            self._link = link
-            for name in list(self._wanted):
-                self._loop.create_task(self._enter(link, life, name))
-            await asyncio.shield(link.connection.closed)
-            life.ended_at = self._execution.world.now
-            self._link = None
-            self._groups.clear()
-
-    async def _enter(self, link: Link, life: Life, name: str) -> None:
-        while link is self._link and name in self._wanted and name not in self._groups:
-            try:
-                group = await link.join(name, self._execution.schedule.stack)
-            except FlexGroupError:
-                await asyncio.sleep(0.01)
-                continue
-            if link is not self._link:
-                return
-            self._groups[name] = group
-            membership = Membership(life.process, name, self._execution.world.now)
-            life.memberships.append(membership)
-            self._loop.create_task(self._read(group, membership))
-
-    async def _read(self, group: Group[bytes], membership: Membership) -> None:
-        try:
-            async for item in group.events():
-                seen = item if isinstance(item, View) else item.body.decode()
-                membership.items.append((self._execution.world.now, seen))
-        except FlexGroupError:
-            pass
-        membership.ended_at = self._execution.world.now
-
-    # What the schedule makes it do.
-
-    def send(self, groups: tuple[str, ...]) -> None:
-        self._do(self._send(groups))
-
-    def join(self, group: str) -> None:
-        self._wanted[group] = None
-        if self._link is not None:
-            self._do(self._enter(self._link, self.lives[-1], group))
-
-    def leave(self, group: str) -> None:
-        self._wanted.pop(group, None)
-        self._do(self._leave(group))
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        self._loop.create_task(work)
-
-    async def _send(self, names: tuple[str, ...]) -> None:
-        link = self._link
-        groups = [self._groups[name] for name in names if name in self._groups]
-        if link is None or not groups:
-            return
-        life = self.lives[-1]
-        name = f"{life.process}:{len(life.sent)}"
-        sent = Sent(name, tuple(group.name for group in groups), self._execution.world.now)
-        life.sent.append(sent)
-        try:
-            if len(groups) == 1:
-                await groups[0].send(name.encode())
-            else:
-                await link.multicast(groups, name.encode())
-        except FlexGroupError:
-            sent.has_failed = True
-
-    async def _leave(self, name: str) -> None:
-        group = self._groups.pop(name, None)
-        if group is not None:
-            with suppress(FlexGroupError):
-                await group.leave()
-
-
 class Execution:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -218,14 +97,26 @@ class Execution:
         self.network = Network(self.world, schedule.latency)
         self._internet = Internet(self.world, self.network)
         self.processes: list[Process] = []
+        self.recordings = Recordings()
+        """What the servers have recorded."""
         self.servers = [VirtualServer(number, self) for number in range(schedule.servers)]
-        self.clients: dict[str, VirtualClient] = {}
-        self.problems: list[str] = []
+        self.clients: dict[str, ScheduledClient] = {}
+        self.problems: list[Problem] = []
         """Where something did not come to pass that has to."""
+        self._killed: set[int] = set()
+        """The numbers that servers had whose process was killed."""
+        self._may_be_lost = False
+        """So many servers were killed that the rest need not go on; see `docs/membership.md`."""
 
-    def process(self, machine: str) -> Process:
-        # Servers and clients ask less of a loop than asyncio's interface has.
-        process = Process(self.world, self._internet, machine)  # type: ignore[abstract]
+    @property
+    def addresses(self) -> list[str]:
+        return [server.address for server in self.servers]
+
+    def now(self) -> float:
+        return self.world.now
+
+    def process(self, machine: str, name: str) -> Process:
+        process = Process(self.world, self._internet, machine, name)
         self.processes.append(process)
         return process
 
@@ -237,18 +128,27 @@ class Execution:
                 self.world.at(start + action.at, self._act, action)
             self.world.run(start + self.schedule.seconds)
             self._end()
+        for server in self.servers:
+            server.finish_trace()
         for process in self.processes:
             process.end()
-            self.problems += [f"{process.machine}: {error}" for error in process.errors]
+            self.problems += [
+                Problem("an error that nobody caught", f"{process.machine}: {error}")
+                for error in process.errors
+            ]
 
     def digest(self) -> str:
-        """A digest of everything that clients saw, and when."""
+        """A digest of everything that clients saw and servers recorded, and when."""
         seen = hashlib.sha256()
         for client in self.clients.values():
             for life in client.lives:
                 seen.update(f"{life.process} {life.server} {life.ended_at!r}\n".encode())
                 for membership in life.memberships:
                     seen.update(f"{membership.group} {membership.items!r}\n".encode())
+        for run in self.recordings.runs:
+            for server, part in run.parts.items():
+                seen.update(f"{run.began.run.run} {server} {part.mark} {part.labels!r}\n".encode())
+                seen.update(b"".join(part.columns()))
         return seen.hexdigest()
 
     def _begin(self) -> None:
@@ -259,18 +159,26 @@ class Execution:
             server.start((first.address,))
         if others:
             self._wait("all servers to join", self._all_servers_are_in)
-        for plan in self.schedule.clients:
-            self.clients[plan.name] = VirtualClient(plan, self)
+        for number, plan in enumerate(self.schedule.clients):
+            process = self.process(f"m{plan.server}", plan.name)
+            self.clients[plan.name] = ScheduledClient(
+                plan, self, process.create_task, reads_by_link=number % 2 == 1
+            )
         self._wait("all clients to join", self._all_clients_are_in)
 
     def _end(self) -> None:
         """Everything is mended; then the cluster has to work again."""
-        self.network.heal()
+        self._heal()
         for server in self.servers:
             if server.loop is not None and server.loop.is_stopped:
                 server.loop.resume()
             if not server.is_running:
                 self._restart(server)
+        if self.schedule.partitionable:
+            # Who was not heard before may still be left out, and what is sent then is not for all.
+            self.world.run(self.world.now + 3 * self.schedule.patience)
+        if self._may_be_lost and not self._comes_to_pass(self._all_servers_are_in):
+            return
         self._wait("all servers to be in one configuration again", self._all_servers_are_in)
         self._wait("all clients to be back in their groups", self._all_clients_are_in)
         if self.problems:
@@ -278,24 +186,26 @@ class Execution:
         for client in self.clients.values():
             for group in client.plan.groups:
                 client.send((group,))
+        self.world.run(self.world.now + 1)
         # A connection that was cut for long is slow to send again what was lost.
-        self.world.run(self.world.now + 1)
-        lives = [client.lives[-1] for client in self.clients.values()]
-        last = [life.sent[-1].name for life in lives if life.sent]
-        self._wait("the last messages to be delivered", lambda: self._have_come(last))
+        self._wait(
+            "all that was sent to be given to all that stay",
+            lambda: has_all_come(self.clients.values()),
+        )
         self.world.run(self.world.now + 1)
 
-    def _have_come(self, messages: list[str]) -> bool:
-        given = {item for c in self.clients.values() for item in c.lives[-1].given()}
-        return all(message in given for message in messages)
+    def _wait(self, what: str, is_done: Callable[[], bool]) -> None:
+        if not self._comes_to_pass(is_done):
+            kind = f"in vain for {what}"
+            self.problems.append(Problem(kind, f"waited {LONGEST_WAIT:g} s {kind}"))
 
-    def _wait(self, what: str, is_done: Any) -> None:
+    def _comes_to_pass(self, is_done: Callable[[], bool]) -> bool:
         until = self.world.now + LONGEST_WAIT
         while not is_done():
             if self.world.now >= until:
-                self.problems.append(f"waited {LONGEST_WAIT:g} s in vain for {what}")
-                return
+                return False
             self.world.run(self.world.now + 0.05)
+        return True
 
     def size_of(self, server: VirtualServer) -> int:
         """How many servers there are in the configuration of this one."""
@@ -307,7 +217,17 @@ class Execution:
         return len(machine.configuration.servers)
 
     def _all_servers_are_in(self) -> bool:
-        return all(self.size_of(server) == len(self.servers) for server in self.servers)
+        are_in = all(self.size_of(server) == len(self.servers) for server in self.servers)
+        return are_in and not (self.schedule.partitionable and self._is_parted())
+
+    def _is_parted(self) -> bool:
+        """Whether partitionable groups have other views at some servers than at others."""
+        running = [server.server for server in self.servers if server.server is not None]
+        return (
+            len({server.deployment.number for server in running}) > 1
+            or any(server.deployment.is_of_side for server in running)
+            or any(server.membership.machine.stands_still for server in running)
+        )
 
     def _all_clients_are_in(self) -> bool:
         return all(client.is_settled for client in self.clients.values())
@@ -319,20 +239,65 @@ class Execution:
     def _act(self, action: Action) -> None:
         who = action.who
         match action.what:
-            case "send":
-                self.clients[who[0]].send(who[1:])
-            case "join":
-                self.clients[who[0]].join(who[1])
-            case "leave":
-                self.clients[who[0]].leave(who[1])
+            case what if what in OF_CLIENTS:
+                self.clients[who[0]].act(what, who[1:])
             case "cut":
                 self.network.cut(f"m{who[0]}", f"m{who[1]}")
             case "slow":
                 self.network.slow(f"m{who[0]}", f"m{who[1]}", float(who[2]))
+            case "uneven":
+                self.network.make_uneven(f"m{who[0]}", f"m{who[1]}", float(who[2]))
+            case "disk":
+                self._break(self.servers[int(who[0])].disk, who[1])
+            case "forgetful":
+                storage = self.servers[int(who[0])].storage
+                if storage is not None:
+                    storage.fail()
             case "heal":
-                self.network.heal()
+                self._heal()
             case _:
                 self._act_on(self.servers[int(who[0])], action.what)
+
+    def _break(self, disk: Disk | None, how: str) -> None:
+        if disk is not None:
+            {"sticks": disk.stick, "fails": disk.fail}[how]()
+
+    def _heal(self) -> None:
+        self.network.heal()
+        for server in self.servers:
+            if server.disk is not None:
+                server.disk.go_on()
+            if server.storage is not None:
+                server.storage.go_on()
+
+    def _kill(self, server: VirtualServer, loop: Process) -> None:
+        """Kill its process. Without data it never comes back as the server that it was, and of a
+        configuration, or one that may be decided already, too few may be left to go on."""
+        if server.server is not None and server.server.membership.number is not None:
+            self._killed.add(server.server.membership.number)
+        if not self.schedule.data:
+            self._may_be_lost |= any(
+                not may_continue([n for n in numbers if n not in self._killed], numbers, ())
+                for numbers in self._last_configurations()
+            )
+        loop.kill()
+
+    def _last_configurations(self) -> list[list[int]]:
+        """The servers of the last one, and of those that some server has accepted after it."""
+        installed: list[Configuration] = []
+        accepted: list[Configuration] = []
+        for server in self.servers:
+            if self.size_of(server) and server.server is not None:
+                snapshot = server.server.membership.machine.snapshot()
+                installed.append(snapshot.configuration)
+                if snapshot.accepted is not None:
+                    accepted.append(carried_out(snapshot.configuration, snapshot.accepted[1])[0])
+        last = max((configuration.number for configuration in installed), default=0)
+        return [
+            [server.number for server in configuration.servers]
+            for configuration in (*installed, *accepted)
+            if configuration.number >= last
+        ]
 
     def _act_on(self, server: VirtualServer, what: str) -> None:
         loop = server.loop
@@ -340,4 +305,19 @@ class Execution:
             if not server.is_running:
                 self._restart(server)
         elif loop is not None and not loop.is_dead:
-            {"kill": loop.kill, "stop": loop.stop, "resume": loop.resume}[what]()
+            if what == "kill":
+                self._kill(server, loop)
+            else:
+                {"stop": loop.stop, "resume": loop.resume}[what]()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Do not look for garbage: as long as an execution is needed, hardly any of it is."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()

@@ -8,26 +8,21 @@ machine; a machine that cannot be reached tells nothing.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, final
 
 from flexgroup.virtual.loop import VirtualLoop
-from flexgroup.virtual.network import Network
+from flexgroup.virtual.network import Network, Way
 from flexgroup.virtual.world import World
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 120.0
 """How long a sender waits before it sends again what was not confirmed: at first, at the most."""
-
-FIRST_DIAL_PAUSE = 1.0
-LONGEST_DIAL = 127.0
-"""Opening a connection is tried again after so long, and given up after so long."""
 
 WINDOW = 256 << 10
 """The bytes that the machines hold for a direction, under way or not read yet."""
@@ -40,15 +35,19 @@ END = b""
 """Stands in a stream for its end."""
 
 
+@final
 class VirtualSocket:
     """The little that is asked of a socket beside its connection."""
 
-    family = socket.AF_INET
-
     def __init__(self, host: str, port: int) -> None:
+        self.family = socket.AF_INET
         self._name = host, port
         self.user_timeout = float("inf")
         """How many seconds what was sent may stay unconfirmed before the connection is given up."""
+        self.keep_idle = float("inf")
+        self.keep_interval = float("inf")
+        """After how many seconds without a word the other machine is asked whether it still knows
+        the connection, and how often then."""
 
     def fileno(self) -> int:
         return -1  # as of a socket that is closed: there is no file to write to
@@ -57,57 +56,50 @@ class VirtualSocket:
         return self._name
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
-        if (level, option) == (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT):
+        if level != socket.IPPROTO_TCP:
+            return
+        if option == socket.TCP_USER_TIMEOUT:
             self.user_timeout = value / 1000
+        elif option == socket.TCP_KEEPIDLE:
+            self.keep_idle = float(value)
+        elif option == socket.TCP_KEEPINTVL:
+            self.keep_interval = float(value)
 
 
-class Process(VirtualLoop):
-    """A process that can connect to others."""
-
-    def __init__(self, world: World, internet: Internet, machine: str) -> None:
-        super().__init__(world, machine)
-        self._internet = internet
-
-    def kill(self) -> None:
-        """End at once; the machine closes the connections."""
-        super().kill()
-        self._internet.process_ended(self)
-
-    async def create_server(  # type: ignore[override]
-        self, protocol_factory: Callable[[], Any], host: str, port: int, **options: Any
-    ) -> Listener:
-        return self._internet.listen(self, protocol_factory, host, port)
-
-    async def create_connection(  # type: ignore[override]
-        self, protocol_factory: Callable[[], Any], host: str, port: int, **options: Any
-    ) -> tuple[End, Any]:
-        return await self._internet.connect(self, protocol_factory, host, port)
-
-
+@final
 class Stream:
     """One direction of a connection."""
 
     def __init__(self, world: World, network: Network, source: End, target: End) -> None:
         self._world = world
-        self._network = network
+        self._there = network.way(source.machine, target.machine)
+        self._back = network.way(target.machine, source.machine)
         self._source = source
-        self._target = target
+        self.target = target
         self._arrives = 0.0
         """When the last of what was sent arrives: nothing overtakes it."""
         self._lost: deque[bytes] = deque()
         """What did not get through, and what came behind it, until it is sent again."""
         self._unconfirmed = 0
         self._unconfirmed_since = 0.0
+        self._confirmations: deque[tuple[float, int]] = deque()
+        """Those that nobody waits for: when they come, and how much each confirms."""
         self._pause = FIRST_PAUSE
         self._is_repeating = False
         self.is_dead = False
         """One of the ends was reset: nothing passes any more."""
 
     @property
+    def is_cut(self) -> bool:
+        return self._there.is_cut
+
+    @property
     def room(self) -> int:
-        return WINDOW - self._unconfirmed - self._target.unread
+        self._look_at_confirmations()
+        return WINDOW - self._unconfirmed - self.target.unread
 
     def send(self, data: bytes) -> None:
+        self._look_at_confirmations()
         if not self._unconfirmed:
             self._unconfirmed_since = self._world.now
         self._unconfirmed += len(data) or 1
@@ -117,34 +109,59 @@ class Stream:
             self._transmit(data)
 
     def _transmit(self, data: bytes) -> None:
-        network, source, target = self._network, self._source.machine, self._target.machine
-        arrives = self._world.now + network.travel(source, target)
-        self._arrives = max(self._arrives, arrives)
+        self._arrives = max(self._arrives, self._world.now + self._there.carry(len(data)))
         self._world.at(self._arrives, self._arrive, data)
 
     def _arrive(self, data: bytes) -> None:
         if self.is_dead:
             return
-        if self._lost or not self._network.is_open(self._source.machine, self._target.machine):
+        if self._lost or self._there.is_cut:
             self._lost.append(data)
             self._repeat_later()
             return
         self._pause = FIRST_PAUSE
-        self._target.take(data)
-        self.confirm(len(data) or 1)
+        self.target.take(data)
+        self._confirm(len(data) or 1)
 
-    def confirm(self, size: int) -> None:
-        """Tell the sender that so much has arrived, and how much room there is for more."""
-        network, source, target = self._network, self._source.machine, self._target.machine
-        self._world.after(network.travel(target, source), self._confirmed, size, FIRST_PAUSE)
+    def _confirm(self, size: int) -> None:
+        """Tell the sender that so much has arrived, and how much room there is for more.
+
+        Most of the time nobody waits for it, and nothing need happen when it comes.
+        """
+        if self._back.is_cut or self._source.has_unsent:
+            self._world.after(self._back.travel(), self._confirmed, size, FIRST_PAUSE)
+        else:
+            self._confirmations.append((self._world.now + self._back.least, size))
+
+    def was_read(self) -> None:
+        """There is more room again."""
+        if self._source.has_unsent:
+            self._confirm(0)
+
+    def _look_at_confirmations(self) -> None:
+        confirmations = self._confirmations
+        while confirmations:
+            when, size = confirmations[0]
+            if when > self._world.now:
+                return
+            confirmations.popleft()
+            self._unconfirmed -= size
+            self._unconfirmed_since = when
+
+    def wait_for_confirmations(self) -> None:
+        """Let those that are under way be events: somebody waits for them, or they may be lost."""
+        self._look_at_confirmations()
+        for when, size in self._confirmations:
+            self._world.at(when, self._confirmed, size, FIRST_PAUSE)
+        self._confirmations.clear()
 
     def _confirmed(self, size: int, pause: float) -> None:
         if self.is_dead:
             return
-        if not self._network.is_open(self._target.machine, self._source.machine):
+        if self._back.is_cut:
             if not self._gives_up():
                 next_pause = min(2 * pause, LONGEST_PAUSE)
-                self._world.after(pause, self._confirmed, size, next_pause)
+                self._world.after(self._at_most(pause), self._confirmed, size, next_pause)
             return
         self._unconfirmed -= size
         self._unconfirmed_since = self._world.now
@@ -153,42 +170,58 @@ class Stream:
     def _repeat_later(self) -> None:
         if not self._is_repeating:
             self._is_repeating = True
-            self._world.after(self._pause, self._repeat)
+            self._world.after(self._at_most(self._pause), self._repeat)
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     def _repeat(self) -> None:
         self._is_repeating = False
         if self.is_dead or self._gives_up():
             return
-        if not self._network.is_open(self._source.machine, self._target.machine):
+        if self._there.is_cut:
             self._repeat_later()
             return
         lost, self._lost = self._lost, deque()
         for data in lost:
             self._transmit(data)
 
+    def _at_most(self, pause: float) -> float:
+        """A pause that ends no later than the connection is given up."""
+        given_up = self._unconfirmed_since + self._source.socket.user_timeout
+        return min(pause, max(0.0, given_up - self._world.now))
+
     def _gives_up(self) -> bool:
-        unconfirmed_for = self._world.now - self._unconfirmed_since
-        if unconfirmed_for < self._source.socket.user_timeout:
+        self._look_at_confirmations()
+        if self._world.now < self._unconfirmed_since + self._source.socket.user_timeout:
             return False
-        self._source.fail(errno.ETIMEDOUT)
+        self._source.time_out()
         return True
 
 
-class End(asyncio.Transport):
-    """One end of a connection, as its process sees it."""
+@final
+class End:
+    """One end of a connection, as its process sees it.
+
+    It has the methods of an asyncio transport, but is none, as for `VirtualLoop`.
+    """
 
     def __init__(
-        self, loop: Process, internet: Internet, local: tuple[str, int], remote: tuple[str, int]
+        self,
+        loop: VirtualLoop,
+        world: World,
+        network: Network,
+        local: tuple[str, int],
+        remote: tuple[str, int],
+        when_ended: Callable[[End], None],
     ) -> None:
-        super().__init__()
         self.machine = loop.machine
         self.socket = VirtualSocket(*local)
         self.outgoing: Stream
         self.incoming: Stream
-        self._loop = loop
-        self._internet = internet
+        self.loop = loop
+        self._world = world
+        self._network = network
         self._remote = remote
+        self._when_ended = when_ended
         self._protocol: Any = None
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
@@ -197,6 +230,7 @@ class End(asyncio.Transport):
         self._is_read_due = False
         self._is_reading = True
         self._is_paused = False
+        self._high_water, self._low_water = HIGH_WATER, LOW_WATER
         self._is_closing = False
         self._is_ended = False
         """The process has been told that the connection is lost, or is about to be."""
@@ -212,7 +246,7 @@ class End(asyncio.Transport):
 
     def take(self, data: bytes) -> None:
         """Something has come."""
-        if self._is_ended or self._loop.is_dead:
+        if self._is_ended or self.loop.is_dead:
             if data is not END:
                 self._reset_other_end()
             return
@@ -228,7 +262,7 @@ class End(asyncio.Transport):
             and not self._is_read_due
         ):
             self._is_read_due = True
-            self._loop.arrive(self._read)
+            self.loop.arrive(self._read)
 
     def _read(self) -> None:
         self._is_read_due = False
@@ -240,7 +274,7 @@ class End(asyncio.Transport):
         if parts:
             data = b"".join(parts)
             self.unread -= len(data)
-            self.incoming.confirm(0)
+            self.incoming.was_read()
             if not self._is_closing:
                 self._protocol.data_received(data)
         if self._unread and self._unread[0] is END and not self._is_ended:
@@ -248,18 +282,27 @@ class End(asyncio.Transport):
             if not self._protocol.eof_received():
                 self.close()
 
+    @property
+    def has_unsent(self) -> bool:
+        """Something waits for room."""
+        return bool(self._unsent)
+
     def pump(self) -> None:
         """Send what the machines have room for."""
-        while self._unsent and (room := self.outgoing.room) > 0:
+        while self._unsent:
+            room = self.outgoing.room
+            if room <= 0:
+                self.outgoing.wait_for_confirmations()
+                break
             data = self._unsent.popleft()
             if len(data) > room:
                 self._unsent.appendleft(data[room:])
                 data = data[:room]
             self._unsent_bytes -= len(data)
             self.outgoing.send(data)
-        if self._is_paused and self._unsent_bytes <= LOW_WATER and not self._is_ended:
+        if self._is_paused and self._unsent_bytes <= self._low_water and not self._is_ended:
             self._is_paused = False
-            self._loop.arrive(self._protocol.resume_writing)
+            self.loop.arrive(self._protocol.resume_writing)
         if self._is_closing and not self._unsent:
             self._send_end()
             self._end(None)
@@ -269,15 +312,40 @@ class End(asyncio.Transport):
             self._has_sent_end = True
             self.outgoing.send(END)
 
-    def fail(self, number: int) -> None:
-        """The connection is of no use any more, which the process is told."""
+    def _was_reset(self) -> None:
+        """The other machine says that it does not know the connection."""
         self._kill_streams()
-        error: OSError = OSError(number, os.strerror(number))
-        if number == errno.ECONNRESET:
-            error = ConnectionResetError(number, os.strerror(number))
-        elif number == errno.ETIMEDOUT:
-            error = TimeoutError(number, os.strerror(number))
-        self._end(error)
+        number = errno.ECONNRESET
+        self._end(ConnectionResetError(number, os.strerror(number)))
+
+    def time_out(self) -> None:
+        """The connection is given up here, and the other end is not told. It learns of it when it
+        sends something, or asks whether this end is still there."""
+        self.outgoing.is_dead = True
+        number = errno.ETIMEDOUT
+        self._end(TimeoutError(number, os.strerror(number)))
+        self.outgoing.target.ask_when_idle()
+
+    def ask_when_idle(self) -> None:
+        """The other end is gone, which is noticed in time if nothing is sent. (As long as both ends
+        are there, what is asked and answered makes no difference.)"""
+        now = self._world.now
+        self._ask_later(self.socket.keep_idle, now + self.socket.user_timeout)
+
+    def _ask_later(self, seconds: float, gives_up: float) -> None:
+        if seconds < float("inf"):
+            self._world.after(seconds, self._ask, gives_up)
+
+    def _ask(self, gives_up: float) -> None:
+        """Ask the other machine, which has nothing of the connection any more."""
+        if self._is_ended or self.loop.is_dead:
+            return
+        if not (self.outgoing.is_cut or self.incoming.is_cut):
+            self._was_reset()
+        elif self._world.now >= gives_up:
+            self.time_out()
+        else:
+            self._ask_later(self.socket.keep_interval, gives_up)
 
     def process_ended(self) -> None:
         """The process is dead: its machine closes what it had open."""
@@ -289,15 +357,17 @@ class End(asyncio.Transport):
         self._is_ended = True
 
     def _reset_other_end(self) -> None:
-        """A reset is sent once; if it is lost, the other end learns when it sends again."""
-        network = self._internet.network
-        other = self.outgoing._target
-        seconds = network.travel(self.machine, other.machine)
-        self._internet.world.after(seconds, self._reset_arrives, other)
+        """A reset is sent once; if it is lost, the other end learns when it sends again, or asks
+        whether this end is still there."""
+        other = self.outgoing.target
+        way = self._network.way(self.machine, other.machine)
+        self._world.after(way.travel(), self._reset_arrives, way, other)
 
-    def _reset_arrives(self, other: End) -> None:
-        if self._internet.network.is_open(self.machine, other.machine) and not other._is_ended:
-            other.fail(errno.ECONNRESET)
+    def _reset_arrives(self, way: Way, other: End) -> None:
+        if way.is_cut:
+            other.ask_when_idle()
+        elif not other._is_ended:
+            other._was_reset()
 
     def _kill_streams(self) -> None:
         self.outgoing.is_dead = self.incoming.is_dead = True
@@ -306,21 +376,27 @@ class End(asyncio.Transport):
         if not self._is_ended:
             self._is_ended = True
             self._is_closing = True
-            self._internet.forget(self)
+            self._when_ended(self)
             if self._protocol is not None:
-                self._loop.arrive(partial(self._protocol.connection_lost, error))
+                self.loop.arrive(partial(self._protocol.connection_lost, error))
 
     # What the process does.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._is_closing or self._is_ended or not data:
             return
+        if not self._unsent and len(data) <= self.outgoing.room:
+            self.outgoing.send(bytes(data))
+            return
         self._unsent.append(bytes(data))
         self._unsent_bytes += len(data)
         self.pump()
-        if self._unsent_bytes > HIGH_WATER and not self._is_paused:
+        if self._unsent_bytes > self._high_water and not self._is_paused:
             self._is_paused = True
             self._protocol.pause_writing()
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self._high_water, self._low_water = high, high // 4
 
     def get_write_buffer_size(self) -> int:
         return self._unsent_bytes
@@ -356,132 +432,3 @@ class End(asyncio.Transport):
         if name == "peername":
             return self._remote
         return default
-
-
-class Listener:
-    """What a process that listens is given."""
-
-    def __init__(
-        self,
-        internet: Internet,
-        loop: Process,
-        factory: Callable[[], Any],
-        where: tuple[str, int],
-    ) -> None:
-        self.loop = loop
-        self.factory = factory
-        self.sockets = [VirtualSocket(*where)]
-        self._internet = internet
-        self._where = where
-
-    def close(self) -> None:
-        self._internet.unlisten(self._where, self)
-
-
-class Internet:
-    """All connections, and who listens where."""
-
-    def __init__(self, world: World, network: Network) -> None:
-        self.world = world
-        self.network = network
-        self._listeners: dict[tuple[str, int], Listener] = {}
-        self._ends: dict[End, None] = {}
-        self._ports_used = 50_000
-
-    def listen(self, loop: Process, factory: Callable[[], Any], host: str, port: int) -> Listener:
-        where = host, port or self._free_port()
-        if where in self._listeners:
-            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        self._listeners[where] = listener = Listener(self, loop, factory, where)
-        return listener
-
-    def unlisten(self, where: tuple[str, int], listener: Listener) -> None:
-        if self._listeners.get(where) is listener:
-            del self._listeners[where]
-
-    def _free_port(self) -> int:
-        self._ports_used += 1
-        return self._ports_used
-
-    async def connect(
-        self, loop: Process, factory: Callable[[], Any], host: str, port: int
-    ) -> tuple[End, Any]:
-        dialled: asyncio.Future[tuple[End, End] | None] = loop.create_future()
-        local = loop.machine, self._free_port()
-        self._dial(loop, dialled, local, (host, port), FIRST_DIAL_PAUSE)
-        ends = await dialled
-        if ends is None:
-            number = errno.ECONNREFUSED
-            raise ConnectionRefusedError(number, os.strerror(number))
-        protocol = factory()
-        ends[0].made(protocol)
-        return ends[0], protocol
-
-    def _dial(
-        self,
-        loop: Process,
-        dialled: asyncio.Future[tuple[End, End] | None],
-        local: tuple[str, int],
-        remote: tuple[str, int],
-        pause: float,
-    ) -> None:
-        if loop.is_dead or dialled.done():
-            return
-        if pause > LONGEST_DIAL:
-            self._tell(loop, dialled, TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))
-            return
-        network, machine, host = self.network, local[0], remote[0]
-        there = network.travel(machine, host)
-        back = network.travel(host, machine)
-        if network.is_open(machine, host) and network.is_open(host, machine):
-            self.world.after(there, self._dialled, loop, dialled, local, remote, back)
-        else:
-            self.world.after(pause, self._dial, loop, dialled, local, remote, 2 * pause)
-
-    def _dialled(
-        self,
-        loop: Process,
-        dialled: asyncio.Future[tuple[End, End] | None],
-        local: tuple[str, int],
-        remote: tuple[str, int],
-        back: float,
-    ) -> None:
-        """The wish to connect has arrived at the machine; its process need not do anything."""
-        listener = self._listeners.get(remote)
-        if listener is None:
-            self.world.after(back, self._tell, loop, dialled, None)
-            return
-        here = End(loop, self, local, remote)
-        there = End(listener.loop, self, remote, local)
-        here.outgoing = there.incoming = Stream(self.world, self.network, here, there)
-        here.incoming = there.outgoing = Stream(self.world, self.network, there, here)
-        self._ends[here] = self._ends[there] = None
-        listener.loop.arrive(lambda: there.made(listener.factory()))
-        self.world.after(back, self._tell, loop, dialled, (here, there))
-
-    def _tell(
-        self,
-        loop: Process,
-        dialled: asyncio.Future[tuple[End, End] | None],
-        result: tuple[End, End] | OSError | None,
-    ) -> None:
-        if dialled.done() or loop.is_dead:  # whoever dialled has given up
-            if isinstance(result, tuple):
-                result[0].abort()
-            return
-        if isinstance(result, OSError):
-            dialled.set_exception(result)
-        else:
-            dialled.set_result(result)
-
-    def forget(self, end: End) -> None:
-        self._ends.pop(end, None)
-
-    def process_ended(self, loop: Process) -> None:
-        for where, listener in list(self._listeners.items()):
-            if listener.loop is loop:
-                del self._listeners[where]
-        for end in list(self._ends):
-            if end._loop is loop:
-                del self._ends[end]
-                end.process_ended()

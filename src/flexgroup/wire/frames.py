@@ -21,6 +21,9 @@ MOST_BYTES = 16 << 20
 """The largest frame. No length of a frame begins with letters, as web requests do, so a browser
 or a metrics collector that talks to the same port is recognised."""
 
+ROOM_BESIDE_A_MESSAGE = 1 << 16
+"""What a frame of a client may have more than the largest message."""
+
 MOST_BYTES_OF_SERVERS = 256 << 20
 """The largest frame between servers, which hand over at once all that is under way when the
 configuration changes."""
@@ -145,5 +148,7 @@ def decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | memoryview, what:
     """Return the message in this data; if it is none, the error begins with `what` it should be."""
     try:
         return decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError:
+        raise PeerError(f"{what}: a text is not UTF-8") from None
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise PeerError(f"{what}: {error}") from None

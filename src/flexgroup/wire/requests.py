@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 T = TypeVar("T")
 
-VERSION: Final = 2
+VERSION: Final = 4
 LONGEST_NAME: Final = 200
 MOST_GROUPS_OF_A_MESSAGE: Final = 64
 
@@ -20,6 +20,10 @@ Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 """The name of a group, a process or a server."""
 
 Number = Annotated[int, Meta(ge=0, lt=1 << 32)]
+Position = Annotated[int, Meta(ge=0, lt=1 << 62)]
+"""A place in the one order in which a server delivers to a client, over all its groups."""
+Side = tuple[Annotated[int, Meta(ge=0, lt=1 << 62)], Number]
+"""What tells apart the views of a partitionable group that were formed in different components."""
 StackText = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Handles = Annotated[list[Number], Meta(min_length=1, max_length=MOST_GROUPS_OF_A_MESSAGE)]
 
@@ -61,6 +65,13 @@ class Create(GroupRequest, tag=3):
     """Whether processes that are not members may send."""
     allow: list[Name] | None
     """The processes that may join; if None, all may."""
+    domain: Name | None = None
+    """The group shares an order only with groups of its stack that name the same; None: with those
+    that name none."""
+    keep: Number = 0
+    """How many of its last messages the servers keep on disk, at least."""
+    partitionable: bool = False
+    """Whether members go on in every component of the network, with views of their own."""
 
 
 class Destroy(GroupRequest, tag=4):
@@ -73,6 +84,9 @@ class Join(GroupRequest, tag=5):
     process: Name
     own: bool
     """Whether this member is delivered its own messages, too, in their place in the order."""
+    since: Position | None = None
+    """The number of the first message that this member wants of those that were kept; 0: it wants
+    all of them. None: it wants none."""
 
 
 class Attach(GroupRequest, tag=6):
@@ -110,6 +124,12 @@ class Inspect(Request, tag=11):
 
 class Goodbye(FromClient, tag=12):
     """The client closes the connection, and so leaves its groups."""
+
+
+class Confirm(Request, tag=13):
+    """Asks to be told when all servers with members have what this client has sent to a group."""
+
+    handle: Number
 
 
 class FromServer(Struct, array_like=True, forbid_unknown_fields=True):
@@ -152,6 +172,10 @@ class Joined(Answer, tag=3):
     members: list[str]
     stack: str = ""
     """It tells the client whether one message can go to this group and another one."""
+    position: Position = 0
+    """The place of a member's first view. The answer to `Attach` has none."""
+    side: Side = (0, 0)
+    """The component of the network that this view was formed in, if it was parted."""
 
 
 class Description(Answer, tag=4):
@@ -165,6 +189,11 @@ class Description(Answer, tag=4):
     members: list[str]
     """The names of the member processes, in the order they joined."""
     servers: list[str]
+    promises: list[str]
+    """The names of the properties that the stack promises at this server."""
+    domain: str | None = None
+    keep: Number = 0
+    partitionable: bool = False
 
 
 class Inspection(Answer, tag=5):
@@ -186,7 +215,9 @@ class Refused(FromServer, tag=6):
     """The handle of the group if a `Send` is refused, which has no number."""
 
 
-class Message(Struct, Generic[T], frozen=True, array_like=True, forbid_unknown_fields=True):
+class Message(
+    Struct, Generic[T], frozen=True, eq=False, array_like=True, forbid_unknown_fields=True
+):
     """A message, in its place in the order of the group."""
 
     sender: str
@@ -195,12 +226,53 @@ class Message(Struct, Generic[T], frozen=True, array_like=True, forbid_unknown_f
     """The bytes that were sent, or the value, if the group has a codec."""
     group: str = ""
     """The name of the group; on the way it is left out, because the handle tells it."""
+    position: int = 0
+    """The place in the one order in which the server delivered to this process, over all its
+    groups; on the way it is left out, because the first message of several tells it."""
+    _groups: tuple[str, ...] = ()
+    """All groups of this process that it goes to, if they are several."""
+    number: int = 0
+    """Its number among the messages of a group that keeps them, the same for every member: from 1
+    on. 0 in other groups."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of all groups of this process that the message was sent to."""
+        return self._groups or (self.group,)
+
+    # Another process, or the same one with another link, has other positions for the same message.
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.sender, self.body, self.group) == (other.sender, other.body, other.group)
+
+    def __hash__(self) -> int:
+        return hash((self.sender, self.body, self.group))
 
 
 class Delivered(FromServer, tag=7):
-    """Messages in the order of the group; each of them takes one place of the window."""
+    """Messages in the order of a group, or of several; each takes one place of their windows."""
+
+    handles: Handles
+    """The handles of all groups of this client that the messages were sent to. A message to
+    several groups is still to be given to the application only once."""
+    here: Number
+    """So many of these groups, from the first on, get the messages now. The others, whose windows
+    are full or were, get them, or have got them, in their own places."""
+    position: Position
+    """The place of the first message; the others follow it."""
+    messages: list[Message[bytes]]
+
+
+class DeliveredKept(FromServer, tag=13):
+    """Messages in the order of a group that keeps them; each takes one place of the window."""
 
     handle: Number
+    ahead: int
+    """The number of each message is its position and this."""
+    position: Position
+    """The place of the first message; the others follow it."""
     messages: list[Message[bytes]]
 
 
@@ -208,8 +280,20 @@ class ViewChange(FromServer, tag=8):
     """The group has other members from here on, between the deliveries before and after it."""
 
     handle: Number
+    position: Position
     view: Number
     members: list[str]
+    merged: list[list[str]] = []
+    """If components of the network have met: the members of each that were in one view before."""
+    side: Side = (0, 0)
+    """The component of the network that this view was formed in, if it was parted."""
+
+
+class Held(FromServer, tag=12):
+    """The server holds back what has this position, and perhaps some of what follows it, since a
+    window is full; it has sent all that comes before. With 0, it has sent everything."""
+
+    position: Position
 
 
 class Destroyed(FromServer, tag=9):
@@ -248,6 +332,7 @@ AnyFromClient = (
     | Credit
     | Inspect
     | Goodbye
+    | Confirm
 )
 AnyFromServer = (
     Welcome
@@ -257,8 +342,10 @@ AnyFromServer = (
     | Inspection
     | Refused
     | Delivered
+    | DeliveredKept
     | ViewChange
     | Destroyed
     | Closing
     | Granted
+    | Held
 )

@@ -13,8 +13,9 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.host import Host, World
 from flexgroup.core.journal import Journal, Transmission
-from flexgroup.core.layer import Suspect, Trust
+from flexgroup.core.layer import Leader, Notice, Suspect, Trust, View
 from flexgroup.core.message import Message, MessageId, Packet, message_id
+from flexgroup.core.replicas import Replicas, check_destinations
 from flexgroup.protocols.catalogue import StackPlan
 
 Channel = tuple[int, int]
@@ -51,14 +52,20 @@ class Bench(World):
         size: int,
         groups: tuple[tuple[int, ...], ...] = (),
         journal: Journal | None = None,
+        replicas: Replicas = (),
     ) -> None:
         self.plan = plan
         self.size = size
         self.groups = groups
         """What the layers are told of the sets that messages go to."""
+        self.replicas = replicas
         self.hosts: dict[int, Host] = {}
         self.channels: dict[Channel, list[InFlight]] = {}
         self.delivered: list[list[Message]] = [[] for _ in range(size)]
+        self.installed: list[list[tuple[int, View]]] = [[] for _ in range(size)]
+        """The views of each process, with how many messages it had delivered before."""
+        self.leaders: list[list[Leader]] = [[] for _ in range(size)]
+        """The leaders that each process was told of."""
         self.messages: dict[MessageId, Message] = {}
         self.now = 0
         self._casts: dict[int, int] = {}
@@ -76,6 +83,7 @@ class Bench(World):
                 raise ImpossibleError(
                     f"destination {destination} does not exist; processes are 0 to {self.size - 1}"
                 )
+        check_destinations(self.replicas, destinations)
         if origin >= self.size and self.plan.closed:
             raise ImpossibleError(
                 f"only members multicast with '{self.plan.name}': "
@@ -138,11 +146,15 @@ class Bench(World):
         """Let the failure detector of a process no longer suspect another."""
         self.hosts[process].notice(self._next_moment(), Trust(trusted))
 
+    def tell(self, process: int, notice: Notice) -> None:
+        """Let a process be told of a view, or of a group."""
+        self.hosts[process].notice(self._next_moment(), notice)
+
     def crash(self, process: int) -> None:
         self.hosts[process].crash(self._next_moment())
 
     def recover(self, process: int) -> None:
-        stack = self.plan.build(process, self.size, self.groups)
+        stack = self.plan.build(process, self.size, self.groups, self.replicas)
         self.hosts[process].recover(self._next_moment(), stack)
 
     # What can be seen of it.
@@ -171,8 +183,15 @@ class Bench(World):
     def on_deliver(self, host: Host, m: Message) -> None:
         self.delivered[host.process].append(m)
 
+    def on_notice(self, host: Host, notice: Notice) -> None:
+        if isinstance(notice, View):
+            before = len(self.delivered[host.process])
+            self.installed[host.process].append((before, notice))
+        elif isinstance(notice, Leader):
+            self.leaders[host.process].append(notice)
+
     def _start(self, process: int) -> None:
-        stack = self.plan.build(process, self.size, self.groups)
+        stack = self.plan.build(process, self.size, self.groups, self.replicas)
         host = self.hosts[process] = Host(stack, self, self._codec, self._journal)
         host.start(self.now)
 

@@ -6,10 +6,15 @@ them: the other servers pass the bytes on without looking at each message.
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
+from flexgroup.core.errors import PeerError
 from flexgroup.wire.frames import decoded
-from flexgroup.wire.requests import Delivered
+from flexgroup.wire.requests import Delivered, DeliveredKept
+
+log = logging.getLogger("flexgroup.server")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[tuple[str, bytes]])
@@ -21,9 +26,21 @@ def packed(messages: list[tuple[str, bytes]]) -> bytes:
 
 
 def opened(contents: bytes) -> list[tuple[str, bytes]]:
-    return decoded(_decoder, contents, "an envelope with malformed contents")
+    """The messages in it: none if another server has put in what are no messages."""
+    try:
+        return decoded(_decoder, contents, "an envelope with malformed contents")
+    except PeerError as error:
+        log.warning("dropped", extra={"data": {"reason": str(error)}})
+        return []
 
 
-def head_of(group: int) -> bytes:
-    """What goes before the contents of an envelope to make them deliveries of this group."""
-    return _encode(Delivered(group, []))[:-1]
+def head_of(groups: list[int], here: int) -> bytes:
+    """What goes before the position and the contents of an envelope to make them deliveries of
+    the first `here` of these groups."""
+    return _encode(Delivered(groups, here, 0, []))[:-2]
+
+
+def head_of_kept(group: int, ahead: int) -> bytes:
+    """The same, of a group that keeps its messages; their numbers are so far ahead of their
+    positions."""
+    return _encode(DeliveredKept(group, ahead, 0, []))[:-2]

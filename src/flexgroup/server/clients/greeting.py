@@ -33,6 +33,10 @@ class Greeting:
         self.is_closing = False
         """The server is shutting down, and welcomes nobody any more."""
 
+    def count_from(self, client: int) -> None:
+        """Number clients from here on."""
+        self._clients_ever = client - 1
+
     def greet(self, connection: Connection, content: bytes) -> Session:
         asked = decode_requests(content)
         if len(asked) != 1 or not isinstance(asked[0], requests.Hello):

@@ -7,18 +7,24 @@ message is the stack's, and the stack then has one to order instead of many.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import final
 
 from flexgroup.core.errors import UsageError
+from flexgroup.membership.configuration import DomainKey
 from flexgroup.server.clients.contents import packed
 from flexgroup.server.clients.session import Session
-from flexgroup.server.hosting.deployment import Deployment, HostedDomain
+from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
 from flexgroup.wire.requests import Send
 
 PACK_BYTES = 64 << 10
+
+Turn = tuple[DomainKey, int]
+"""A place among what the intake has held of a client in a domain."""
 
 Waiting = tuple[Session, str, tuple[int, ...], bytes]
 """A message that its sender was entitled to send when it came: from whom, to which groups."""
@@ -43,8 +49,15 @@ class Pack:
 
 @final
 class Intake:
-    """Holds messages while the domains are frozen or theirs has too much under way, and packs those
-    that go to the same groups."""
+    """Holds messages while nothing may be multicast to their groups or these have too much under
+    way, and packs those that go to the same groups.
+
+    What a client sends in one domain stays in its order, so what follows something that is held is
+    held too. Other clients do not wait for that.
+    """
+
+    emptied: Callable[[Session], None]
+    """Is told that nothing is held any more that a client has sent in a domain."""
 
     def __init__(self, deployment: Deployment, round: Round, limits: Limits) -> None:
         self._deployment = deployment
@@ -58,36 +71,52 @@ class Intake:
     def is_holding(self) -> bool:
         return bool(self._held)
 
+    @property
+    def is_packing(self) -> bool:
+        """Whether something is in a pack that is not multicast yet."""
+        return self._pack is not None
+
     def clear(self) -> None:
         """Hold nothing: nothing has come yet, or the server has left and its clients are gone."""
-        self._held: dict[str, deque[Waiting]] = {}
-        """Messages by stack: one with too much under way does not hold up the others."""
+        self._held: dict[tuple[int, DomainKey], deque[Waiting]] = {}
+        """Messages by client and domain. Who comes first is next to multicast."""
         self._pack: Pack | None = None
         """The pack that is being filled."""
+
+    def turn_of(self, session: Session, domain: DomainKey) -> Turn:
+        """The turn of what would be held next of a client in a domain."""
+        held = self._held.get((session.number, domain), ())
+        return domain, session.let_go.get(domain, 0) + len(held)
+
+    def has_come_to(self, session: Session, turn: Turn) -> bool:
+        """Whether nothing is held any more that the client has sent before this turn."""
+        domain, number = turn
+        return session.let_go.get(domain, 0) >= number
 
     def cast(self, session: Session, sends: list[Send]) -> None:
         handles: list[int] = []
         groups: tuple[int, ...] = ()
         sender: str | None = None
-        domain: HostedDomain | None = None
+        key: DomainKey | None = None
         for send in sends:
-            if domain is None or send.handles != handles:
+            if key is None or send.handles != handles:
                 handles = send.handles
                 groups = tuple(handles)
                 sender = self._sender(session, groups)
-                domain = self._domain(session, groups) if sender is not None else None
+                key = self._domain_key(session, groups) if sender is not None else None
                 if len(groups) > 1:
                     groups = tuple(sorted(set(groups)))
             bodies = send.bodies
-            if sender is None or domain is None:
+            if sender is None or key is None:
                 session.taken(len(bodies))
                 continue
-            stack = domain.stack
             cast = 0
-            if not (self._deployment.frozen or stack in self._held or self._is_full(domain)):
+            is_behind = bool(self._held) and (session.number, key) in self._held
+            domain = None if is_behind else self._domain(key, groups)
+            if domain is not None:
                 cast = self._cast(domain, session, sender, groups, bodies)
             if cast < len(bodies):
-                held = self._held.setdefault(stack, deque())
+                held = self._held.setdefault((session.number, key), deque())
                 held.extend([(session, sender, groups, body) for body in bodies[cast:]])
 
     def _sender(self, session: Session, groups: tuple[int, ...]) -> str | None:
@@ -95,7 +124,7 @@ class Intake:
         sender = None
         for group in groups:
             seat = session.seats.get(group)
-            if seat is None:
+            if seat is None or seat.ended:
                 session.refuse(
                     None,
                     refusals.NOT_MEMBER,
@@ -107,50 +136,103 @@ class Intake:
             sender = seat.process
         return sender
 
-    def _domain(self, session: Session, groups: tuple[int, ...]) -> HostedDomain | None:
-        """The domain of all these groups; if there is none, the message is refused."""
-        domain = None
+    def _domain_key(self, session: Session, groups: tuple[int, ...]) -> DomainKey | None:
+        """The domain that all these groups share; if there is none, the message is refused."""
+        key: DomainKey | None = None
         for group in groups:
-            of_group = self._deployment.domain_of.get(group)
+            of_group = self._deployment.domain_key(group)
             if of_group is None:
                 session.refuse(None, refusals.MISSING, "the group does not exist any more", group)
                 return None
-            if domain is not None and of_group is not domain:
+            if key is not None and of_group != key:
                 session.refuse(
                     None,
                     refusals.MIXED_STACKS,
-                    f"groups with different stacks ('{domain.stack}' and '{of_group.stack}') "
+                    f"groups of different domains ({named(key)} and {named(of_group)}) "
                     "have no order in common: send one message to each",
                     group,
                 )
                 return None
-            domain = of_group
+            key = of_group
+        return key
+
+    def _domain(self, key: DomainKey, groups: tuple[int, ...]) -> HostedDomain | None:
+        """The domain, unless nothing may be multicast to these groups now, or one of them has too
+        much under way."""
+        domain = self._deployment.with_key.get(key)
+        if domain is None or self._deployment.is_stopped(domain, groups):
+            return None
+        for group in groups:
+            count, size, sharing = domain.stability.under_way(group)
+            if not count:
+                continue
+            # Groups share what a domain can take, so that a slow one does not take it all.
+            most = self._most_under_way // sharing
+            most_bytes = min(self._most_bytes_under_way, domain.window.bytes) // sharing
+            if count > max(1, most) or size > most_bytes:
+                domain.window.was_full = True
+                return None
         return domain
 
-    def _is_full(self, domain: HostedDomain) -> bool:
-        stability = domain.stability
-        return (
-            len(stability.own) > self._most_under_way
-            or stability.own_bytes > self._most_bytes_under_way
+    def holds(self, session: Session) -> bool:
+        """Whether something waits that this client has sent. In a side, what was sent to ordinary
+        groups does not count: it waits for as long as the network is parted."""
+        is_apart = self._deployment.is_apart
+        return any(
+            number == session.number and (partitionable or not is_apart)
+            for number, (_, _, partitionable) in self._held
         )
 
+    def holds_to(self, session: Session, group: int) -> bool:
+        """Whether something waits that this client has sent in the domain of a group."""
+        domain = self._deployment.domain_key(group)
+        return domain is not None and (session.number, domain) in self._held
+
+    def holds_in(self, domain: DomainKey) -> bool:
+        """Whether something waits to be multicast in this domain."""
+        return any(key == domain for _, key in self._held)
+
     def cast_held(self) -> None:
-        if not self._held or self._deployment.frozen:
-            return
-        for stack, held in list(self._held.items()):
-            while held:
-                session, sender, groups, body = held[0]
-                # Its sender may have left meanwhile: what it sent before that still counts.
-                domain = self._domain(session, groups)
-                if domain is not None and self._is_full(domain):
-                    break
-                held.popleft()
-                if domain is None:
-                    session.taken(1)
-                else:
-                    self._cast(domain, session, sender, groups, [body])
-            if not held:
-                del self._held[stack]
+        """Multicast what has become possible, a pack of each client in turn."""
+        lines = list(self._held) if self._held else []
+        while lines:
+            # Whoever is told that nothing of a client is held any more may begin a change, before
+            # which what others wait for is multicast too.
+            lines = [line for line in lines if line in self._held and self._cast_some(line)]
+
+    def _is_over(self, session: Session, key: DomainKey, groups: tuple[int, ...]) -> bool:
+        """Whether these groups have ended for a client, but not for others, since its server was
+        apart from them. If it has no domain with them any more, it need not have one again."""
+        if key in self._deployment.with_key:
+            return False
+        seats = [session.seats.get(group) for group in groups]
+        return any(seat is None or seat.ended for seat in seats)
+
+    def _cast_some(self, line: tuple[int, DomainKey]) -> bool:
+        """Multicast at most a pack of what is held for a client; whether more may follow."""
+        held = self._held.pop(line)
+        session = held[0][0]
+        for count in range(len(held)):
+            session, sender, groups, body = held[0]
+            # Its sender may have left meanwhile: what it sent before that still counts.
+            key = self._domain_key(session, groups)
+            domain = self._domain(key, groups) if key is not None else None
+            if key is not None and domain is None and not self._is_over(session, key, groups):
+                break
+            if count == self._most_in_a_pack:
+                self._held[line] = held
+                return True
+            held.popleft()
+            session.let_go[line[1]] = session.let_go.get(line[1], 0) + 1
+            if domain is None:
+                session.taken(1)
+            else:
+                self._cast(domain, session, sender, groups, [body])
+        if held:
+            self._held[line] = held
+        else:
+            self.emptied(session)
+        return False
 
     def _cast(
         self,
@@ -160,7 +242,7 @@ class Intake:
         groups: tuple[int, ...],
         bodies: list[bytes],
     ) -> int:
-        """Multicast one at least, and more until the domain has too much under way; how many."""
+        """Multicast one at least, and more until a group has too much under way; how many."""
         cast = 0
         pack: Pack | None = None
         for body in bodies:
@@ -172,7 +254,7 @@ class Intake:
             if len(pack.messages) >= self._most_in_a_pack or pack.size >= PACK_BYTES:
                 self.cast_pack()
                 pack = None
-                if self._is_full(domain):
+                if self._domain(domain.key, groups) is None:
                     break
         session.taken(cast)
         session.sent += cast
@@ -199,3 +281,10 @@ class Intake:
         except UsageError as error:
             for session in dict.fromkeys(pack.sessions):
                 session.refuse(None, refusals.BAD_STACK, str(error), pack.groups[0])
+
+
+def named(key: DomainKey) -> str:
+    """A domain, for people."""
+    stack, name, partitionable = key
+    kind = "partitionable " if partitionable else ""
+    return f"{kind}'{stack}' in '{name}'" if name else f"{kind}'{stack}'"

@@ -11,7 +11,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.wire.frames import decoded
 from flexgroup.wire.requests import Name, Number
 
-VERSION = 1
+VERSION = 5
 
 INTRODUCTION = b"\xc1"
 """Begins the first frame of a server. No frame of a client begins so: MessagePack never does."""
@@ -32,7 +32,8 @@ class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 class PeerWelcome(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     version: int
-    cluster: Name
+    cluster: Name | None
+    """None: this server is joining others itself, and belongs to none yet."""
     name: Name
     number: Number | None
     session: Number

@@ -12,10 +12,11 @@ from typing import Final, Protocol, cast, final
 
 import msgspec
 
-from flexgroup.core.errors import PeerError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.varints import Reader, varints
 from flexgroup.membership.configuration import Server
-from flexgroup.membership.messages import AnyControl, ControlMessage
+from flexgroup.membership.messages import AnyControl, Beat, ControlMessage
+from flexgroup.membership.patience import lease, stall
 from flexgroup.protocols.table import PROTOCOLS
 from flexgroup.server.connection import Acceptor, Connection
 from flexgroup.server.peers.introduction import (
@@ -26,6 +27,7 @@ from flexgroup.server.peers.introduction import (
     decode_welcome,
     encode_introduction,
 )
+from flexgroup.server.peers.pieces import BEGUN, ENDED, Outgoing, Pieces
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.wire.address import parse_server_address
 from flexgroup.wire.frames import MOST_BYTES_OF_SERVERS, decoded
@@ -35,8 +37,11 @@ log = logging.getLogger("flexgroup.server")
 CONTROL: Final = 0
 PACKETS: Final = 1
 COUNTS: Final = 2
+LOGS: Final = 3
 
 REDIAL_SECONDS = 0.1
+SOONEST_REDIAL = 0.01
+"""A process that is killed may lose its links before its machine begins to refuse others."""
 SHORTEST_DIAL = 0.5
 MOST_HELD_BYTES = 64 << 20
 """The most that is kept for servers that are not linked yet."""
@@ -46,9 +51,10 @@ _control_decoder = msgspec.msgpack.Decoder(AnyControl)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def head_of(kind: int, configuration: int, domain: int) -> bytes:
-    """How a frame for a domain begins."""
-    return varints([kind, configuration, domain])
+def head_of(kind: int, domain: int, changed: int) -> bytes:
+    """How a frame for a domain begins; `changed` is the number of the configuration in which a
+    group of it has changed last."""
+    return varints([kind, domain, changed])
 
 
 def difference(protocols: list[str]) -> str:
@@ -85,14 +91,21 @@ class PeerLink:
         """Whether the other end has welcomed this one, once that is known."""
         self.ready = not opened_here
         self._links = links
-        self.gathered: list[tuple[bytes, bytes | bytearray]] = []
-        """What goes out with the next `flush` of a link that is ready: heads and what follows."""
+        self.outgoing = Outgoing(connection)
+        """What goes out when the link is ready."""
+        self._pieces = Pieces()
         self.heard = False
         """Something has come since membership was last told so."""
         self.heard_at = 0.0
         """When membership was last told so."""
-        connection.reader.allow(MOST_BYTES_OF_SERVERS)
         connection.writer.allow(MOST_BYTES_OF_SERVERS)
+        if opened_here:
+            self.take_large_frames()
+
+    def take_large_frames(self) -> None:
+        """The other end is a server of the cluster, and no newcomer that only asks to join."""
+        self.connection.is_of_server = True
+        self.connection.reader.allow(MOST_BYTES_OF_SERVERS)
 
     def frame(self, content: bytes) -> None:
         if not self.ready:
@@ -108,35 +121,52 @@ class PeerLink:
             raise PeerError("a server sent an empty frame")
         self.heard = True
         kind = content[0]
+        if kind in (BEGUN, ENDED):
+            if not self.connection.is_of_server:
+                raise PeerError("a large frame of a server that is none of the cluster")
+            content = self._pieces.add(content)
+            if not content:
+                return
+            kind = content[0]
         if kind == CONTROL:
             data = memoryview(content)[1:]
             message = decoded(_control_decoder, data, "a malformed message of a server")
             self._links.controlled(self, message)
-        elif kind <= COUNTS:
+        elif kind <= LOGS:
             reader = Reader(content, 1, len(content))
-            configuration = reader.varint()
             domain = reader.varint()
-            if self.server is not None:
+            changed = reader.varint()
+            if self.server is not None and self._links.takes_packets_of(self.server):
                 self._links.packets_came(
-                    kind, self.server, configuration, domain, content, reader.position
+                    kind, self.server, domain, changed, content, reader.position
                 )
         else:
-            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 2")
+            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 5")
 
     def lost(self, error: Exception | None) -> None:
         self._links.link_closed(self)
 
     def resumed(self) -> None:
-        pass
+        self.flush()
 
     def say(self, message: ControlMessage) -> None:
-        self.gathered.append((_CONTROL_HEAD, _encoder.encode(message)))
-        self.flush()
+        frame = _CONTROL_HEAD, _encoder.encode(message)
+        if self.ready and isinstance(message, Beat):
+            # It says that this server is alive, and nothing of what was sent before.
+            self.outgoing.overtake(frame)
+        elif not self.outgoing.holds(frame):
+            self.outgoing.gathered.append(frame)
+            self.flush()
 
     def flush(self) -> None:
         if self.ready:
-            gathered, self.gathered = self.gathered, []
-            self.connection.send_all(gathered)
+            self.outgoing.flush()
+
+    def close(self) -> None:
+        """What was sent still arrives, unless the other end has not answered yet."""
+        if self.ready:
+            self.outgoing.finish()
+        self.connection.close()
 
 
 class PeerEvents(Protocol):
@@ -150,11 +180,20 @@ class PeerEvents(Protocol):
 
     def heard(self, server: int) -> None: ...
 
+    def patience_with(self, server: int) -> float:
+        """How long it may say nothing before it is suspected."""
+
     def link_lost(self, server: int, gone: bool) -> None:
         """The link to it is lost; `gone` says that its process is certainly dead."""
 
-    def link_replaced(self) -> None:
-        """What was under way on the link before may be lost."""
+    def has_beaten(self, server: int) -> bool:
+        """Whether it has said that it is a server of the configuration."""
+
+    def replaced(self, server: int) -> None:
+        """Another server answers where this one was."""
+
+    def link_replaced(self, server: int) -> None:
+        """What was under way on the link to it before may be lost."""
 
     def contact_lost(self, reason: str) -> None:
         """The link through which this server joins is lost; the reason is empty if unknown."""
@@ -173,8 +212,9 @@ class PeerLinks:
     """
 
     packets_came: Callable[[int, int, int, int, bytes, int], None]
-    """Takes what servers send for the domains: its kind (`PACKETS` or `COUNTS`), the server, the
-    configuration, the domain, the data, and where in them it begins."""
+    """Takes what servers send for the domains: its kind (`PACKETS`, `COUNTS` or `LOGS`), the
+    server, the domain, the configuration in which that changed last, the data, and where in them
+    it begins."""
 
     def __init__(
         self,
@@ -211,6 +251,14 @@ class PeerLinks:
         self._members: set[int] = set()
         """The servers of the installed configuration."""
 
+    async def part(self, seconds: float) -> None:
+        """Wait until the others have closed the links to this server, which has left them: then
+        they have got what it said last."""
+        self._wanted.clear()
+        latest = self._loop.time() + seconds
+        while self.by_server and self._loop.time() < latest:
+            await asyncio.sleep(0.005)
+
     def close(self) -> None:
         """Close the links to members, and know no other server any more."""
         for task in self._dialing.values():
@@ -226,7 +274,7 @@ class PeerLinks:
         """Have it sent with the next `flush`, or when there is a link to that server."""
         link = self.by_server.get(server)
         if link is not None:
-            link.gathered.append((head, data))
+            link.outgoing.gathered.append((head, data))
             self._has_gathered = True
         elif server in self._wanted and self._held_bytes + len(data) <= MOST_HELD_BYTES:
             self._held.setdefault(server, []).append((head, bytes(data)))
@@ -236,8 +284,14 @@ class PeerLinks:
         if self._has_gathered:
             self._has_gathered = False
             for link in self.by_server.values():
-                if link.gathered:
+                if link.outgoing.gathered:
                     link.flush()
+
+    def waits(self) -> dict[int, float]:
+        """How many seconds or so what goes to servers waits here, where something does."""
+        now = self._loop.time()
+        waits = {number: link.outgoing.waiting(now) for number, link in self.by_server.items()}
+        return {number: seconds for number, seconds in waits.items() if seconds > 0}
 
     def say(self, server: int, message: ControlMessage) -> None:
         """Tell a server something about membership, if there is a link to it."""
@@ -258,7 +312,7 @@ class PeerLinks:
         self._members = servers
         for number in list(self.by_server):
             if number not in servers and number < next_server:
-                self.by_server.pop(number).connection.close()
+                self.by_server.pop(number).close()
         self._broken &= servers
 
     def forget(self, number: int) -> None:
@@ -280,7 +334,7 @@ class PeerLinks:
         """This server has joined, or gives it up."""
         contact, self.contact = self.contact, None
         if contact is not None:
-            contact.connection.close()
+            contact.close()
 
     def _dial_later(self, server: Server) -> None:
         if server.number not in self._dialing:
@@ -288,6 +342,7 @@ class PeerLinks:
 
     async def _keep_dialing(self, number: int) -> None:
         """Try until there is a link, or none is wanted; another server may get the number."""
+        pause = SOONEST_REDIAL
         try:
             while number not in self.by_server:
                 server = self._wanted.get(number)
@@ -295,7 +350,8 @@ class PeerLinks:
                     return
                 link = await self.dial(server.address, number)
                 if link is None or not await self._is_welcome(link):
-                    await asyncio.sleep(REDIAL_SECONDS)
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, REDIAL_SECONDS)
         finally:
             if self._dialing.get(number) is asyncio.current_task():
                 del self._dialing[number]
@@ -320,9 +376,9 @@ class PeerLinks:
 
     async def dial(self, address: str, number: int | None) -> PeerLink | None:
         """A link to the server at this address, which has this number if one is given."""
-        where = parse_server_address(address)
         connection = Connection(self._acceptor)
         try:
+            where = parse_server_address(address)
             await asyncio.wait_for(
                 self._loop.create_connection(
                     lambda: cast(asyncio.Protocol, connection),
@@ -336,10 +392,12 @@ class PeerLinks:
             if number is not None:
                 self._events.link_lost(number, True)
             return None
-        except (OSError, TimeoutError):
-            return None
+        except (OSError, TimeoutError, ValueError, UsageError):
+            return None  # nobody is there, or the address, which another server has told, is none
         if number in self.by_server:  # which was faster
             connection.close()
+            return None
+        if not connection.is_open:  # it has ended already, and nobody would be told again
             return None
         link = self._new_link(connection, True, address)
         link.expected = number
@@ -365,21 +423,27 @@ class PeerLinks:
     def _adopt(self, link: PeerLink, number: int) -> None:
         """This is the link to that server from now on."""
         link.server = number
+        link.take_large_frames()
         link.heard_at = self._loop.time()
         other = self.by_server.get(number)
         if other is not None:
             # The other server dials only without a link: that one is lost, as it knows already.
             other.server = None
             other.connection.abort()
-            self._broken.add(number)
+            self._broke(number)
         self.by_server[number] = link
         for head, data in self._held.pop(number, ()):
             self._held_bytes -= len(data)
-            link.gathered.append((head, data))
+            link.outgoing.gathered.append((head, data))
         link.flush()
         if number in self._broken:
             self._broken.discard(number)
-            self._events.link_replaced()
+            self._events.link_replaced(number)
+
+    def _broke(self, number: int) -> None:
+        """What was under way on the link to this server may be lost."""
+        if number in self._wanted:
+            self._broken.add(number)
 
     # What links tell of.
 
@@ -403,7 +467,7 @@ class PeerLinks:
         link = self._new_link(connection, False, hello.address)
         welcome = PeerWelcome(
             VERSION,
-            identity.cluster,
+            identity.cluster or None,
             identity.name,
             self._events.number,
             session,
@@ -417,27 +481,37 @@ class PeerLinks:
 
     def welcomed(self, link: PeerLink, welcome: PeerWelcome) -> None:
         identity = self._identity
-        if identity.cluster and welcome.cluster != identity.cluster:
+        number = link.expected
+        if welcome.cluster is None and number is not None:
+            raise PeerError(f"the server at {link.address} belongs to no cluster yet")
+        if identity.cluster and welcome.cluster not in (None, identity.cluster):
             raise PeerError(f"the server at {link.address} belongs to another cluster")
         self._settings.check_certificate(link.connection.transport, None)
         different = difference(welcome.protocols)
         if different:
             self._events.cannot_join(different)
             raise PeerError(different)
-        identity.cluster = welcome.cluster
-        number = link.expected
+        identity.cluster = welcome.cluster or identity.cluster
         if number is None:  # the contact of a server that joins
             link.server = welcome.number
             return
         wanted = self._wanted.get(number)
         if wanted is None or wanted.address != link.address or number in self.by_server:
             link.connection.close()
-        elif welcome.number not in (None, number):
-            # The link leads to another server, at the address of one that is gone.
+        elif welcome.number != number and (
+            welcome.number is not None or self._events.has_beaten(number)
+        ):
+            # The link leads to another server, at the address of one that is gone. Who has no
+            # number may be a newcomer that does not know it yet, unless it has said it before.
             link.connection.close()
-            self._events.link_lost(number, True)
+            self._events.replaced(number)
         else:
             self._adopt(link, number)
+
+    def takes_packets_of(self, server: int) -> bool:
+        """Whether it is a server of the configuration, or of the next one, as far as is known: a
+        newcomer does not know yet who is."""
+        return server in self._wanted or self._events.number is None
 
     def controlled(self, link: PeerLink, message: ControlMessage) -> None:
         self._events.received(link.number, link.server, message)
@@ -445,16 +519,16 @@ class PeerLinks:
     def tell_who_was_heard(self) -> None:
         """Doing so for every frame would not be worth it."""
         now = self._loop.time()
-        # What this server did not hear while it stood still itself is no silence.
-        was_stopped = now - self._looked_at > self._settings.timings.stall
-        self._looked_at = now
+        paused, self._looked_at = now - self._looked_at, now
         for number, link in list(self.by_server.items()):
-            if link.heard or was_stopped:
+            patience = self._events.patience_with(number)
+            # What this server did not hear while it was stopped itself is no silence.
+            if link.heard or paused > stall(patience):
                 link.heard_at = now
             if link.heard:
                 link.heard = False
                 self._events.heard(number)
-            elif now - link.heard_at > self._settings.timings.isolation:
+            elif now - link.heard_at > lease(patience):
                 link.connection.abort()
                 self.link_closed(link)
 
@@ -469,7 +543,7 @@ class PeerLinks:
         if number is None or self.by_server.get(number) is not link:
             return
         del self.by_server[number]
-        self._broken.add(number)
+        self._broke(number)
         self._events.link_lost(number, False)
         server = self._wanted.get(number)
         if server is not None:

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVarTuple
+from typing import Protocol, final
 
+from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.decision import Casts
 from flexgroup.membership.effects import (
     Answer,
     Connect,
     Disconnect,
+    Drain,
     Effect,
     Excluded,
     Freeze,
     Install,
+    Save,
     SendOn,
     SendTo,
 )
-from flexgroup.membership.flush import DomainReport
+from flexgroup.membership.flush import Report
 from flexgroup.membership.machine import Membership
 from flexgroup.membership.messages import ControlMessage
 from flexgroup.membership.operations import AnyOperation, Renew
+from flexgroup.membership.stable import AnyRecord, Snapshot
 from flexgroup.server.connection import Acceptor
 from flexgroup.server.peers.links import PeerLinks
+from flexgroup.server.peers.stable_storage import Saved, StableStorage, StorageError
 from flexgroup.server.settings import ServerIdentity, Settings
 
-Of = TypeVarTuple("Of")
+MOST_ATTEMPTS = 100
+"""So many attempts to join that came to nothing are told, at most."""
 
 Answered = Callable[[tuple[str, str] | None], None]
 """Called when a proposal has ended: with None, or with the code and the text of an error."""
@@ -34,17 +41,25 @@ Answered = Callable[[tuple[str, str] | None], None]
 class Configurations(Protocol):
     """The parts of a server that follow its configurations."""
 
-    def freeze(self, change: int) -> list[DomainReport]:
-        """Stop all domains before configuration `change`, and tell what they have delivered."""
+    def freeze(self, effect: Freeze) -> Report:
+        """Stop what a change concerns, and tell what was delivered and multicast there."""
+
+    def drain(self, casts: Casts, drained: Callable[[], None]) -> None:
+        """Call `drained` as soon as all of this is delivered that is to be delivered here."""
 
     def install(self, effect: Install) -> None: ...
 
-    def excluded(self, reason: str) -> None:
-        """This server is not one of the group, or not any more."""
+    def excluded(self, reason: str, alone: Configuration | None) -> None:
+        """This server is not one of the group, or not any more; these partitionable groups stay
+        until it is again."""
 
     def cannot_join(self, reason: str) -> None: ...
 
+    def storage_failed(self, error: StorageError) -> None:
+        """What the other servers would have to be told cannot be saved, so nobody is told."""
 
+
+@final
 class MembershipHost:
     def __init__(
         self,
@@ -52,13 +67,17 @@ class MembershipHost:
         identity: ServerIdentity,
         acceptor: Acceptor,
         configurations: Configurations,
+        storage: StableStorage | None,
     ) -> None:
         self._settings = settings
+        self._storage = storage
         self._identity = identity
         self._configurations = configurations
         self._loop = asyncio.get_running_loop()
         self.machine = Membership("", "", settings.timings)
         self.links = PeerLinks(settings, identity, acceptor, self)
+        self.say: Callable[[int, ControlMessage], None] = self.links.say
+        """How another server is told what the machine has to say; to be held up by tests."""
         self._answers: dict[int, Answered] = {}
         """Who waits for the end of which proposal."""
         self._why_not_admitted = ""
@@ -89,7 +108,14 @@ class MembershipHost:
     def found(self) -> None:
         """Begin a cluster, as its first server."""
         self._begin()
-        self._tell(self.machine.found)
+        self.machine.found(self._loop.time())
+        self._do_effects()
+
+    def restore(self, saved: Snapshot) -> None:
+        """Come back as the server that has saved this."""
+        self._begin()
+        self.machine.restore(saved, self._loop.time())
+        self._do_effects()
 
     async def join(self, contact: str) -> bool:
         """Ask the server at this address to be admitted; False if nobody answers there."""
@@ -100,13 +126,22 @@ class MembershipHost:
         if link is None:
             return False
         self.links.contact = link
-        self._tell(self.machine.join)
+        self.machine.join(self._loop.time())
+        self._do_effects()
         return True
 
     def _begin(self) -> None:
         """A new life as a server: with no number yet."""
-        identity = self._identity
-        self.machine = Membership(identity.name, identity.address, self._settings.timings)
+        identity, random = self._identity, self._settings.random
+        self.machine = Membership(
+            identity.name,
+            identity.address,
+            self._settings.timings,
+            keeps_data=self._storage is not None,
+            life=self.machine.life,
+            origin=self.machine.origin,
+            attempts=(*self.machine.attempts[-MOST_ATTEMPTS:], random.getrandbits(62)),
+        )
 
     def propose(self, operation: AnyOperation, answered: Answered) -> None:
         ticket = self.machine.propose(operation, self._loop.time())
@@ -115,34 +150,43 @@ class MembershipHost:
 
     def tick(self) -> None:
         self.links.tell_who_was_heard()
-        self._tell(self.machine.tick)
+        self.machine.tick(self._loop.time())
+        self._do_effects()
 
     # What links tell of.
 
     def received(self, link: int, server: int | None, message: ControlMessage) -> None:
-        self._tell(self.machine.received, link, server, message)
+        self.machine.received(link, server, message, self._loop.time())
+        self._do_effects()
+
+    def patience_with(self, server: int) -> float:
+        return self.machine.patience_with(server)
 
     def heard(self, server: int) -> None:
         self.machine.heard(server, self._loop.time())
 
     def link_lost(self, server: int, gone: bool) -> None:
-        self._tell(self.machine.link_lost, server, gone)
+        self.machine.link_lost(server, gone, self._loop.time())
+        self._do_effects()
 
-    def link_replaced(self) -> None:
-        self.propose(Renew(), lambda _: None)
+    def has_beaten(self, server: int) -> bool:
+        return self.machine.has_beaten(server)
+
+    def replaced(self, server: int) -> None:
+        self.machine.replaced(server, self._loop.time())
+        self._do_effects()
+
+    def link_replaced(self, server: int) -> None:
+        self.propose(Renew(server), lambda _: None)
 
     def contact_lost(self, reason: str) -> None:
         if not self.is_member:
             self._why_not_admitted = reason
-            self._tell(self.machine.contact_lost)
+            self.machine.contact_lost(self._loop.time())
+            self._do_effects()
 
     def cannot_join(self, reason: str) -> None:
         self._configurations.cannot_join(reason)
-
-    def _tell(self, event: Callable[[*Of, float], None], *of: *Of) -> None:
-        """Tell the state machine of an event, with the time, and do what it asks for."""
-        event(*of, self._loop.time())
-        self._do_effects()
 
     # What membership asks for.
 
@@ -154,22 +198,45 @@ class MembershipHost:
             while effects := self.machine.take_effects():
                 for effect in effects:
                     self._do(effect)
+        except StorageError as error:
+            self.storage_failed(error)
         finally:
             self._does_effects = False
+
+    def storage_failed(self, error: StorageError) -> None:
+        """Whatever was to follow must not be done: a server that forgets it breaks promises."""
+        self.machine.ended = True
+        self.machine.take_effects()
+        self._configurations.storage_failed(error)
+
+    def _save(self, record: AnyRecord) -> None:
+        storage = self._storage
+        if storage is None:
+            return
+        if isinstance(record, Snapshot):
+            storage.replace(Saved(self._identity.cluster, record))
+        elif storage.is_long:
+            storage.replace(Saved(self._identity.cluster, self.machine.snapshot()))
+        else:
+            storage.append(record)
 
     def _do(self, effect: Effect) -> None:
         match effect:
             case SendTo():
-                self.links.say(effect.server, effect.message)
+                self.say(effect.server, effect.message)
             case SendOn():
                 self.links.say_on(effect.link, effect.message)
             case Connect():
                 self.links.connect(effect.server)
             case Disconnect():
                 self.links.forget(effect.number)
+            case Save():
+                self._save(effect.record)
             case Freeze():
-                report = self._configurations.freeze(effect.change)
-                self.machine.frozen(effect.change, report, self._loop.time())
+                report = self._configurations.freeze(effect)
+                self.machine.frozen(effect, report, self._loop.time())
+            case Drain():
+                self._drain(effect, self.machine)
             case Install():
                 self.links.leave_contact()
                 self._configurations.install(effect)
@@ -178,4 +245,14 @@ class MembershipHost:
                 if answered is not None:
                     answered(effect.error)
             case Excluded():
-                self._configurations.excluded(self._why_not_admitted or effect.reason)
+                reason = self._why_not_admitted or effect.reason
+                self._configurations.excluded(reason, effect.alone)
+
+    def _drain(self, effect: Drain, machine: Membership) -> None:
+        """Tell the machine that asks, which may not be that of this server any more by then."""
+
+        def drained() -> None:
+            machine.drained(effect, self._loop.time())
+            self._do_effects()
+
+        self._configurations.drain(effect.casts, drained)

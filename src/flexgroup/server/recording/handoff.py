@@ -1,4 +1,4 @@
-"""The handoff of what is recorded: through a pipe, to the process that writes the trace."""
+"""The handoff of what is recorded, usually through a pipe to the process that writes the trace."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -68,7 +69,23 @@ def take_whole(received: FrameReader) -> Iterator[AnyHanded]:
         yield _decoder.decode(content)
 
 
-class Handoff:
+class Handoff(Protocol):
+    """Where what is recorded goes."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much was put here and not taken yet."""
+
+    def put(self, handed: AnyHanded) -> None: ...
+
+    def push(self) -> None:
+        """Hand over as much as is taken now."""
+
+    def close(self) -> None:
+        """Wait until everything is taken, and written."""
+
+
+class Pipe(Handoff):
     """The pipe to the process that writes. What it has no room for is kept."""
 
     def __init__(self, directory: Path, server: str) -> None:
@@ -99,7 +116,6 @@ class Handoff:
         return len(self._waiting)
 
     def push(self) -> None:
-        """Hand over as much as the pipe takes."""
         try:
             while self._waiting:
                 taken = os.write(self._pipe, self._waiting[:PIPE_BYTES])
@@ -112,7 +128,6 @@ class Handoff:
             log.error("the trace is not written any more")
 
     def close(self) -> None:
-        """Wait until everything is written."""
         os.set_blocking(self._pipe, True)
         self.push()
         assert self.writer.stdin is not None

@@ -1,19 +1,25 @@
 """The trace of a live cluster: every server records its own part of each run.
 
-A run is one domain in one configuration. The files of all servers have different names, so the
+A run is one domain. The files of all servers have different names, so the
 folders of several machines can be laid into one. Another process writes them (see `trace_writer`).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexgroup.membership.configuration import Configuration, GroupEntry, name_in_files
+from flexgroup.membership.configuration import Configuration, DomainEntry, name_in_files
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.recording.handoff import Events, Handoff, RunBegan, RunEnded, ServerEnded
+from flexgroup.server.recording.handoff import (
+    Events,
+    Handoff,
+    Pipe,
+    RunBegan,
+    RunEnded,
+    ServerEnded,
+)
 from flexgroup.server.recording.trace_writer import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run, channel_names
@@ -24,6 +30,12 @@ ROWS_AT_ONCE = 1 << 16
 
 HAND_OVER_SECONDS = 0.2
 """Events are handed over this often: whoever kills a server loses those that were not."""
+
+
+def pipe_to(directory: Path, server: str) -> Pipe:
+    """Have a process write the trace of a server into this directory."""
+    make_folders(directory, STARTED, ENDED)
+    return Pipe(directory, name_in_files(server))
 
 
 class RunSink(Sink):
@@ -56,50 +68,51 @@ class RecordedRun:
 
 
 class LiveTrace:
-    """What one server records, configuration after configuration."""
+    """What one server records, domain after domain."""
 
-    def __init__(self, directory: Path, server: str, faults: Faults, most_waiting: int) -> None:
+    def __init__(
+        self, handoff: Handoff, faults: Faults, most_waiting: int, clock: Callable[[], int]
+    ) -> None:
+        self.handoff = handoff
         self._faults = faults
         self._most_waiting = most_waiting
-        self._runs: list[RecordedRun] = []
-        self._handed_over = time.monotonic()
-        make_folders(directory, STARTED, ENDED)
-        self.handoff = Handoff(directory, name_in_files(server))
+        self._clock = clock
+        self._runs: dict[int, RecordedRun] = {}
+        """The runs that go on, by the number of the domain."""
+        self._handed_over = 0.0
 
-    def recorder(
-        self, cluster: str, configuration: Configuration, stack: str, groups: tuple[GroupEntry, ...]
-    ) -> Recorder:
-        servers = configuration.servers
-        numbers = [server.number for server in servers]
-        readable = "".join(c if c.isalnum() else "-" for c in stack.lower())
-        run = f"{cluster}-{configuration.number:06}-{readable}"
-        plan = parse_stack(stack)
+    def recorder(self, cluster: str, configuration: Configuration, domain: DomainEntry) -> Recorder:
+        names = {server.number: server.name for server in configuration.servers}
+        numbers = domain.servers
+        groups = [group for group in configuration.groups if group.domain_key == domain.key]
+        readable = "".join(c if c.isalnum() else "-" for c in domain.stack.lower())
+        run = f"{cluster}-{domain.number:06}-{readable}"
+        plan = parse_stack(domain.stack)
         channels = self._faults.channels()
         described = Run(
             run=run,
             world="network",
             stack=plan.name,
-            processes=len(servers),
+            processes=len(numbers),
             groups=as_json(
                 {group.name: [numbers.index(s) for s in group.servers()] for group in groups}
             ),
             faults=as_json(self._faults.shares()) if self._faults.any else None,
-            started=time.time_ns(),
+            started=self._clock(),
             channels=channel_names(channels),
             promises=plan.promises(channels),
         )
-        began = RunBegan(described, tuple(name_in_files(server.name) for server in servers))
+        began = RunBegan(described, tuple(name_in_files(names[number]) for number in numbers))
         recorder = Recorder(RunSink(run, self.handoff), ROWS_AT_ONCE)
-        self._runs.append(RecordedRun(began, recorder, numbers))
+        self._runs[domain.number] = RecordedRun(began, recorder, numbers)
         self.handoff.put(began)
         return recorder
 
-    def hand_over(self) -> None:
+    def hand_over(self, now: float) -> None:
         """Hand over what was recorded, if it is time; to be called every moment."""
-        now = time.monotonic()
         if now - self._handed_over >= HAND_OVER_SECONDS:
             self._handed_over = now
-            for run in self._runs:
+            for run in self._runs.values():
                 self._flush(run)
         self.handoff.push()
 
@@ -108,15 +121,14 @@ class LiveTrace:
         """More happens than can be written: the server has to hold its peers and clients up."""
         return self.handoff.waiting_bytes > self._most_waiting
 
-    def finish(self, present: Collection[int] | None) -> None:
-        """The configuration is over, and these servers are in the next one; None: there is no next
-        one that this server knows of."""
-        for run in self._runs:
+    def finish(self, domains: Collection[int] | None = None, present: Collection[int] = ()) -> None:
+        """These domains are over, or all; of their servers these go on, as far as is known."""
+        for number in list(self._runs) if domains is None else domains:
+            run = self._runs.pop(number)
             self._flush(run)
             places = enumerate(run.numbers)
-            missed = tuple(p for p, number in places if number not in (present or ()))
+            missed = tuple(p for p, number in places if number not in present)
             self.handoff.put(RunEnded(run.began.run.run, missed))
-        self._runs = []
         self.handoff.push()
 
     def close(self, is_last: bool) -> None:

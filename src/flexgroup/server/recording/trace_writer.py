@@ -113,7 +113,8 @@ class EndedRun:
 
     def row(self) -> Run:
         lost = self.lost
-        is_complete = schema.COMPLETE in self.marks.values() and not lost
+        # A server that was cut off does not know that the others went on with it for a moment.
+        is_complete = all(how == schema.COMPLETE for how in self.marks.values()) and not lost
         return replace(
             self.description,
             outcome=schema.COMPLETE if is_complete else schema.CUT,

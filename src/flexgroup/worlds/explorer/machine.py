@@ -15,13 +15,14 @@ from hashlib import blake2b
 from typing import Final, final
 
 from flexgroup.core.codec import Codec
+from flexgroup.core.errors import UsageError
 from flexgroup.core.host import Host, World
 from flexgroup.core.journal import Transmission
-from flexgroup.core.layer import Suspect
+from flexgroup.core.layer import Notice, Suspect, View
 from flexgroup.core.message import Message, MessageId, Packet, message_id
 from flexgroup.core.stack import Stack
 from flexgroup.core.state import fingerprint, fork, write_canonically
-from flexgroup.worlds.explorer.scope import Scope
+from flexgroup.worlds.explorer.scope import MOST_PROCESSES, Scope
 
 RECEIVE: Final = 0
 CAST: Final = 1
@@ -29,8 +30,9 @@ TIMER: Final = 2
 CHOICE: Final = 3
 CRASH: Final = 4
 SUSPECT: Final = 5
+TOLD: Final = 6
 
-KINDS: Final = ("receive", "cast", "timer", "choice", "crash", "suspect")
+KINDS: Final = ("receive", "cast", "timer", "choice", "crash", "suspect", "view")
 
 
 class ClientAddressedError(Exception):
@@ -52,8 +54,29 @@ def delivery_entry(message: MessageId) -> int:
     return message << 7
 
 
+def view_entry(number: int, members: tuple[int, ...]) -> int:
+    """The entry of a history for the installation of a view."""
+    bits = 0
+    for member in members:
+        bits |= 1 << member
+    return (number << MOST_PROCESSES | bits) << 7 | 2
+
+
 def is_cast(entry: int) -> bool:
     return entry & 1 == 1
+
+
+def is_delivery(entry: int) -> bool:
+    return entry & 127 == 0
+
+
+def is_view(entry: int) -> bool:
+    return entry & 127 == 2
+
+
+def view_in(entry: int) -> int:
+    """What tells a view from others: its number and members."""
+    return entry >> 7
 
 
 def message_in(entry: int) -> MessageId:
@@ -89,8 +112,8 @@ class Event:
         self.level = level
         self.name = name
         self.number = number
-        """The option of a choice; the place of a cast in the scope; 1 for a timer that runs out at
-        once, and 0 for any other."""
+        """The option of a choice; the place of a cast in the scope; the number of a view; 1 for a
+        timer that runs out at once, and 0 for any other."""
         out = bytearray()
         write_canonically(out, (kind, process, source, level, name, number))
         if packet is not None:
@@ -106,15 +129,18 @@ class Local:
     """The state of one process: its host, and what the search wants to know of it."""
 
     __slots__ = ("casts", "fingerprint", "history", "host", "idle", "offers", "order", "own",
-                 "problem", "suspects", "timers")  # fmt: skip
+                 "problem", "suspects", "timers", "view")  # fmt: skip
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.history: tuple[int, ...] = ()
-        """What it multicast and delivered, in order: see `cast_entry` and `delivery_entry`."""
+        """What it multicast, delivered and installed, in order: see `cast_entry`, `delivery_entry`
+        and `view_entry`."""
         self.casts: tuple[int, ...] = ()
         """The places, in the scope, of the casts it has made."""
         self.suspects: tuple[int, ...] = ()
+        self.view = 0
+        """The number of the last view that it was told of."""
         self.problem = ""
         """What it did wrong; such a process does no more."""
         # The rest is known when the state is complete: see `seal` and `Machine.enrol`.
@@ -135,6 +161,7 @@ class Local:
         other.history = self.history
         other.casts = self.casts
         other.suspects = self.suspects
+        other.view = self.view
         other.problem = self.problem
         return other
 
@@ -153,6 +180,8 @@ class Local:
         out = bytearray(fingerprint(host.stack))
         write_canonically(out, (host.process, self.history, self.casts, self.timers))
         write_canonically(out, (self.offers, host.saved, self.suspects, host.up, self.problem))
+        if self.view:
+            write_canonically(out, self.view)
         self.fingerprint = short(blake2b(out, digest_size=16).digest())
 
 
@@ -175,6 +204,11 @@ class Machine(World):
 
     def __init__(self, scope: Scope, followed: int, codec: Codec) -> None:
         self.size = scope.processes
+        self.left_out = [
+            process
+            for process in range(scope.processes)
+            if any(process not in view for view in scope.views)
+        ]
         self.followed = followed
         """Processes with a number from here on are clients whose packets need not be followed."""
         self.events: list[Event] = []
@@ -284,12 +318,24 @@ class Machine(World):
             self.event(Event(CAST, process, process, None, 0, "", place))
             for place in self._possible_casts(local)
         ]
+        if local.view < len(self._scope.views):
+            told = Event(TOLD, process, process, None, 0, "", local.view + 1)
+            found.append(self.event(told))
         # A timer of no ticks is not a matter of time: it is sure to run out, as soon as the process
         # has handled what is at hand. So it is always possible and draws on no stock.
         for level, name, at_once in local.timers:
             if at_once or self._scope.bounds.timers > 0:
                 found.append(self.event(Event(TIMER, process, process, None, level, name, at_once)))
         return found
+
+    def may_crash(self, process: int) -> bool:
+        crashing = self._scope.crashing
+        return not crashing or process in crashing
+
+    def may_suspect(self, process: int, suspect: int) -> bool:
+        """Tell whether the scope allows the one to suspect the other wrongly."""
+        suspecting = self._scope.suspecting
+        return not suspecting or (process, suspect) in suspecting
 
     def _compute(self, number: int, event_number: int) -> LocalStep:
         before = self.locals[number]
@@ -298,8 +344,8 @@ class Machine(World):
         self._begin(after)
         try:
             self._tell(after, event)
-        except ClientAddressedError:
-            raise
+        except (ClientAddressedError, UsageError):
+            raise  # it is the question that makes no sense
         except Exception as error:
             # Whatever a handler raises is what the search is looking for.
             after.problem = f"{type(error).__name__}: {error}"
@@ -343,6 +389,9 @@ class Machine(World):
         elif event.kind == SUSPECT:
             local.suspects = tuple(sorted([*local.suspects, event.source]))
             host.notice(0, Suspect(event.source))
+        elif event.kind == TOLD:
+            local.view = event.number
+            host.notice(0, View(event.number, self._scope.views[event.number - 1]))
 
     # What the host of that process asks for.
 
@@ -363,6 +412,12 @@ class Machine(World):
             elif host.process not in m.destinations:
                 local.problem = "integrity: delivered where it is not addressed to"
         local.history = (*local.history, entry)
+
+    def on_notice(self, host: Host, notice: Notice) -> None:
+        local = self._acting
+        assert local is not None
+        if isinstance(notice, View):
+            local.history = (*local.history, view_entry(notice.number, notice.members))
 
     def on_set_timer(self, host: Host, level: int, name: str, ticks: int) -> int:
         if ticks == 0:

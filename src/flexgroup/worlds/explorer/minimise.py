@@ -57,7 +57,7 @@ def _only(options: SearchOptions, name: str) -> SearchOptions:
 
 
 def smaller_scopes(scope: Scope) -> Iterator[Scope]:
-    """List the scopes with a message, a process, a destination or a fault less."""
+    """List the scopes with a message, a process, a destination, a view or a fault less."""
     casts = scope.casts
     for place in range(len(casts)):
         yield _renumbered(scope, casts[:place] + casts[place + 1 :])
@@ -66,11 +66,14 @@ def smaller_scopes(scope: Scope) -> Iterator[Scope]:
         if without is not None:
             yield without
     for place, cast in enumerate(casts):
-        if len(cast.destinations) > 1:
-            for leaving in cast.destinations:
-                fewer = tuple(d for d in cast.destinations if d != leaving)
+        parts = scope.replicas or [(d,) for d in cast.destinations]
+        for leaving in parts:
+            fewer = tuple(d for d in cast.destinations if d not in leaving)
+            if 0 < len(fewer) < len(cast.destinations):
                 changed = replace(cast, destinations=fewer)
                 yield replace(scope, casts=(*casts[:place], changed, *casts[place + 1 :]))
+    for place in range(len(scope.views)):
+        yield replace(scope, views=scope.views[:place] + scope.views[place + 1 :])
     for name in ("crashes", "suspicions", "losses", "duplicates", "timers"):
         count = getattr(scope.bounds, name)
         if count:
@@ -78,7 +81,8 @@ def smaller_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def _without_process(scope: Scope, process: int) -> Scope | None:
-    """Leave out a process, unless a message would lose its origin or its last destination.
+    """Leave out a process, unless a message would lose its origin or its last destination, or it
+    is one that may crash, suspect or be suspected by name.
 
     The processes above it move down by one.
     """
@@ -86,6 +90,8 @@ def _without_process(scope: Scope, process: int) -> Scope | None:
     def moved(other: int) -> int:
         return other - 1 if other > process else other
 
+    if process in scope.named:
+        return None
     casts = []
     for cast in scope.casts:
         destinations = tuple(moved(d) for d in cast.destinations if d != process)
@@ -93,7 +99,20 @@ def _without_process(scope: Scope, process: int) -> Scope | None:
             return None
         casts.append(PlannedCast(moved(cast.origin), destinations))
     groups = tuple(tuple(moved(p) for p in group if p != process) for group in scope.groups)
-    return replace(scope, processes=scope.processes - 1, casts=tuple(casts), groups=groups)
+    views = tuple(tuple(moved(p) for p in view if p != process) for view in scope.views)
+    if not all(views):
+        return None
+    replicas = [tuple(moved(p) for p in group if p != process) for group in scope.replicas]
+    return replace(
+        scope,
+        processes=scope.processes - 1,
+        casts=tuple(casts),
+        groups=groups,
+        views=views,
+        crashing=tuple(map(moved, scope.crashing)),
+        suspecting=tuple((moved(p), moved(q)) for p, q in scope.suspecting),
+        replicas=tuple(group for group in replicas if group),
+    )
 
 
 def _renumbered(scope: Scope, casts: tuple[PlannedCast, ...]) -> Scope:

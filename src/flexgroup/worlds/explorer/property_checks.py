@@ -16,7 +16,14 @@ from mypy_extensions import mypyc_attr
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import MessageId, origin_of, seq_of
 from flexgroup.core.precedence import is_acyclic
-from flexgroup.worlds.explorer.machine import is_cast, message_in, place_in
+from flexgroup.worlds.explorer.machine import (
+    is_cast,
+    is_delivery,
+    is_view,
+    message_in,
+    place_in,
+    view_in,
+)
 
 INTEGRITY: Final = "integrity"
 CONDUCT: Final = "conduct"
@@ -27,13 +34,23 @@ CAUSAL: Final = "causal order"
 VALIDITY: Final = "validity"
 AGREEMENT: Final = "agreement"
 UNIFORM: Final = "uniform agreement"
+SYNCHRONY: Final = "virtual synchrony"
 
-SAFETY: Final = (ACYCLIC, PREFIX, FIFO, CAUSAL)
+SAFETY: Final = (ACYCLIC, PREFIX, FIFO, CAUSAL, SYNCHRONY)
 COMPLETION: Final = (VALIDITY, AGREEMENT, UNIFORM)
 ALWAYS: Final = (INTEGRITY, CONDUCT)
 """What is always checked. Conduct means that no process refuses what another sent, and that no
 handler fails."""
-CHECKED_IF_PROMISED: Final = (VALIDITY, AGREEMENT, UNIFORM, FIFO, CAUSAL, ACYCLIC, PREFIX)
+CHECKED_IF_PROMISED: Final = (
+    VALIDITY,
+    AGREEMENT,
+    UNIFORM,
+    FIFO,
+    CAUSAL,
+    ACYCLIC,
+    PREFIX,
+    SYNCHRONY,
+)
 """What is checked where a stack promises it, in the order in which it is checked."""
 
 Histories = list[tuple[int, ...]]
@@ -102,6 +119,8 @@ class PropertyChecks:
             return self._prefix(delivered, self.messages(histories))
         if name in (FIFO, CAUSAL):
             return self._ordered(delivered, histories, causal=name == CAUSAL)
+        if name == SYNCHRONY:
+            return self._synchronous(histories)
         return True
 
     def messages(self, histories: Histories) -> dict[MessageId, Destinations]:
@@ -150,6 +169,30 @@ class PropertyChecks:
                     return False
         return True
 
+    def _synchronous(self, histories: Histories) -> bool:
+        """Tell whether processes that go from one view to the same next one delivered the same
+        before it, of what is for both."""
+        messages = self.messages(histories)
+        between: dict[tuple[int, int], list[tuple[int, set[MessageId]]]] = {}
+        for process, history in enumerate(histories):
+            view = -1
+            had: set[MessageId] = set()
+            for entry in history:
+                if is_delivery(entry):
+                    had.add(message_in(entry))
+                elif is_view(entry):
+                    if view >= 0:
+                        between.setdefault((view, view_in(entry)), []).append((process, had))
+                    view = view_in(entry)
+                    had = set()
+        for stays in between.values():
+            for process, had in stays:
+                for _, others in stays:
+                    for m in others - had:
+                        if process in messages.get(m, ()):
+                            return False
+        return True
+
     def _ordered(
         self, delivered: list[list[MessageId]], histories: Histories, causal: bool
     ) -> bool:
@@ -167,7 +210,7 @@ class PropertyChecks:
 
 
 def _delivered(history: tuple[int, ...]) -> list[MessageId]:
-    return [message_in(entry) for entry in history if not is_cast(entry)]
+    return [message_in(entry) for entry in history if is_delivery(entry)]
 
 
 def _sent_before(messages: dict[MessageId, Destinations]) -> dict[MessageId, list[MessageId]]:
@@ -190,7 +233,7 @@ def _happened_before(
         known: list[MessageId] = []
         for entry in history:
             m = message_in(entry)
-            if m not in before:
+            if is_view(entry) or m not in before:
                 continue
             if is_cast(entry):
                 before[m].update(known)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from flexgroup.core.journal import Journal
+from flexgroup.core.layer import View
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.bench import Bench, ImpossibleError
@@ -29,6 +30,7 @@ COMMANDS = {
     "choice": "choose {process} {number}",
     "crash": "crash {process}",
     "suspect": "suspect {process} {source}",
+    "view": "view {process} {number} of={members}",
 }
 """How each kind of step is said to `flexgroup replay` (docs/scripts.md)."""
 
@@ -45,7 +47,7 @@ class ScheduleStep:
     """The number of older packets in the channel of a packet."""
     name: str = ""
     number: int = 0
-    """The place of a cast in the scope, or the option of a choice."""
+    """The place of a cast in the scope, the option of a choice, or the number of a view."""
 
     def command(self, scope: Scope) -> str:
         words = asdict(self)
@@ -53,6 +55,8 @@ class ScheduleStep:
         if self.kind == "cast":
             words["letter"] = LETTERS[self.number]
             words["destinations"] = ",".join(map(str, scope.casts[self.number].destinations))
+        if self.kind == "view":
+            words["members"] = ",".join(map(str, scope.views[self.number - 1]))
         return COMMANDS[self.kind].format(**words)
 
     def perform(self, bench: Bench, scope: Scope) -> None:
@@ -74,6 +78,8 @@ class ScheduleStep:
                 bench.crash(self.process)
             case "suspect":
                 bench.suspect(self.process, self.source)
+            case "view":
+                bench.tell(self.process, View(self.number, scope.views[self.number - 1]))
 
 
 def script(stack: str, scope: Scope, run: Sequence[ScheduleStep], title: str = "") -> str:
@@ -81,6 +87,8 @@ def script(stack: str, scope: Scope, run: Sequence[ScheduleStep], title: str = "
     channels = "fifo" if scope.fifo else "reordering"
     groups = " ".join(",".join(map(str, group)) for group in scope.groups)
     told = f", groups {groups}" if groups else ""
+    if scope.replicas:
+        told += f", replicas {','.join(str(len(group)) for group in scope.replicas)}"
     head = f"stack {stack} over {channels} channels, processes {scope.processes}{told}"
     casts = [h for h in run if h.kind == "cast" and h.process >= scope.processes]
     first = len(casts) if run[: len(casts)] == tuple(casts) else 0
@@ -104,13 +112,13 @@ def stage(
 
     A handler may raise: such runs are what the search is looking for.
     """
-    bench = Bench(plan, scope.processes, scope.groups, journal)
+    bench = Bench(plan, scope.processes, scope.groups, journal, scope.replicas)
     for step in run:
         try:
             step.perform(bench, scope)
         except ImpossibleError:
             raise
-        except Exception:
+        except Exception:  # whatever a handler raises; the rest of the run happened all the same
             continue
     return bench
 
@@ -146,6 +154,7 @@ def write_trace(
                 options=as_json({"casts": [cast.destinations for cast in scope.casts]}),
                 processes=scope.processes,
                 clients=scope.clients,
+                groups=as_json(scope.replicas) if scope.replicas else None,
                 network=_network(scope),
                 outcome=schema.COMPLETE if is_over(bench) else schema.CUT,
                 channels=channel_names(scope.channels),

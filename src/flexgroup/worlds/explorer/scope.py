@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
+from itertools import chain
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantees, guarantees_of_channels
+from flexgroup.core.replicas import Replicas, check_destinations, check_replicas
 
 Destinations = tuple[int, ...]
 
@@ -45,6 +47,14 @@ class Scope:
     bounds: Bounds = field(default=Bounds())
     groups: tuple[Destinations, ...] = ()
     """The groups that messages stay within, as layers are told; empty if they are told nothing."""
+    views: tuple[Destinations, ...] = ()
+    """The members of view 1, view 2 and so on; each process is told of each at any time."""
+    crashing: Destinations = ()
+    """Who may crash; empty for anybody."""
+    suspecting: tuple[tuple[int, int], ...] = ()
+    """Who may suspect whom wrongly, as pairs; empty for anybody and anybody else."""
+    replicas: Replicas = ()
+    """The groups of replicas that the processes are divided into, if they are."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.processes <= MOST_PROCESSES:
@@ -65,6 +75,21 @@ class Scope:
                         f"processes are 0 to {self.processes - 1}"
                     )
         self._check_groups()
+        for process in self.named:
+            if not 0 <= process < self.processes:
+                raise UsageError(
+                    f"process {process}, which may crash, suspect or be suspected, does not exist; "
+                    f"processes are 0 to {self.processes - 1}"
+                )
+        check_replicas(self.replicas, self.processes)
+        for cast in self.casts:
+            check_destinations(self.replicas, cast.destinations)
+        for view in self.views:
+            if not view or not all(0 <= member < self.processes for member in view):
+                raise UsageError(
+                    f"a view of {','.join(map(str, view)) or 'nobody'} cannot be; "
+                    f"processes are 0 to {self.processes - 1}"
+                )
         clients = {cast.origin for cast in self.client_casts.values()}
         if clients != set(range(self.processes, self.processes + len(clients))):
             raise UsageError(
@@ -92,6 +117,11 @@ class Scope:
                 )
 
     @property
+    def named(self) -> set[int]:
+        """Those that may crash, suspect or be suspected wrongly, where not anybody may."""
+        return {*self.crashing, *chain(*self.suspecting)}
+
+    @property
     def channels(self) -> Guarantees:
         return guarantees_of_channels(
             not self.bounds.losses and not self.bounds.duplicates, self.fifo
@@ -109,7 +139,11 @@ class Scope:
 
     def described(self) -> str:
         sets = " ".join("{" + ",".join(map(str, c.destinations)) + "}" for c in self.casts)
-        return f"{self.processes} processes, {len(self.casts)} messages to {sets}"
+        views = " ".join("{" + ",".join(map(str, view)) + "}" for view in self.views)
+        told = f", views {views}" if views else ""
+        sizes = " and ".join(str(len(group)) for group in self.replicas)
+        divided = f" in groups of {sizes}" if sizes else ""
+        return f"{self.processes} processes{divided}, {len(self.casts)} messages to {sets}{told}"
 
 
 def from_clients(processes: int, *messages: Destinations, fifo: bool = True) -> Scope:

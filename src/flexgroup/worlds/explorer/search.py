@@ -14,7 +14,16 @@ from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
 from flexgroup.worlds.explorer.in_flight import InFlightPackets
-from flexgroup.worlds.explorer.machine import CHOICE, CRASH, SUSPECT, TIMER, Event, Machine, short
+from flexgroup.worlds.explorer.machine import (
+    CHOICE,
+    CRASH,
+    SUSPECT,
+    TIMER,
+    TOLD,
+    Event,
+    Machine,
+    short,
+)
 from flexgroup.worlds.explorer.property_checks import CONDUCT, INTEGRITY, Histories, PropertyChecks
 from flexgroup.worlds.explorer.reduction import ALL, Reduction
 from flexgroup.worlds.explorer.symmetry import Symmetry
@@ -313,7 +322,7 @@ class Search:
         budget = now[2 * self.actors]
         if self._faults_possible or machine.timers_seen:
             kind = machine.events[event].kind
-            if kind >= TIMER and kind != CHOICE:
+            if kind >= TIMER and kind != CHOICE and kind != TOLD:
                 left = self.budgets.left[int(budget)]
                 what = TIMERS if kind == TIMER else CRASHES if kind == CRASH else SUSPICIONS
                 suspect = machine.events[event].source
@@ -424,10 +433,13 @@ class Search:
         return broken + self.checks.safety(tuple(orders), self.histories(state))
 
     def _completion(self, state: vec[i32]) -> list[str]:
-        crashed = [
-            self.machine.locals[int(state[2 * actor])].crashed for actor in range(self.actors)
+        machine = self.machine
+        # Nothing is expected of a process that a view leaves out, as of one that has crashed.
+        gone = [
+            machine.locals[int(state[2 * actor])].crashed or actor in machine.left_out
+            for actor in range(self.actors)
         ]
-        return self.checks.completion(self.histories(state), crashed)
+        return self.checks.completion(self.histories(state), gone)
 
     def _end(self) -> None:
         """Note that nothing can happen any more in this state."""
@@ -453,11 +465,14 @@ class Search:
             if local.crashed:
                 continue
             pending = int(now[2 * actor + 1])
-            if left[CRASHES] and not local.problem:
+            if left[CRASHES] and not local.problem and machine.may_crash(actor):
                 self._happen(actor, machine.event(Event(CRASH, actor, actor, None, 0, "", 0)), 0)
             if self.notices and not local.idle:
                 for suspect in range(members):
                     if suspect == actor or suspect in local.suspects:
+                        continue
+                    crashed = machine.locals[int(now[2 * suspect])].crashed
+                    if not crashed and not machine.may_suspect(actor, suspect):
                         continue
                     event = machine.event(Event(SUSPECT, actor, suspect, None, 0, "", 0))
                     self._happen(actor, event, pending)

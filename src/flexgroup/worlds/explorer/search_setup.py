@@ -98,7 +98,7 @@ def _first_state(
     state = [EMPTY] * (2 * actors + 1)
     outputs: list[int] = []
     for process in range(scope.processes + scope.clients):
-        begun = machine.first(plan.build(process, scope.processes, scope.groups))
+        begun = machine.first(plan.build(process, scope.processes, scope.groups, scope.replicas))
         if process < actors:
             state[2 * process] = begun.after
             if symmetry is not None:

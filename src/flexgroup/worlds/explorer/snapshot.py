@@ -17,7 +17,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-FORMAT = "flexgroup exploration 2"
+FORMAT = "flexgroup exploration 3"
 """The number grows whenever states get other fingerprints, or are packed in another way."""
 
 
@@ -86,6 +86,10 @@ def read_snapshot(path: Path) -> SearchSnapshot:
                 scope["any_order"],
                 Bounds(**scope["bounds"]),
                 tuple(map(tuple, scope["groups"])),
+                tuple(map(tuple, scope["views"])),
+                tuple(scope["crashing"]),
+                tuple((p, q) for p, q in scope["suspecting"]),
+                tuple(map(tuple, scope["replicas"])),
             ),
             SearchOptions(
                 head["reduce"],

@@ -19,10 +19,16 @@ from typing import Final, final
 from librt.vecs import vec
 from mypy_extensions import i32
 
-from flexgroup.core.fields import ID, MESSAGE
+from flexgroup.core.fields import ID, MESSAGE, MESSAGES
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
 from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
-from flexgroup.worlds.explorer.machine import Event, Machine, delivery_entry, is_cast, message_in
+from flexgroup.worlds.explorer.machine import (
+    Event,
+    Machine,
+    delivery_entry,
+    is_delivery,
+    message_in,
+)
 
 MOST: Final = 24
 """How many exchanges are looked at, at most, in every state."""
@@ -67,6 +73,13 @@ def renamed_id(identity: MessageId, exchange: Exchange) -> MessageId:
     return message_id(exchange.get(origin, origin), seq_of(identity))
 
 
+def renamed_message(m: Message, exchange: Exchange) -> Message:
+    payload = m.payload
+    if isinstance(payload, Packet):
+        payload = renamed(payload, exchange)
+    return Message(renamed_id(m.id, exchange), m.destinations, payload)
+
+
 def renamed(packet: Packet, exchange: Exchange) -> Packet:
     values: list[object] = []
     for name, kind in packet.FIELDS:
@@ -76,10 +89,10 @@ def renamed(packet: Packet, exchange: Exchange) -> Packet:
             values.append(renamed_id(value, exchange))
         elif kind == MESSAGE:
             assert isinstance(value, Message)
-            payload = value.payload
-            if isinstance(payload, Packet):
-                payload = renamed(payload, exchange)
-            values.append(Message(renamed_id(value.id, exchange), value.destinations, payload))
+            values.append(renamed_message(value, exchange))
+        elif kind == MESSAGES:
+            assert isinstance(value, tuple)
+            values.append(tuple([renamed_message(m, exchange) for m in value]))
         else:
             values.append(value)
     return type(packet)(*values)
@@ -172,9 +185,9 @@ class Symmetry:
         local = self._machine.locals[one]
         twin = self._machine.locals[other]
         history = [
-            entry
-            if is_cast(entry)
-            else delivery_entry(renamed_id(message_in(entry), mirror.exchange))
+            delivery_entry(renamed_id(message_in(entry), mirror.exchange))
+            if is_delivery(entry)
+            else entry
             for entry in local.history
         ]
         return (

@@ -19,7 +19,7 @@ from typing import Any
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import MessageId
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.machine import ClientAddressedError, is_cast, message_in
+from flexgroup.worlds.explorer.machine import ClientAddressedError, is_delivery, message_in
 from flexgroup.worlds.explorer.packed_states import (
     TableExchange,
     TableUpdates,
@@ -215,7 +215,7 @@ def memory_of(search: Search) -> int:
 def seen_orders(search: Search) -> frozenset[tuple[MessageId, MessageId]]:
     pairs: set[tuple[MessageId, MessageId]] = set()
     for history in search.machine.histories:
-        order = [message_in(entry) for entry in history if not is_cast(entry)]
+        order = [message_in(entry) for entry in history if is_delivery(entry)]
         for place, later in enumerate(order):
             pairs.update((earlier, later) for earlier in order[:place])
     return frozenset(pairs)
@@ -227,7 +227,7 @@ def terminal_orders(search: Search) -> frozenset[Orders]:
     histories = search.machine.histories
     for numbers in search.terminal_orders:
         orders = tuple(
-            tuple(message_in(entry) for entry in histories[number] if not is_cast(entry))
+            tuple(message_in(entry) for entry in histories[number] if is_delivery(entry))
             for number in numbers[: search.machine.size]
         )
         found.add(orders)

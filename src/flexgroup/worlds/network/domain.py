@@ -9,6 +9,7 @@ delayed for the sake of it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from time import time_ns
 from typing import final
 
@@ -27,7 +28,7 @@ from flexgroup.worlds.network.faults import Channel, Faults
 class Domain(World):
     """The world of one stack. Whoever calls passes on `outgoing`, and takes `delivered`.
 
-    Times are milliseconds; those in the journal are nanoseconds since 1970.
+    Times are milliseconds; those in the journal are nanoseconds since 1970, by the clock.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Domain(World):
         size: int,
         faults: Faults,
         journal: Journal | None,
+        clock: Callable[[], int] = time_ns,
     ) -> None:
         self.process = stack.process
         self.size = size
@@ -45,10 +47,13 @@ class Domain(World):
         """What the stack has delivered and nobody has taken yet."""
         self.outgoing = [bytearray() for _ in range(size)]
         """Packets to each process, gathered until they are sent."""
+        self.tick = 1
+        """How many milliseconds a tick of the timers has that are set from now on."""
         self.packets_sent = 0
         self.packets_received = 0
         self._codec = codec
         self._recorded = journal is not None
+        self._now_recorded = clock
         self._to_itself: deque[tuple[Transmission, int]] = deque()
         self._channels: list[Channel] = (
             [Channel(faults, stack.process, peer) for peer in range(size)] if faults.any else []
@@ -92,11 +97,17 @@ class Domain(World):
             if self._recorded:
                 transmission = host.transmission(packet)
                 transmission.depth = depth
-                host.receive(time_ns(), sender, transmission, sent)
+                host.receive(self._now_recorded(), sender, transmission, sent)
             else:
                 host.receive(0, sender, Transmission(packet))
             if self._to_itself:
                 self._receive_from_itself()
+
+    def notice(self, now: int, notice: Notice) -> None:
+        """Tell the stack of a group."""
+        self._now = now
+        self.host.notice(self._clock(), notice)
+        self._receive_from_itself()
 
     def end_timers(self, now: int) -> bool:
         """Tell the stack of the timers that have run out by now; whether there were any."""
@@ -157,7 +168,7 @@ class Domain(World):
         self.delivered.append(m)
 
     def on_set_timer(self, host: Host, level: int, name: str, ticks: int) -> int:
-        end = self._now + ticks
+        end = self._now + ticks * self.tick
         if host.timers.get((level, name), NEVER) == self._earliest:
             self._earliest_is_exact = False
         if end <= self._earliest:
@@ -176,8 +187,9 @@ class Domain(World):
         return chosen
 
     def on_notice(self, host: Host, notice: Notice) -> None:
-        # A failure detector in the stack has changed its mind.
-        host.note(notice)
+        # A failure detector in the stack has changed its mind. The host notes views itself.
+        if not isinstance(notice, View):
+            host.note(notice)
 
     def _receive_from_itself(self) -> None:
         mine = self._to_itself
@@ -191,4 +203,4 @@ class Domain(World):
         self._earliest_is_exact = True
 
     def _clock(self) -> int:
-        return time_ns() if self._recorded else 0
+        return self._now_recorded() if self._recorded else 0

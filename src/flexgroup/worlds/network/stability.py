@@ -39,7 +39,7 @@ class _Waiting:
 class _Known:
     """What is known of a line."""
 
-    __slots__ = ("above", "kept", "line", "low", "own", "stable", "told")
+    __slots__ = ("above", "kept", "line", "low", "own", "stable", "told", "waits_for_me")
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -51,8 +51,14 @@ class _Known:
         """How many other servers have delivered, by who told."""
         self.stable = 0
         """How many all servers have delivered."""
+        self.waits_for_me = True
+        """When that was found out, this server was among those that had delivered fewest."""
         self.kept = _Waiting()
         self.own = _Waiting()
+
+
+def _size(m: Message) -> int:
+    return len(m.payload) if isinstance(m.payload, bytes) else 0
 
 
 @final
@@ -66,12 +72,8 @@ class Stability:
         self.log: deque[tuple[MessageId, Groups]] = deque()
         """What was delivered here, in this order, from the first message on that is kept: those
         that are stable show where the others stand."""
-        self._before_log = 0
-        """How much was delivered before that."""
-        self._delivered_when_sent: dict[MessageId, int] = {}
-        """How much had been delivered here when each of `own` was sent."""
-        self.own_bytes = 0
-        """How much payload `own` holds."""
+        self._own_in: dict[int, tuple[int, int]] = {}
+        """How many of `own` go to each group that has some, and how many bytes they are."""
         self.changed: set[Line] = set()
         """Lines whose count others have not been told yet."""
         self._processes_of = processes_of
@@ -87,6 +89,11 @@ class Stability:
         group, origin = line
         return self._of(group, origin).low
 
+    def stable(self, line: Line) -> int:
+        """How many of a line all servers are known to have delivered."""
+        group, origin = line
+        return self._of(group, origin).stable
+
     def lows(self) -> list[tuple[Line, int]]:
         """The same, of all lines of which some have been delivered here."""
         known = [one for lines in self._known.values() for one in lines.values()]
@@ -94,15 +101,17 @@ class Stability:
 
     def sent(self, m: Message, groups: Groups) -> None:
         self.own[m.id] = (m, groups)
-        self._delivered_when_sent[m.id] = self._before_log + len(self.log)
-        self.own_bytes += len(m.payload) if isinstance(m.payload, bytes) else 0
+        size = _size(m)
         if len(groups) > 1:
             self._groups_left[True, m.id] = len(groups)
         for group, position in groups:
+            count, total = self._own_in.get(group, (0, 0))
+            self._own_in[group] = (count + 1, total + size)
             known = self._of(group, self.process)
             known.own.add(m.id, position)
+            self._count_for_nobody(known, position)
             if position < known.stable:
-                self._release(known.own, True, known.stable)
+                self._release(known, True, known.stable)
 
     def deliver(self, origin: int, m: Message, groups: Groups) -> None:
         self.kept[m.id] = (m, groups)
@@ -114,20 +123,26 @@ class Stability:
             if group in self._mine:
                 self._count(known, position)
             known.kept.add(m.id, position)
+            self._count_for_nobody(known, position)
             if position < known.stable:
-                self._release(known.kept, False, known.stable)
+                self._release(known, False, known.stable)
 
-    def logged_when_sent(self, identity: MessageId) -> int:
-        """How much of the log had been delivered when this message of `own` was sent."""
-        return max(0, self._delivered_when_sent[identity] - self._before_log)
+    def under_way(self, group: int) -> tuple[int, int, int]:
+        """How many messages of `own` go to the group, how many bytes they are, and how many groups
+        have some."""
+        count, size = self._own_in.get(group, (0, 0))
+        return count, size, len(self._own_in)
 
     def is_delivered(self, origin: int, groups: Groups) -> bool:
         """Here, as far as the lines of this server's own groups tell."""
+        is_delivered = False
         for group, position in groups:
             if group in self._mine:
                 known = self._of(group, origin)
-                return position < known.low or position in known.above
-        return False
+                is_delivered = position < known.low or position in known.above
+                if not is_delivered:
+                    break  # before it came to another of the groups
+        return is_delivered
 
     def told(self, teller: int, group: int, origin: int, count: int) -> None:
         """Another server has delivered so many of a line without a gap."""
@@ -135,9 +150,12 @@ class Stability:
         if processes is None or teller not in processes:
             return
         known = self._of(group, origin)
-        if count > known.told.get(teller, 0):
+        before = known.told.get(teller, 0)
+        if count > before:
             known.told[teller] = count
-            self._settle(known)
+            # Who had delivered more than others makes nothing stable, and most have.
+            if before <= known.stable or known.waits_for_me:
+                self._settle(known)
 
     def settle(self, line: Line) -> None:
         """Forget the messages of a line that have become stable."""
@@ -167,6 +185,12 @@ class Stability:
         known.low = low
         self.changed.add(known.line)
 
+    def _count_for_nobody(self, known: _Known, position: int) -> None:
+        """If a message to several groups finds one of them without members, nobody will tell of it
+        there: as far as that group goes, it is stable at once."""
+        if not self._processes_of.get(known.line[0]):
+            known.stable = max(known.stable, position + 1)
+
     def _settle(self, known: _Known) -> None:
         group, origin = known.line
         stable = -1
@@ -174,29 +198,58 @@ class Stability:
             count = known.low if process == self.process else known.told.get(process, 0)
             if stable < 0 or count < stable:
                 stable = count
+        known.waits_for_me = known.low == stable
         if stable <= known.stable:
             return
         known.stable = stable
-        self._release(known.kept, False, stable)
+        self._release(known, False, stable)
         if origin == self.process:
-            self._release(known.own, True, stable)
+            self._release(known, True, stable)
 
-    def _release(self, waiting: _Waiting, own: bool, stable: int) -> None:
+    def regroup(
+        self, group: int, processes: tuple[int, ...] | None, counts: dict[int, int]
+    ) -> None:
+        """Other processes have members of a group from now on; None: the group is no more.
+
+        All that was multicast to it, so many messages of each origin, is delivered.
+        """
+        known_here = self._known.get(group, {})
+        for origin in sorted({*known_here, *counts}):
+            known = self._of(group, origin)
+            known.low = known.stable = counts.get(origin, 0)
+            known.above.clear()
+            known.told = dict.fromkeys(processes or (), known.low)
+            self._release(known, False, known.stable)
+            self._release(known, True, known.stable)
+            self.changed.discard(known.line)
+        self._mine.discard(group)
+        if processes is None:
+            self._processes_of.pop(group, None)
+            self._known.pop(group, None)
+            self._own_in.pop(group, None)
+        else:
+            self._processes_of[group] = processes
+            if self.process in processes:
+                self._mine.add(group)
+
+    def _release(self, known: _Known, own: bool, stable: int) -> None:
         """Forget messages of a line until one comes that is not stable."""
+        waiting = known.own if own else known.kept
+        group = known.line[0]
         count = 0
         while count < len(waiting.positions) and waiting.positions[count] < stable:
             identity = waiting.identities[count]
             count += 1
+            if own:
+                number, total = self._own_in.pop(group)
+                if number > 1:
+                    self._own_in[group] = (number - 1, total - _size(self.own[identity][0]))
             if self._groups_left and self._is_awaited_elsewhere(own, identity):
                 continue
-            if not own:
+            if own:
+                del self.own[identity]
+            else:
                 self.kept.pop(identity, None)
-                continue
-            gone = self.own.pop(identity, None)
-            if gone is not None:
-                del self._delivered_when_sent[identity]
-                if isinstance(gone[0].payload, bytes):
-                    self.own_bytes -= len(gone[0].payload)
         if count:
             del waiting.identities[:count]
             del waiting.positions[:count]
@@ -204,7 +257,6 @@ class Stability:
             log = self.log
             while log and log[0][0] not in self.kept:
                 log.popleft()
-                self._before_log += 1
 
     def _is_awaited_elsewhere(self, own: bool, identity: MessageId) -> bool:
         """A message that has become stable in one of its groups is not yet so in another."""

@@ -2,7 +2,8 @@
 
 A closed-loop client multicasts, waits for the answer, and multicasts again; an open-loop
 client multicasts at random times at a given rate, answers or not. Clients are numbered
-after the processes. Who answers is the protocol's: all destinations, or the last one.
+after the processes. Who answers is the protocol's: all destinations, or the last one. Where
+processes replicate each other, a client is content with the first answer of each group.
 
 Members multicast as planned. Nobody sends them answers: what all have delivered is answered.
 Where only members multicast, a client hands its messages to one of them, in no time.
@@ -15,6 +16,7 @@ from random import Random
 from typing import Final, final
 
 from flexgroup.core.message import Message, message_id, origin_of
+from flexgroup.core.replicas import Replicas
 from flexgroup.workloads.workload import Workload
 from flexgroup.worlds.simulator.engine import Application, Simulation
 
@@ -28,14 +30,16 @@ START_SPREAD: Final = 1000
 
 @final
 class Waiting:
-    """A message that is not fully answered: since when, how many answers it lacks, and whose."""
+    """A message that is not fully answered: since when, how many answers it lacks, whose it is,
+    and the groups of replicas that have answered."""
 
-    __slots__ = ("client", "lacking", "since")
+    __slots__ = ("client", "groups", "lacking", "since")
 
     def __init__(self, since: int, lacking: int, client: int) -> None:
         self.since = since
         self.lacking = lacking
         self.client = client
+        self.groups: tuple[int, ...] = ()
 
 
 class Clients(Application):
@@ -53,6 +57,7 @@ class Clients(Application):
         random: Random,
         planned: list[tuple[int, int]],
         members_only: bool,
+        replicas: Replicas,
     ) -> None:
         self.size = size
         self.clients = clients
@@ -66,6 +71,8 @@ class Clients(Application):
         """Multicasts by members, as (time, process)."""
         self.members_only = members_only
         """Client c has its messages multicast by member c modulo their number."""
+        self.group_of = {p: number for number, group in enumerate(replicas) for p in group}
+        """The group of each process, where one answer of a group is enough."""
         self.multicasts = 0
         self.deliveries = 0
         self.answered_count = 0
@@ -84,7 +91,7 @@ class Clients(Application):
             simulation.alarm(first, client)
         for time, process in self.planned:
             m = self._next_message(process, self.workload.next(process, self.random))
-            self._waiting[m.id] = Waiting(time, len(m.destinations), NOBODY)
+            self._waiting[m.id] = Waiting(time, self._answers_to(m.destinations), NOBODY)
             simulation.cast_at(time, m)
 
     def alarmed(self, simulation: Simulation, client: int, time: int) -> None:
@@ -100,16 +107,23 @@ class Clients(Application):
             if waiting is None:
                 return
             if waiting.client == NOBODY:
-                self.answered(simulation, NOBODY, time, m.id)
+                self.answered(simulation, NOBODY, process, time, m.id)
                 return
             client = self.size + waiting.client
         if not self.last_answers or process == m.destinations[-1]:
             simulation.answer(process, client, m.id)
 
-    def answered(self, simulation: Simulation, client: int, time: int, message: int) -> None:
+    def answered(
+        self, simulation: Simulation, client: int, process: int, time: int, message: int
+    ) -> None:
         waiting = self._waiting.get(message)
         if waiting is None:
             return
+        if self.group_of:
+            group = self.group_of[process]
+            if group in waiting.groups:
+                return
+            waiting.groups = (*waiting.groups, group)
         if waiting.lacking > 1:
             waiting.lacking -= 1
             return
@@ -126,9 +140,15 @@ class Clients(Application):
             return
         process = client % self.size if self.members_only else self.size + client
         m = self._next_message(process, self.workload.next(client, self.random))
-        lacking = 1 if self.last_answers else len(m.destinations)
+        lacking = 1 if self.last_answers else self._answers_to(m.destinations)
         self._waiting[m.id] = Waiting(time, lacking, client)
         simulation.cast(process, time, m)
+
+    def _answers_to(self, destinations: tuple[int, ...]) -> int:
+        """How many answers a message to these lacks, if all of them answer."""
+        if self.group_of:
+            return len({self.group_of[destination] for destination in destinations})
+        return len(destinations)
 
     def _next_message(self, process: int, destinations: tuple[int, ...]) -> Message:
         m = Message(message_id(process, self._sent[process]), destinations, self._payload)

@@ -17,7 +17,7 @@ from mypy_extensions import mypyc_attr
 from flexgroup.core.codec import Codec
 from flexgroup.core.host import Host, World
 from flexgroup.core.journal import Transmission
-from flexgroup.core.layer import Notice, Suspect, Trust
+from flexgroup.core.layer import Notice, Suspect, Trust, View
 from flexgroup.core.message import Message, origin_of
 from flexgroup.core.stack import BuildStack
 from flexgroup.trace.recorder import Recorder
@@ -47,7 +47,9 @@ class Application:
     def delivered(self, simulation: Simulation, process: int, time: int, m: Message) -> None:
         pass
 
-    def answered(self, simulation: Simulation, client: int, time: int, message: int) -> None:
+    def answered(
+        self, simulation: Simulation, client: int, process: int, time: int, message: int
+    ) -> None:
         pass
 
     def alarmed(self, simulation: Simulation, client: int, time: int) -> None:
@@ -129,7 +131,7 @@ class Simulation(World):
         host = self.hosts[process]
         host.time += self.network.send_cost
         delay = self.network.delay(process, client, None, self.random)
-        self.queue.push(host.time + delay, client, process, 0, Answer(message))
+        self.queue.push(host.time + delay, client, process, 0, Answer(process, message))
 
     # What hosts ask for.
 
@@ -221,7 +223,7 @@ class Simulation(World):
 
     def _happen(self, target: int, time: int, cause: object) -> None:
         if isinstance(cause, Answer):
-            self.application.answered(self, target, time, cause.message)
+            self.application.answered(self, target, cause.process, time, cause.message)
         elif isinstance(cause, NextCast):
             self.application.alarmed(self, target, time)
         elif isinstance(cause, Crash):
@@ -254,6 +256,9 @@ class Simulation(World):
         for start, end, suspicious, suspected in plan.suspicions:
             self.queue.push(start, suspicious, 0, 0, Suspect(suspected))
             self.queue.push(end, suspicious, 0, 0, Trust(suspected))
+        for number, (time, members) in enumerate(plan.views, 1):
+            for process in range(self.size):
+                self.queue.push(time, process, 0, 0, View(number, members))
         if plan.detection < 0:
             return
         for process in range(self.size):

@@ -20,9 +20,10 @@ COMPILED: Final = not __file__.endswith(".py")
 class Answer:
     """A destination's answer to a client's multicast reaches the client."""
 
-    __slots__ = ("message",)
+    __slots__ = ("message", "process")
 
-    def __init__(self, message: int) -> None:
+    def __init__(self, process: int, message: int) -> None:
+        self.process = process
         self.message = message
 
 

@@ -4,13 +4,14 @@
 - `0,1|2,3@1s-2s` for --partition: sides, from, until; with `!drop` at the end, what is sent
   across meanwhile is lost instead of late.
 - `0:3@1s-1.2s` for --suspect: process 0 wrongly suspects 3, from, until.
+- `0,1,2@1.2s` for --view: all are told that these are the members from then on.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flexgroup.core.errors import UsageError
 from flexgroup.worlds.simulator.faults import FaultPlan, Partition
@@ -26,11 +27,14 @@ class Faults:
     partitions: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()
     detection: str | None = None
+    views: tuple[str, ...] = field(default=(), repr=False)
+    """Written only where there are any, so that other runs keep their names and texts."""
 
     @property
     def text(self) -> str:
         """The JSON that is recorded with the run; equal faults give equal text."""
-        return json.dumps(self.__dict__, sort_keys=True, separators=(",", ":"))
+        told = {name: value for name, value in self.__dict__.items() if name != "views" or value}
+        return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
     @property
     def drops(self) -> bool:
@@ -50,6 +54,7 @@ def parse_faults(faults: Faults, processes: int, total: int) -> FaultPlan:
             )
     plan.partitions = [_partition(text, total) for text in faults.partitions]
     plan.suspicions = sorted(_suspicion(text, processes) for text in faults.suspicions)
+    plan.views = sorted(_view(text, processes) for text in faults.views)
     if faults.detection is not None:
         plan.detection = parse_time(faults.detection)
     return plan
@@ -89,6 +94,14 @@ def _partition(text: str, total: int) -> Partition:
                 raise UsageError(f"--partition '{text}': process {process} is on two sides")
             side[process] = number
     return Partition(side, start, end, drop)
+
+
+def _view(text: str, processes: int) -> tuple[int, tuple[int, ...]]:
+    members, at, time = text.partition("@")
+    if not at:
+        raise UsageError(f"--view '{text}': write MEMBERS@TIME, for example 0,1,2@1.2s")
+    listed = {_process(one.strip(), f"--view '{text}'", processes) for one in members.split(",")}
+    return parse_time(time), tuple(sorted(listed))
 
 
 def _suspicion(text: str, processes: int) -> tuple[int, int, int, int]:

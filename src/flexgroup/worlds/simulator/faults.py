@@ -35,7 +35,7 @@ class Partition:
 class FaultPlan:
     """Crashes and recoveries as (time, process), in order of time; the rest as it says."""
 
-    __slots__ = ("crashes", "detection", "partitions", "recoveries", "suspicions")
+    __slots__ = ("crashes", "detection", "partitions", "recoveries", "suspicions", "views")
 
     def __init__(self) -> None:
         self.crashes: list[tuple[int, int]] = []
@@ -43,6 +43,8 @@ class FaultPlan:
         self.partitions: list[Partition] = []
         self.suspicions: list[tuple[int, int, int, int]] = []
         """The false suspicions, as (start, end, who suspects, whom)."""
+        self.views: list[tuple[int, tuple[int, ...]]] = []
+        """When all processes are told of view 1, view 2 and so on, and who is in it."""
         self.detection = -1
         """How long it takes all others to notice a crash or a recovery; -1 if they never do."""
 

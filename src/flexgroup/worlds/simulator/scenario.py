@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
+from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
+from flexgroup.workloads.replicated import Replicated
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
@@ -58,6 +61,9 @@ class Scenario:
     casts: str = field(default="", repr=False)
     """Multicasts by members at planned times: with `0@0s all@10ms`, by process 0 at the start and
     by every process at 10 ms. Where a message goes, the workload says."""
+    groups: str = field(default="", repr=False)
+    """The groups of replicas that the processes are divided into: `10x3` for ten of three. The
+    workload then draws groups. Empty for none; told in names only where there are any."""
 
     def __post_init__(self) -> None:
         # Numbers that are equal must look equal: the name of the run is made of how they look.
@@ -72,7 +78,8 @@ class Scenario:
     @property
     def run(self) -> str:
         """A name that tells people the run and differs when anything differs."""
-        digest = blake2b(f"{self!r}{self.casts}".encode(), digest_size=4).hexdigest()
+        told = f"{self!r}{self.casts}{' '.join(self.faults.views)}{self.groups}"
+        digest = blake2b(told.encode(), digest_size=4).hexdigest()
         words = f"{self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
         readable = "".join(c if c.isalnum() or c in "-." else "-" for c in words)
         return f"{readable}-{digest}"
@@ -105,7 +112,11 @@ def run_scenario(
     _check(scenario)
     plan = parse_stack(scenario.stack)
     network = parse_network(scenario.network)
-    workload = parse_workload(scenario.workload, scenario.processes)
+    replicas = parse_groups(scenario.groups)
+    plan.check_replicas(replicas, scenario.processes)
+    workload = parse_workload(scenario.workload, len(replicas) or scenario.processes)
+    if replicas:
+        workload = Replicated(workload, replicas)
     total = scenario.processes + scenario.clients
     faults = parse_faults(scenario.faults, scenario.processes, total)
     plan.promises(channel_guarantees(network, scenario.faults.drops))
@@ -122,12 +133,13 @@ def run_scenario(
         random=random,
         planned=parse_casts(scenario.casts, scenario.processes),
         members_only=plan.closed,
+        replicas=replicas if plan.needs_replicas else (),
     )
     recorder = Recorder(sink, block)
     simulation = Simulation(
         size=scenario.processes,
         clients=scenario.clients,
-        build=lambda process: plan.build(process, scenario.processes),
+        build=lambda process: plan.build(process, scenario.processes, replicas=replicas),
         codec=Codec(plan.layers),
         network=network,
         faults=faults,
@@ -212,6 +224,7 @@ def description(scenario: Scenario) -> Run:
         options=as_json(options | ({"casts": scenario.casts} if scenario.casts else {})),
         processes=scenario.processes,
         clients=scenario.clients,
+        groups=as_json(parse_groups(scenario.groups)) if scenario.groups else None,
         workload=scenario.workload,
         network=scenario.network,
         faults=scenario.faults.text,
@@ -253,6 +266,16 @@ def _check(scenario: Scenario) -> None:
         raise UsageError(f"a drain time of {scenario.drain} s is not possible; give 0 to 1e6")
     if not 0 <= scenario.seed < 1 << 63:
         raise UsageError(f"the seed {scenario.seed} is not possible; give 0 to 2**63 - 1")
+
+
+def parse_groups(text: str) -> Replicas:
+    """The groups of replicas that `10x3` stands for: ten of three; none, for no text."""
+    if not text:
+        return ()
+    match = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,3})", text)
+    if match is None:
+        raise UsageError(f"--groups {text}: write how many groups of how many, for example 10x3")
+    return replicas_of_sizes([int(match[2])] * int(match[1]))
 
 
 def parse_casts(text: str, processes: int) -> list[tuple[int, int]]:

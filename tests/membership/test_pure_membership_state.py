@@ -13,7 +13,9 @@ from flexgroup.membership.machine import Membership
 from .random_schedules import run_schedule
 from .virtual_cluster import Cluster, Life
 
-EVENTS = "found join contact_lost propose received heard link_lost frozen tick".split()
+EVENTS = (
+    "found join contact_lost propose received heard link_lost replaced frozen drained tick".split()
+)
 PLAIN = int | float | str | bytes | None
 """Immutable, or made of what is: messages and effects are frozen."""
 
@@ -82,5 +84,5 @@ def test_the_state_holds_nothing_but_data(monkeypatch: pytest.MonkeyPatch) -> No
         original(self, sender, *rest)
 
     monkeypatch.setattr(Cluster, "send", send)
-    run_schedule(1)
+    run_schedule(3)
     assert len(seen) > 100

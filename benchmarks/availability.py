@@ -1,0 +1,249 @@
+"""How long groups stand still when a server fails, and when others join, with default settings.
+
+    python -m benchmarks.availability [--stacks 'RELIABLE ATOMIC,ABCAST'] [--rounds 3] [--only kill]
+        [--before 40]
+
+Needs root and iproute2. Each server is a process in a network namespace of its own, with one member
+of a group; every member sends a message every 5 ms. The gap is the longest time for which a member
+that survives was given nothing, from a second before the fault until all go on. `nothing` is what
+the same load shows without any fault: gaps of that size are the machine's own. The servers are
+numbered by age; the oldest, 0, leads changes. After half a minute without a pause servers have less
+patience with each other, so `--before` says how long the load runs before the fault.
+
+The last lines tell of joins: how long a group waits while a client joins and leaves another one of
+the same stack, and what a join costs among few groups and among many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from itertools import pairwise
+from pathlib import Path
+from time import monotonic
+
+from tests.network.namespaces import Hosts, can_make_namespaces
+from tests.network.servers import ServerProcess
+
+from flexgroup import Group, Link, Listener, Message, connect
+from flexgroup.core.errors import FlexGroupError
+
+SERVERS = 4
+PAUSE = 0.005
+"""Seconds between two messages of a member."""
+PATIENCE = 2.0
+"""The default of servers."""
+
+
+class Arrivals(Listener[bytes]):
+    """When messages came."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def delivered(self, messages: list[Message[bytes]]) -> None:
+        self.times.append(monotonic())
+
+    def longest_gap(self, since: float, until: float) -> float:
+        times = [since, *(t for t in self.times if since <= t <= until), until]
+        return max(after - before for before, after in pairwise(times))
+
+
+class Member:
+    """Sends all the time, and notes when something comes."""
+
+    def __init__(self, link: Link, group: Group[bytes]) -> None:
+        self.link = link
+        self.arrivals = Arrivals()
+        self._group = group
+        group.listen(self.arrivals)
+        self._sending = asyncio.create_task(self._send())
+
+    async def _send(self) -> None:
+        with suppress(FlexGroupError):  # when its server is no more
+            while True:
+                await self._group.send(b"x" * 64)
+                await asyncio.sleep(PAUSE)
+
+    async def end(self) -> None:
+        self._sending.cancel()
+        await asyncio.gather(self._sending, return_exceptions=True)
+        with suppress(FlexGroupError, TimeoutError):
+            async with asyncio.timeout(1):
+                await self.link.close()
+
+
+class Cluster:
+    """Servers with default settings, on hosts of their own."""
+
+    def __init__(self, stack: ExitStack, servers: int = SERVERS) -> None:
+        self.hosts = stack.enter_context(Hosts(servers))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        self.servers: list[ServerProcess] = []
+        for number in range(servers):
+            join = ("--join", self.servers[0].address) if self.servers else ()
+            server = ServerProcess(
+                f"s{number}", folder, *join, listen=f"{self.hosts.address(number + 1)}:7400",
+                inside=self.hosts.inside(number + 1),
+            )  # fmt: skip
+            stack.callback(server.end)
+            self.servers.append(server)
+
+    async def members(self, stack: str, group: str, places: Iterable[int]) -> dict[int, Member]:
+        found = {}
+        for place in places:
+            link = await connect(self.servers[place].address, name=f"{group}{place}")
+            found[place] = Member(link, await link.join(group, stack))
+        return found
+
+    def cut_off(self, server: int) -> None:
+        for other in range(len(self.servers)):
+            if other != server:
+                self.hosts.cut(server + 1, other + 1)
+
+
+Fault = Callable[[Cluster, int], None]
+
+FAULTS: dict[str, tuple[Fault, float]] = {
+    "nothing": (lambda cluster, server: None, 0.0),
+    "kill": (lambda cluster, server: cluster.servers[server].kill(), 0.3),
+    "stop": (lambda cluster, server: cluster.servers[server].suspend(), PATIENCE + 0.3),
+    "cut": (lambda cluster, server: cluster.cut_off(server), PATIENCE + 0.3),
+}
+"""What goes wrong with a server, and how long the others should stand still at most."""
+
+
+async def gap_at_fault(stack: str, what: str, server: int, before: float) -> float:
+    """The longest that a member elsewhere was given nothing."""
+    with ExitStack() as resources:
+        cluster = await asyncio.to_thread(Cluster, resources)
+        members = await cluster.members(stack, "g", range(SERVERS))
+        await asyncio.sleep(before)
+        since = monotonic() - 1
+        await asyncio.to_thread(FAULTS[what][0], cluster, server)
+        await asyncio.sleep(PATIENCE + 2.5)
+        until = monotonic()
+        gaps = [m.arrivals.longest_gap(since, until) for p, m in members.items() if p != server]
+        for member in members.values():
+            await member.end()
+    return max(gaps)
+
+
+async def gap_without_members(stack: str) -> float:
+    """The longest that members were given nothing while a server without members was stopped."""
+    with ExitStack() as resources:
+        cluster = await asyncio.to_thread(Cluster, resources)
+        members = await cluster.members(stack, "g", range(SERVERS - 1))
+        await asyncio.sleep(1.5)
+        since = monotonic() - 1
+        cluster.servers[-1].suspend()
+        await asyncio.sleep(PATIENCE + 2.5)
+        until = monotonic()
+        gaps = [member.arrivals.longest_gap(since, until) for member in members.values()]
+        for member in members.values():
+            await member.end()
+    return max(gaps)
+
+
+async def gap_at_joins(stack: str) -> float:
+    """The longest that members were given nothing while clients joined and left another group."""
+    with ExitStack() as resources:
+        cluster = await asyncio.to_thread(Cluster, resources)
+        members = await cluster.members(stack, "g", range(SERVERS))
+        link = await connect(cluster.servers[-1].address, name="newcomer")
+        beside = await connect(cluster.servers[0].address, name="resident")
+        await beside.join("h", stack)
+        await asyncio.sleep(1.0)
+        since = monotonic()
+        for _ in range(50):
+            group = await link.join("h", stack)
+            await asyncio.sleep(0.01)
+            await group.leave()
+            await asyncio.sleep(0.01)
+        until = monotonic()
+        gaps = [member.arrivals.longest_gap(since, until) for member in members.values()]
+        for one in (link, beside):
+            await one.close()
+        for member in members.values():
+            await member.end()
+    return max(gaps)
+
+
+async def join_seconds(stack: str, groups: tuple[int, ...]) -> list[float]:
+    """The median time of a join, with so many groups there; each the better of two."""
+    with ExitStack() as resources:
+        cluster = await asyncio.to_thread(Cluster, resources)
+        residents = [await connect(s.address, name=s.name) for s in cluster.servers]
+        newcomer = await connect(cluster.servers[1].address, name="newcomer")
+        made = 0
+        medians = []
+        for number in groups:
+            while made < number:
+                await residents[made % SERVERS].join(f"g{made}", stack)
+                made += 1
+            medians.append(min([await _median_of_joins(newcomer, stack) for _ in range(2)]))
+        for link in (*residents, newcomer):
+            await link.close()
+    return medians
+
+
+async def _median_of_joins(link: Link, stack: str) -> float:
+    seconds = []
+    for _ in range(100):
+        began = monotonic()
+        group = await link.join("g0", stack)
+        seconds.append(monotonic() - began)
+        await group.leave()
+    return statistics.median(seconds)
+
+
+def show(stack: str, what: str, gaps: list[float], most: float | None) -> None:
+    told = " ".join(f"{1000 * gap:7.1f}" for gap in gaps)
+    limit = f"  (at most {1000 * most:.0f})" if most else ""
+    print(f"{stack:22} {what:32} {told} ms{limit}", flush=True)
+
+
+async def measure(stack: str, rounds: int, only: list[str], before: float) -> None:
+    for what, (_, most) in FAULTS.items():
+        for server in (0, 1, SERVERS - 1) if most else (0,):
+            if what in only:
+                gaps = [await gap_at_fault(stack, what, server, before) for _ in range(rounds)]
+                show(stack, f"{what} of server {server}" if most else what, gaps, most)
+    if "empty" in only:
+        gaps = [await gap_without_members(stack) for _ in range(rounds)]
+        show(stack, "stop of a server without members", gaps, None)
+    if "joins" in only:
+        gaps = [await gap_at_joins(stack) for _ in range(rounds)]
+        show(stack, "joins of another group", gaps, None)
+    if "cost" in only:
+        few_and_many = await join_seconds(stack, (10, 1000))
+        show(stack, "a join, 10 and 1,000 groups", few_and_many, None)
+
+
+ALL = [*FAULTS, "empty", "joins", "cost"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--stacks", default="RELIABLE ATOMIC")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(ALL), help=f"some of {', '.join(ALL)}")
+    parser.add_argument("--before", type=float, default=1.5, metavar="SECONDS")
+    options = parser.parse_args()
+    if not can_make_namespaces():
+        print("needs root and iproute2, to make network namespaces", file=sys.stderr)
+        return 2
+    for stack in options.stacks.split(","):
+        asyncio.run(measure(stack, options.rounds, options.only.split(","), options.before))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

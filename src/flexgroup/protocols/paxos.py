@@ -1,0 +1,448 @@
+"""Paxos: every group of replicas keeps a log, and all of them deliver what is chosen for it.
+
+Sources: L. Lamport, "The part-time parliament", 1998, section 3 (many decrees, one president), and
+"Paxos made simple", 2001, whose names are used here. A leader has one batch of messages chosen for
+each slot of the log. Phase 1, once for all slots: it PREPAREs a ballot above all that it knows, and
+a majority PROMISEs to take part in none below it, and tells what it accepted. Phase 2, for each
+slot: the leader asks all to ACCEPT a batch, and what a majority has ACCEPTED is CHOSEN.
+
+Assumes reliable channels, which may reorder, groups of 2f + 1 replicas of which f may crash
+without recovery, and a leader oracle below (`leader`) that may err: in the end, those that crashed
+are suspected and nobody else is. Guarantees total order and uniform agreement within a group
+whatever is suspected, and that what a correct process multicasts is delivered once the oracle errs
+no more. Genuine. A message goes to exactly one whole group: one to several is refused.
+
+What the papers leave open, or do otherwise, is on the page of this protocol. In short: the lowest
+member leads at the start, with ballot (0, lowest), for which there is nothing to prepare; who is
+not suspected is not deposed; at most WINDOW batches are under way, and what comes meanwhile waits
+for the next one.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, final
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Record
+from flexgroup.core.message import (
+    Message,
+    MessageId,
+    Packet,
+    Stamp,
+    clock_of,
+    origin_of,
+    process_of,
+    stamp,
+)
+from flexgroup.core.replicas import group_of
+from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.timestamps import FAR
+
+WINDOW: Final = 2
+"""How many batches the leader has under way, at most."""
+
+NO_OP: Final[tuple[Message, ...]] = ()
+"""A batch that changes nothing."""
+
+
+@final
+class Request(Packet):
+    """Have m chosen; a client sends it to all replicas, a replica to whom it takes for leader."""
+
+    m: Message
+
+
+@final
+class Prepare(Packet):
+    """Promise to take part in no lower ballot; I know what is chosen for all slots before first."""
+
+    ballot: Stamp
+    first: int
+
+
+@final
+class Promise(Packet):
+    """I take part in no lower ballot, and accepted these batches for slots from `first` on.
+
+    `votes` is flat: a slot, the ballot in which a batch was accepted for it, the number of messages
+    in the batch; another slot, and so on. `messages` has all of those messages, in that order.
+    """
+
+    ballot: Stamp
+    votes: tuple[int, ...]
+    messages: tuple[Message, ...]
+
+
+@final
+class Accept(Packet):
+    """Accept this batch for this slot, and forget slots below `stable`, which all have."""
+
+    ballot: Stamp
+    slot: int
+    stable: int
+    messages: tuple[Message, ...]
+
+
+@final
+class Accepted(Packet):
+    """I accepted what you proposed for this slot, and have delivered all slots below `have`."""
+
+    ballot: Stamp
+    slot: int
+    have: int
+
+
+@final
+class Reject(Packet):
+    """I have promised this ballot, which is higher than yours."""
+
+    ballot: Stamp
+
+
+@final
+class Chosen(Packet):
+    """What was proposed for this slot in this ballot is chosen."""
+
+    ballot: Stamp
+    slot: int
+
+
+@final
+class Ask(Packet):
+    """I lack what is chosen for these slots, from `first` to before `last`."""
+
+    first: int
+    last: int
+
+
+@final
+class Learn(Packet):
+    """This batch, accepted in this ballot, is chosen for this slot."""
+
+    ballot: Stamp
+    slot: int
+    messages: tuple[Message, ...]
+
+
+@final
+class Vote(Record):
+    """A batch, and the ballot in which it was accepted."""
+
+    ballot: Stamp
+    messages: tuple[Message, ...]
+
+
+@final
+class Leading(Record):
+    """What the leader of a ballot knows of it."""
+
+    free: int
+    """The first slot for which nothing is proposed."""
+    is_prepared: bool = False
+    """Whether phase 1 is over."""
+    promises: set[int] = set()
+    """Who promised, during phase 1."""
+    reported: dict[int, Vote] = {}
+    """The vote of the highest ballot that they told, for each slot."""
+    accepts: dict[int, set[int]] = {}
+    """Who accepted, for each slot that is not chosen yet."""
+    have: dict[int, int] = {}
+    """The slots that each follower has delivered, from the first on."""
+
+
+class Paxos(Layer):
+    __slots__ = ("accepted", "chosen", "delivered", "group", "leading", "next", "pending",
+                 "promised", "stable", "trusted")  # fmt: skip
+
+    NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    GIVES: ClassVar[Guarantees] = frozenset(
+        {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
+    )
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
+        Request, Prepare, Promise, Accept, Accepted, Reject, Chosen, Ask, Learn
+    )  # fmt: skip
+    NEEDS_REPLICAS: ClassVar[bool] = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.group = group_of(context.replicas, context.process)
+        # Of an acceptor.
+        lowest = self.group[0] if self.group else 0
+        self.promised: Stamp = stamp(0, lowest)
+        """It takes part in no ballot below this one, whose owner it takes for the leader."""
+        self.accepted: dict[int, Vote] = {}
+        """Its last vote for each slot that is not stable."""
+        # Of a learner.
+        self.next = 0
+        """The first slot that is not delivered."""
+        self.chosen: dict[int, Stamp] = {}
+        """The lowest ballot in which a batch is known to be chosen, for slots from `next` on."""
+        self.stable = 0
+        """All replicas have delivered the slots below, which are forgotten."""
+        self.delivered = KnownMessages()
+        # Of a proposer.
+        self.pending: dict[MessageId, Message] = {}
+        """What was cast and is not delivered yet, as far as it was heard of here."""
+        self.leading = Leading(0, is_prepared=True) if self.process == lowest else None
+        """What it knows of the ballot that it promised, if it is the owner."""
+        self.trusted = self.group
+        """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
+
+    def is_majority(self, count: int) -> bool:
+        return 2 * count > len(self.group)
+
+    def send_to_others(self, packet: Packet) -> None:
+        if len(self.group) > 1:
+            self.send(tuple([j for j in self.group if j != self.process]), packet)
+
+    # Requests: replicas remember them, and the leader proposes them.
+
+    def on_cast(self, m: Message) -> None:
+        if m.destinations not in self.context.replicas:
+            raise UsageError(
+                f"a message to {','.join(map(str, m.destinations))} cannot be multicast: with "
+                "paxos, a message goes to all members of one group of replicas and to nobody else"
+            )
+        if m.destinations != self.group:
+            self.send(m.destinations, Request(m))
+            return
+        self.remember(m)
+        if self.leading is None:
+            self.send((process_of(self.promised),), Request(m))
+
+    def remember(self, m: Message) -> None:
+        if not self.delivered.has(m.id):
+            self.pending[m.id] = m
+            self.propose()
+
+    def submit_again(self) -> None:
+        """Tell a new leader what this process cast; what others cast, they tell it themselves."""
+        for m in sorted(self.pending):
+            if origin_of(m) == self.process:
+                self.send((process_of(self.promised),), Request(self.pending[m]))
+
+    # Phase 1.
+
+    def prepare(self) -> None:
+        """Begin a ballot above all others that are known here."""
+        self.promised = stamp(clock_of(self.promised) + 1, self.process)
+        reported = {slot: vote.copy() for slot, vote in self.accepted.items() if slot >= self.next}
+        self.leading = Leading(self.next, promises={self.process}, reported=reported)
+        self.send_to_others(Prepare(self.promised, self.next))
+        self.check_promises(self.leading)
+
+    def on_prepare(self, sender: int, packet: Prepare) -> None:
+        if packet.ballot < self.promised:
+            self.send((sender,), Reject(self.promised))
+            return
+        self.follow(packet.ballot)
+        if packet.first > self.next:
+            self.send((sender,), Ask(self.next, packet.first))
+        votes: list[int] = []
+        messages: list[Message] = []
+        for slot in sorted(self.accepted):
+            if slot >= packet.first:
+                vote = self.accepted[slot]
+                votes += (slot, vote.ballot, len(vote.messages))
+                messages += vote.messages
+        self.send((sender,), Promise(packet.ballot, tuple(votes), tuple(messages)))
+        self.check_leader()
+
+    def follow(self, ballot: Stamp) -> None:
+        """Take part in no ballot below this one, which another process owns."""
+        if ballot > self.promised:
+            self.promised = ballot
+            self.leading = None
+            self.submit_again()
+
+    def on_promise(self, sender: int, packet: Promise) -> None:
+        leading = self.leading
+        if leading is None or leading.is_prepared or packet.ballot != self.promised:
+            return
+        leading.promises.add(sender)
+        start = 0
+        for place in range(0, len(packet.votes), 3):
+            slot, ballot, count = packet.votes[place : place + 3]
+            if slot not in leading.reported or ballot > leading.reported[slot].ballot:
+                leading.reported[slot] = Vote(ballot, packet.messages[start : start + count])
+            start += count
+        self.check_promises(leading)
+
+    def check_promises(self, leading: Leading) -> None:
+        """Propose what may be chosen already, no-ops where nothing can be, and then the rest."""
+        if not self.is_majority(len(leading.promises)):
+            return
+        # From where PREPARE said, though more may be delivered here by now: others may lack it.
+        for slot in range(leading.free, max(leading.reported, default=-1) + 1):
+            vote = leading.reported.get(slot)
+            self.begin_ballot(leading, slot, NO_OP if vote is None else vote.messages)
+            leading.free = slot + 1
+        leading.is_prepared = True
+        leading.promises.clear()
+        leading.reported.clear()
+        self.propose()
+
+    # Phase 2.
+
+    def propose(self) -> None:
+        """Propose what waits, if not too much is under way."""
+        leading = self.leading
+        while leading is not None and leading.is_prepared and leading.free < self.next + WINDOW:
+            votes = [self.accepted[slot] for slot in range(self.next, leading.free)]
+            under_way = {m.id for vote in votes for m in vote.messages}
+            waiting = [self.pending[m] for m in sorted(self.pending) if m not in under_way]
+            if not waiting:
+                return
+            leading.free += 1
+            self.begin_ballot(leading, leading.free - 1, tuple(waiting))
+
+    def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
+        self.accepted[slot] = Vote(self.promised, messages)
+        leading.accepts[slot] = {self.process}
+        self.send_to_others(Accept(self.promised, slot, self.stable, messages))
+        self.check_accepts(leading, slot)
+
+    def on_accept(self, sender: int, packet: Accept) -> None:
+        if packet.ballot < self.promised:
+            self.send((sender,), Reject(self.promised))
+            return
+        self.follow(packet.ballot)
+        if packet.slot >= self.stable:
+            self.accepted[packet.slot] = Vote(packet.ballot, packet.messages)
+        self.deliver_chosen()
+        self.send((sender,), Accepted(packet.ballot, packet.slot, self.next))
+        self.forget(min(packet.stable, self.next))
+        self.check_leader()
+
+    def on_accepted(self, sender: int, packet: Accepted) -> None:
+        leading = self.leading
+        if leading is None or packet.ballot != self.promised:
+            return
+        leading.have[sender] = max(packet.have, leading.have.get(sender, 0))
+        if packet.slot in leading.accepts:
+            leading.accepts[packet.slot].add(sender)
+            self.check_accepts(leading, packet.slot)
+        self.check_stable(leading)
+
+    def check_accepts(self, leading: Leading, slot: int) -> None:
+        if self.is_majority(len(leading.accepts[slot])):
+            del leading.accepts[slot]
+            self.send_to_others(Chosen(self.promised, slot))
+            self.on_chosen(self.promised, slot)
+            self.check_stable(leading)
+            self.propose()
+
+    # Learning what is chosen.
+
+    def on_chosen(self, ballot: Stamp, slot: int) -> None:
+        if slot >= self.next:
+            self.chosen[slot] = min(ballot, self.chosen.get(slot, ballot))
+            self.deliver_chosen()
+
+    def deliver_chosen(self) -> None:
+        """Deliver in the order of slots, without gaps, what is chosen and known here.
+
+        What a ballot above that in which a batch was chosen proposes is the same batch.
+        """
+        while self.next in self.chosen and self.next in self.accepted:
+            vote = self.accepted[self.next]
+            if vote.ballot < self.chosen[self.next]:
+                return
+            del self.chosen[self.next]
+            self.next += 1
+            for m in vote.messages:
+                if not self.delivered.has(m.id):
+                    self.delivered.add(m.id)
+                    self.pending.pop(m.id, None)
+                    self.deliver(m)
+
+    def on_ask(self, sender: int, packet: Ask) -> None:
+        for slot in range(max(packet.first, self.stable), min(packet.last, self.next)):
+            vote = self.accepted[slot]
+            self.send((sender,), Learn(vote.ballot, slot, vote.messages))
+
+    def on_learn(self, packet: Learn) -> None:
+        if packet.slot >= self.next:
+            self.accepted[packet.slot] = Vote(packet.ballot, packet.messages)
+            self.on_chosen(packet.ballot, packet.slot)
+
+    def check_stable(self, leading: Leading) -> None:
+        if len(leading.have) == len(self.group) - 1:
+            self.forget(min([self.next, *leading.have.values()]))
+
+    def forget(self, stable: int) -> None:
+        while self.stable < stable:
+            del self.accepted[self.stable]
+            self.stable += 1
+
+    # Who leads.
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Leader):
+            self.trusted = notice.trusted
+            self.check_leader()
+        self.pass_on(notice)
+
+    def check_leader(self) -> None:
+        """Take over if the owner of the highest ballot is suspected, and this process is next."""
+        if self.trusted[0] == self.process and process_of(self.promised) not in self.trusted:
+            self.prepare()
+
+    # Packets.
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Request) and self.is_ours(packet.m):
+            self.remember(packet.m)
+        elif not self.is_sound(sender, packet):
+            raise self.refuse(sender, packet)
+        elif isinstance(packet, Accept):
+            self.on_accept(sender, packet)
+        elif isinstance(packet, Accepted):
+            self.on_accepted(sender, packet)
+        elif isinstance(packet, Chosen):
+            self.on_chosen(packet.ballot, packet.slot)
+        elif isinstance(packet, Prepare):
+            self.on_prepare(sender, packet)
+        elif isinstance(packet, Promise):
+            self.on_promise(sender, packet)
+        elif isinstance(packet, Reject):
+            self.follow(packet.ballot)
+            self.check_leader()
+        elif isinstance(packet, Ask):
+            self.on_ask(sender, packet)
+        elif isinstance(packet, Learn):
+            self.on_learn(packet)
+
+    def is_ours(self, m: Message) -> bool:
+        return self.is_for_me(m) and m.destinations == self.group
+
+    def is_sound(self, sender: int, packet: Packet) -> bool:
+        """Tell whether another replica of this group, if it is correct, may have sent it."""
+        if sender not in self.group or sender == self.process:
+            return False
+        if isinstance(packet, Accept | Chosen | Learn) and packet.slot >= FAR:
+            return False
+        if isinstance(packet, Accept | Learn) and not all(map(self.is_ours, packet.messages)):
+            return False
+        if isinstance(packet, Promise) and not self.are_votes(packet):
+            return False
+        if isinstance(packet, Prepare | Accept | Chosen):
+            return self.is_ballot(packet.ballot, sender)
+        if isinstance(packet, Promise | Accepted):
+            return self.is_ballot(packet.ballot, self.process)
+        if isinstance(packet, Reject | Learn):
+            return self.is_ballot(packet.ballot, process_of(packet.ballot))
+        return isinstance(packet, Ask)
+
+    def is_ballot(self, ballot: Stamp, owner: int) -> bool:
+        """Tell whether this member owns the ballot; of its own, this process has promised all."""
+        if process_of(ballot) != owner or owner not in self.group or ballot >= FAR:
+            return False
+        return owner != self.process or ballot <= self.promised
+
+    def are_votes(self, packet: Promise) -> bool:
+        votes, messages = packet.votes, packet.messages
+        if len(votes) % 3 or max(votes, default=0) >= FAR or sum(votes[2::3]) != len(messages):
+            return False
+        return all(map(self.is_ours, messages))

@@ -1,0 +1,255 @@
+"""Where a server keeps what it must not forget while it is not running.
+
+Not compiled: msgspec reads the types of a record from its annotations.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Protocol
+from zlib import crc32
+
+import msgspec
+
+from flexgroup.core.errors import UsageError
+from flexgroup.membership.stable import AnyRecord, Snapshot, may_be_late, recovered
+from flexgroup.server.peers.kept_messages import KeptMessages
+from flexgroup.server.peers.kept_messages import StorageError as StorageError
+
+log = logging.getLogger("flexgroup.server")
+
+MAGIC = b"FlexGroup membership 1\n"
+LONG = 1 << 20
+"""How many bytes of records there may be before they are put together."""
+
+
+class Saved(msgspec.Struct, frozen=True, array_like=True):
+    """What a server has to remember, and the cluster that this is about."""
+
+    cluster: str
+    snapshot: Snapshot
+
+
+class StableStorage(Protocol):
+    """What is saved here is still there when the server is started again."""
+
+    def load(self) -> Saved | None:
+        """What was saved last; None if nothing ever was."""
+
+    @property
+    def is_long(self) -> bool:
+        """There are so many records that they are better replaced."""
+
+    def append(self, record: AnyRecord) -> None:
+        """Save one more record, with the next one if it may be late."""
+
+    def replace(self, saved: Saved) -> None:
+        """Save this in the place of everything before."""
+
+    @property
+    def has_messages(self) -> bool:
+        """Messages of groups have been kept."""
+
+    def messages(self) -> KeptMessages:
+        """What holds the messages of the groups that ask for it."""
+
+    def close(self) -> None: ...
+
+
+_saved_decoder = msgspec.msgpack.Decoder(Saved)
+_records_decoder = msgspec.msgpack.Decoder(list[AnyRecord])
+_encoder = msgspec.msgpack.Encoder()
+
+
+class DataFolder:
+    """A folder with a file in it: what was to be remembered at some time, and the records since.
+    Another one holds the messages of groups that are kept, if there are any.
+
+    Every frame of the first file has a checksum and is on the disk before the next one is written.
+    So only the last one may be incomplete; it is cut off, since nobody was told of what it says.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / "membership"
+        self._messages_path = folder / "messages.sqlite"
+        self._messages: KeptMessages | None = None
+        self._file: int | None = None
+        self._lock: int | None = None
+        self._bytes = 0
+        """How many bytes of records follow what was last put together."""
+        self._waiting: list[AnyRecord] = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(folder / "lock")
+        except BlockingIOError:
+            raise UsageError(
+                f"another server is using {folder}; "
+                "give each server a folder of its own with --data"
+            ) from None
+        except OSError as error:
+            raise UsageError(
+                f"cannot use {folder}: {error.strerror}; name a folder that can be written with "
+                "--data"
+            ) from None
+
+    def load(self) -> Saved | None:
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UsageError(
+                f"cannot read {self._path}: {error.strerror}; make it readable, or name another "
+                "folder with --data"
+            ) from None
+        if not content.startswith(MAGIC):
+            raise self._unreadable("does not begin as the data of a server do")
+        first, *rest = _frames(content, len(MAGIC)) or [b""]
+        end = len(MAGIC) + sum(8 + len(frame) for frame in (first, *rest))
+        if not first or _has_frame(content, end + 1):
+            raise self._unreadable(f"is damaged at byte {end if first else len(MAGIC)}")
+        try:
+            saved = _saved_decoder.decode(first)
+            records = [record for frame in rest for record in _records_decoder.decode(frame)]
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._unreadable(f"was written by another version ({error})") from None
+        if end < len(content):
+            log.warning(
+                "cut off",
+                extra={"data": {"file": str(self._path), "bytes": len(content) - end}},
+            )
+        return Saved(saved.cluster, recovered(saved.snapshot, records))
+
+    def _unreadable(self, why: str) -> UsageError:
+        return UsageError(
+            f"{self._path} {why}; bring back a copy of it that is not older than the last change, "
+            f"or remove {self._folder} and name a running server with --join: then this one joins "
+            "as a new server"
+        )
+
+    @property
+    def is_long(self) -> bool:
+        return self._bytes > LONG
+
+    def append(self, record: AnyRecord) -> None:
+        self._waiting.append(record)
+        if may_be_late(record):
+            return
+        assert self._file is not None, "what comes first replaces everything before"
+        frame = _frame(_encoder.encode(self._waiting))
+        self._waiting = []
+        try:
+            _write(self._file, frame)
+        except OSError as error:
+            raise self._not_saved(error) from None
+        self._bytes += len(frame)
+
+    def replace(self, saved: Saved) -> None:
+        new = self._path.with_suffix(".new")
+        try:
+            file = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+            if self._file is not None:
+                os.close(self._file)
+            self._file = file
+            _write(file, MAGIC + _frame(_encoder.encode(saved)))
+            os.replace(new, self._path)
+            _synchronise(self._folder)
+        except OSError as error:
+            raise self._not_saved(error) from None
+        self._waiting = []
+        self._bytes = 0
+
+    @property
+    def has_messages(self) -> bool:
+        return self._messages is not None or self._messages_path.exists()
+
+    def messages(self) -> KeptMessages:
+        if self._messages is None:
+            path = self._messages_path
+            try:
+                # What members say to each other is nobody else's business.
+                os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+                _synchronise(self._folder)
+            except OSError as error:
+                raise StorageError(
+                    f"cannot use {path}: {error.strerror}; make it a file that can be written"
+                ) from None
+            self._messages = KeptMessages(str(path), lambda: sqlite3.connect(path))
+        return self._messages
+
+    def _not_saved(self, error: OSError) -> StorageError:
+        return StorageError(
+            f"cannot write to {self._path}: {error.strerror}; the server has stopped, since it "
+            "must not forget what it agrees to with others; mend this, and start it again"
+        )
+
+    def close(self) -> None:
+        if self._messages is not None:
+            self._messages.close()
+        for descriptor in (self._file, self._lock):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._file = self._lock = None
+
+
+def _lock(path: Path) -> int:
+    """Keep other processes out as long as this one runs."""
+    lock = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise
+    return lock
+
+
+def _write(file: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(file, left) :]
+    os.fsync(file)
+
+
+def _synchronise(folder: Path) -> None:
+    """Have the names in a folder on the disk, too."""
+    if sys.platform != "win32":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _frame(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + crc32(content).to_bytes(4, "big") + content
+
+
+def _frame_at(content: bytes, at: int) -> bytes | None:
+    """What the frame holds that begins here, if it is complete and intact."""
+    length = int.from_bytes(content[at : at + 4], "big")
+    inside = content[at + 8 : at + 8 + length]
+    if not length or len(inside) < length:
+        return None
+    return inside if crc32(inside).to_bytes(4, "big") == content[at + 4 : at + 8] else None
+
+
+def _frames(content: bytes, at: int) -> list[bytes]:
+    """All frames from here on, up to the first that is not intact."""
+    frames = []
+    while (inside := _frame_at(content, at)) is not None:
+        frames.append(inside)
+        at += 8 + len(inside)
+    return frames
+
+
+def _has_frame(content: bytes, since: int) -> bool:
+    """Whether an intact frame begins anywhere from here on: what precedes it was complete once."""
+    return any(_frame_at(content, at) is not None for at in range(since, len(content) - 8))

@@ -1,0 +1,39 @@
+"""Who is at the address that a newcomer gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from flexgroup.membership.change import Change
+from flexgroup.membership.configuration import Configuration, Server
+from flexgroup.membership.decision import Decision
+from flexgroup.membership.leader import Leader
+from flexgroup.membership.messages import Propose
+from flexgroup.membership.operations import Admit
+from flexgroup.membership.outbox import Outbox
+from flexgroup.membership.suspicion import FailureDetector
+from flexgroup.membership.timings import Timings
+
+HERE = Server(1, "a", "a:1")
+THERE = Server(2, "b", "b:1")
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_who_is_at_the_address_of_a_newcomer_is_dead_unless_it_was_heard_since(
+    is_heard: bool,
+) -> None:
+    """A server that asks twice is admitted once, and what it said to the other time is late."""
+    timings = Timings()
+    outbox = Outbox(HERE.address)
+    outbox.number = HERE.number
+    detector = FailureDetector(HERE.number, timings, 0.0)
+    leader = Leader(HERE.number, timings, detector, outbox)
+    configuration = Configuration(7, (HERE, THERE), (), next_server=3, next_group=1)
+    detector.enter([1, 2], 0.0)
+    leader.enter(configuration, Change(HERE.number, 7, outbox), Decision(7))
+    leader.proposed(Propose(1, 7, 1, Admit(THERE.name, THERE.address, False), None))
+    leader.lead(0.1)
+    if is_heard:
+        detector.heard(THERE.number, 0.2)
+    leader.introduced(3, 0.3)
+    assert detector.unheard_for(timings.patience, 0.3) == (() if is_heard else (THERE.number,))

@@ -1,0 +1,262 @@
+"""The execution of a schedule by real servers, each in a network namespace of its own.
+
+The schedules, the clients and what is held against them are those of virtual time. The clients run
+here, on the network of the servers; the machines of these are the numbers of the hosts less one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from flexgroup.core.errors import FlexGroupError
+from flexgroup.virtual.checks import problems_of_clients
+from flexgroup.virtual.clients import Problem, ScheduledClient, has_all_come
+from flexgroup.virtual.schedule import Action, Schedule
+
+from .agreement import belief_of
+from .namespaces import Hosts
+from .servers import ServerProcess
+
+PORT = 7400
+LONGEST_WAIT = 90.0
+"""How many seconds servers and clients may take for what they have to come to."""
+
+KINDS = ("kill", "stop", "cut", "part", "outage")
+"""What can go wrong here, of all that schedules know."""
+
+
+class RealServer:
+    """A process that is started again if it ends without having been asked to."""
+
+    def __init__(self, number: int, execution: RealExecution) -> None:
+        self.number = number
+        self.address = f"{execution.hosts.address(number + 1)}:{PORT}"
+        self._execution = execution
+        self._process: ServerProcess | None = None
+        self._is_wanted = False
+        self._is_stopped = False
+
+    def start(self, join: tuple[str, ...]) -> None:
+        if self._is_wanted:
+            return
+        self._is_wanted = True
+        self._start(join)
+        self._execution.spawn(self._watch())
+
+    async def wait_ready(self) -> None:
+        assert self._process is not None
+        await asyncio.to_thread(self._process.wait_ready)
+
+    def _start(self, join: tuple[str, ...]) -> None:
+        execution = self._execution
+        schedule = execution.schedule
+        named = [option for address in join for option in ("--join", address)]
+        # Nothing else may happen meanwhile: whoever kills this server has to know the process.
+        self._process = ServerProcess(
+            f"s{self.number}", execution.folder, *named, "--patience", str(schedule.patience),
+            "--pack", str(schedule.pack), "--data", str(execution.folder / f"data{self.number}"),
+            wait=False, listen=self.address,
+            inside=execution.hosts.inside(self.number + 1),
+        )  # fmt: skip
+
+    async def _watch(self) -> None:
+        while self._is_wanted and self._process is not None:
+            if self._process.process.poll() is not None:
+                self._process.end()
+                self._start(self._execution.others_than(self))
+            await asyncio.sleep(0.2)
+
+    def kill(self) -> None:
+        self._is_wanted = self._is_stopped = False
+        if self._process is not None:
+            self._process.end()
+
+    def stop(self) -> None:
+        if self._is_wanted and self._process is not None and self._process.process.poll() is None:
+            self._is_stopped = True
+            self._process.suspend()
+
+    def resume(self) -> None:
+        if self._is_stopped and self._process is not None:
+            self._is_stopped = False
+            self._process.resume()
+
+
+class RealExecution:
+    """Done when `run` has come to its end; then `found` tells what is wrong."""
+
+    def __init__(self, schedule: Schedule, hosts: Hosts, folder: Path) -> None:
+        self.schedule = schedule
+        self.hosts = hosts
+        self.folder = folder
+        self.problems: list[Problem] = []
+        self.servers = [RealServer(number, self) for number in range(schedule.servers)]
+        self.clients: dict[str, ScheduledClient] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def addresses(self) -> list[str]:
+        return [server.address for server in self.servers]
+
+    def others_than(self, server: RealServer) -> tuple[str, ...]:
+        return tuple(other.address for other in self.servers if other is not server)
+
+    def now(self) -> float:
+        return monotonic()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._is_over)
+
+    def _is_over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            text = f"{task.get_coro()}: {task.exception()!r}"
+            self.problems.append(Problem("an error that nobody caught", text))
+
+    async def run(self) -> None:
+        try:
+            await self._begin()
+            if not self.problems:
+                await self._follow()
+                await self._end()
+            for log in sorted(self.folder.glob("*.log")):
+                if "Traceback" in (text := log.read_text()):
+                    told = text[text.index("Traceback") :][:2000]
+                    self.problems.append(Problem("an error that nobody caught", told))
+        finally:
+            for server in self.servers:
+                server.kill()
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.to_thread(self.hosts.heal_all)
+
+    def found(self) -> list[Problem]:
+        """Everything that is wrong."""
+        schedule = self.schedule
+        seen = problems_of_clients(schedule.stack, self.clients.values(), schedule.partitionable)
+        return [*self.problems, *seen]
+
+    async def _begin(self) -> None:
+        first, *others = self.servers
+        first.start(())
+        await first.wait_ready()
+        for server in others:
+            server.start((first.address,))
+        await self._wait("all servers to join", self._all_servers_are_in)
+        for number, plan in enumerate(self.schedule.clients):
+            self.clients[plan.name] = ScheduledClient(
+                plan, self, self.spawn, reads_by_link=number % 2 == 1
+            )
+        await self._wait("all clients to join", self._all_clients_are_in)
+
+    async def _follow(self) -> None:
+        start = self.now()
+        for action in self.schedule.actions:
+            if (until := start + action.at - self.now()) > 0:
+                await asyncio.sleep(until)
+            await self._act(action)
+
+    async def _act(self, action: Action) -> None:
+        what, who = action.what, action.who
+        if who and who[0] in self.clients:
+            self.clients[who[0]].act(what, who[1:])
+            return
+        numbers = [int(number) for number in who]
+        match what:
+            case "cut":
+                source, target = numbers
+                await asyncio.to_thread(self.hosts.cut_way, source + 1, target + 1)
+            case "heal":
+                await asyncio.to_thread(self.hosts.heal_all)
+            case "restart":
+                server = self.servers[numbers[0]]
+                server.start(self.others_than(server))
+            case "kill" | "stop" | "resume":
+                getattr(self.servers[numbers[0]], what)()
+            case _:
+                raise ValueError(f"{what} is nothing that can be done to real servers")
+
+    async def _end(self) -> None:
+        """Everything is mended; then the cluster has to work again."""
+        await asyncio.to_thread(self.hosts.heal_all)
+        for server in self.servers:
+            server.resume()
+            server.start(self.others_than(server))
+        if self.schedule.partitionable:
+            # Who was not heard before may still be left out, and what is sent then is not for all.
+            await asyncio.sleep(3 * self.schedule.patience)
+        await self._wait("all servers to be in one configuration again", self._all_servers_are_in)
+        await self._wait("all clients to be back in their groups", self._all_clients_are_in)
+        if self.problems:
+            return
+        for client in self.clients.values():
+            for group in client.plan.groups:
+                client.send((group,))
+        await asyncio.sleep(0.5)
+        await self._wait("all that was sent to be given to all that stay", self._has_all_come)
+        await asyncio.sleep(0.5)
+
+    async def _wait(self, what: str, is_done: Callable[[], Awaitable[bool]]) -> None:
+        until = self.now() + LONGEST_WAIT
+        while not await is_done():
+            if self.now() >= until:
+                kind = f"in vain for {what}"
+                self.problems.append(Problem(kind, f"waited {LONGEST_WAIT:g} s {kind}"))
+                return
+            await asyncio.sleep(0.05)
+
+    async def _all_servers_are_in(self) -> bool:
+        names = {f"s{server.number}" for server in self.servers}
+        configurations = set()
+        for server in self.servers:
+            try:
+                configuration, servers, _ = await belief_of(server.address)
+            except (FlexGroupError, OSError):
+                return False
+            if set(servers) != names:
+                return False
+            configurations.add(configuration)
+        return len(configurations) == 1
+
+    async def _all_clients_are_in(self) -> bool:
+        return all(client.is_settled for client in self.clients.values())
+
+    async def _has_all_come(self) -> bool:
+        return has_all_come(self.clients.values())
+
+
+async def execute_all(
+    schedules: list[Schedule],
+    folder: Path,
+    parallel: int,
+    when_done: Callable[[Schedule, RealExecution], None],
+) -> None:
+    """Execute the schedules, so many at a time, each on hosts that one before had.
+
+    What they do is to wait, for the most part.
+    """
+    waiting = iter(enumerate(schedules))
+
+    async def work() -> None:
+        hosts = Hosts(max(schedule.servers for schedule in schedules))
+        await asyncio.to_thread(hosts.__enter__)
+        try:
+            for number, schedule in waiting:
+                place = folder / f"{number}"
+                place.mkdir(parents=True)
+                execution = RealExecution(schedule, hosts, place)
+                await execution.run()
+                when_done(schedule, execution)
+        finally:
+            await asyncio.to_thread(hosts.__exit__, None, None, None)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(parallel, len(schedules))):
+            group.create_task(work())
