@@ -7,7 +7,9 @@ it concerns deliver the same messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import is_
 from typing import Final
 
 from msgspec import Struct
@@ -163,6 +165,23 @@ class Configuration(Struct, frozen=True, array_like=True, dict=True):
     def domain_with(self) -> dict[DomainKey, DomainEntry]:
         return {domain.key: domain for domain in self.domains}
 
+    def adopt(self, before: Configuration, changed: Mapping[str, GroupEntry | None]) -> None:
+        """Take over what the configuration before has worked out about its groups, of which only
+        these have changed: looking at all of them would make every change as slow as there are
+        groups."""
+        named, numbered = before.group_named.copy(), before.group_numbered.copy()
+        for name, entry in changed.items():
+            known = named.pop(name, None) if entry is None else named.get(name)
+            if known is not None and (entry is None or entry.number != known.number):
+                del numbered[known.number]
+            if entry is not None:
+                named[name] = numbered[entry.number] = entry
+        self.__dict__["group_named"] = named
+        self.__dict__["group_numbered"] = numbered
+        touched = [*changed.values(), *[before.group_named.get(name) for name in changed]]
+        if not any(entry is not None and entry.partitionable for entry in touched):
+            self.__dict__["partitionable"] = before.partitionable
+
 
 Changed = tuple[GroupEntry | None, GroupEntry | None]
 """A group before and after a change; None before it was created, and after it was destroyed."""
@@ -170,10 +189,18 @@ Changed = tuple[GroupEntry | None, GroupEntry | None]
 
 def changed_groups(before: Configuration, after: Configuration) -> list[Changed]:
     """The groups that a configuration and the one made from it do not share."""
-    old = before.group_numbered.copy()
-    differ = [(old.pop(group.number, None), group) for group in after.groups]
+    first = _shared(before.groups, after.groups)
+    rest, made = before.groups[first:], after.groups[first:]
+    last = _shared(reversed(rest), reversed(made))
+    old = {group.number: group for group in rest[: len(rest) - last]}
+    differ = [(old.pop(group.number, None), group) for group in made[: len(made) - last]]
     changed: list[Changed] = [pair for pair in differ if pair[0] is not pair[1]]
     return changed + [(group, None) for group in old.values()]
+
+
+def _shared(some: Iterable[GroupEntry], others: Iterable[GroupEntry]) -> int:
+    """How many of the first groups are the same ones."""
+    return [*map(is_, some, others), False].index(False)
 
 
 def is_flowing(

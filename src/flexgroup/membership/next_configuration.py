@@ -6,7 +6,9 @@ under the same name at the same time exactly one succeeds, as the leader puts al
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import final
 
 from msgspec.structs import replace
@@ -39,6 +41,8 @@ from flexgroup.membership.operations import (
     already_member,
 )
 from flexgroup.membership.side_view import Here
+
+NUMBER = attrgetter("number")
 
 MOST_GROUPS = 10_000
 MOST_NAMES = 100_000
@@ -342,14 +346,9 @@ class NextConfiguration:
                 self._changed[name] = replace(entry, view=entry.view + 1, merged=merged)
             elif entry == known:
                 self._changed[name] = known  # who came has gone again
-        kept = [self._changed.get(entry.name, entry) for entry in before.groups]
-        groups = [entry for entry in kept if entry is not None and entry.number < self._first]
-        groups += sorted(
-            [entry for entry in self._changed.values() if entry and entry.number >= self._first],
-            key=lambda entry: entry.number,
-        )
+        groups = self._all_groups()
         domains = self._domains(groups, renewed)
-        return Configuration(
+        after = Configuration(
             number=before.number + 1,
             servers=tuple(self._servers[number] for number in sorted(self._servers)),
             groups=tuple(groups),
@@ -358,6 +357,26 @@ class NextConfiguration:
             domains=tuple(domains),
             next_domain=max([before.next_domain, *[domain.number + 1 for domain in domains]]),
         )
+        after.adopt(before, self._changed)
+        return after
+
+    def _all_groups(self) -> list[GroupEntry]:
+        """The groups in ascending order of numbers; those that have not changed are not looked
+        at."""
+        groups = list(self._before.groups)
+        ended = []
+        for name, entry in self._changed.items():
+            known = self._before.group_named.get(name)
+            if known is not None:
+                place = bisect_left(groups, known.number, key=NUMBER)
+                if entry is not None and entry.number == known.number:
+                    groups[place] = entry
+                else:
+                    ended.append(place)
+        for place in sorted(ended, reverse=True):
+            del groups[place]
+        new = [entry for entry in self._changed.values() if entry and entry.number >= self._first]
+        return groups + sorted(new, key=NUMBER)
 
     def _remove_processes(self, servers: set[int]) -> None:
         """All processes of these servers leave all groups."""
