@@ -101,9 +101,11 @@ class Stack:
             self.layers[level].on_start()
             self._settle(level)
 
-    def restart(self, saved: list[Stored]) -> None:
+    def restart(self, stored: list[Stored]) -> None:
+        # What a layer asks for may reach others: all of them are restored before.
         for level in range(len(self.layers)):
-            self.layers[level].on_restart(saved[level])
+            self.layers[level].on_restart(stored[level])
+        for level in range(len(self.layers)):
             self._settle(level)
 
     def cast(self, m: Message) -> None:

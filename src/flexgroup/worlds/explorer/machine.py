@@ -179,7 +179,7 @@ class Local:
             self.offers = tuple([(offer.level, offer.name, offer.options) for offer in host.offers])
         out = bytearray(fingerprint(host.stack))
         write_canonically(out, (host.process, self.history, self.casts, self.timers))
-        write_canonically(out, (self.offers, host.saved, self.suspects, host.up, self.problem))
+        write_canonically(out, (self.offers, host.stored, self.suspects, host.up, self.problem))
         if self.view:
             write_canonically(out, self.view)
         self.fingerprint = short(blake2b(out, digest_size=16).digest())
