@@ -117,6 +117,35 @@ class World:
         """Take note that a notice has left the stack at the top: no layer held it back."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class UntimedWorld(World):
+    """A world without time, in which a process may crash between any two of its effects.
+
+    Who performs effects asks before each, except for deliveries, of which it tells afterwards.
+    """
+
+    def __init__(self) -> None:
+        self.effects_left = NEVER
+        """How many effects the process that acts carries out before it crashes."""
+
+    def is_cut(self, host: Host) -> bool:
+        """Whether the process has crashed before this effect, which otherwise counts."""
+        if host.time > host.crash_at:
+            return True
+        self.effects_left -= 1
+        if self.effects_left == 0:
+            host.crash_at = host.time - 1
+        return False
+
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        return not self.is_cut(host)
+
+    def go_on(self, host: Host) -> None:
+        """Let all effects happen again, from the next event on."""
+        self.effects_left = NEVER
+        host.crash_at = NEVER
+
+
 @final
 class Host:
     """One process in a world."""

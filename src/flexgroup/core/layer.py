@@ -24,6 +24,7 @@ from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.replicas import Replicas
 
+
 @dataclass_transform(eq_default=False)
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Record:
@@ -316,7 +317,7 @@ class Leader(Notice):
 class Layer:
     """The base of every protocol."""
 
-    __slots__ = ("context", "effects", "level", "process", "size")
+    __slots__ = ("context", "effects", "is_top", "level", "process", "size")
 
     NEEDS: ClassVar[Guarantees] = NOTHING
     """What the layer below, or the network, must guarantee."""
@@ -358,6 +359,8 @@ class Layer:
         self.process = context.process
         self.size = context.size
         self.level = 0
+        self.is_top = True
+        """What it delivers goes to the application, and not to another layer."""
         self.effects: list[Effect] = []
 
     # What a layer is told.

@@ -93,6 +93,7 @@ class Stack:
         self._passes_by = bool(self._unordered)
         for level, layer in enumerate(layers):
             layer.level = level
+            layer.is_top = level == len(layers) - 1
 
     # What a world tells the stack.
 
