@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flexgroup.core.layer import Leader
+from flexgroup.core.layer import Leader, Store
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
@@ -133,7 +133,7 @@ def paxos_without_no_ops() -> StackPlan:
         if messages:
             careful(self, leading, slot, messages)
         else:
-            self.ledger.votes[slot] = paxos.Vote(self.promised, messages)
+            self.vote(self.promised, slot, messages)
 
     paxos.Paxos.begin_ballot = begin_ballot
     return on_an_oracle(paxos)
@@ -221,6 +221,90 @@ def leader_that_tells_only_of_another_one() -> StackPlan:
     return below_paxos(leader)
 
 
+# Stable storage.
+
+
+def paxos_that_answers_before_it_writes() -> StackPlan:
+    """A vote that counts is lost if its voter crashes at once."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_packet
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        careful(self, sender, packet)
+        self.effects.sort(key=lambda effect: isinstance(effect, Store))
+
+    paxos.Paxos.on_packet = on_packet
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_save_promises() -> StackPlan:
+    """Who starts again votes in a ballot that it promised not to take part in."""
+    paxos = loaded_anew("paxos")
+    paxos.Paxos.save = lambda self, packet: None
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_write_votes() -> StackPlan:
+    """Who starts again does not report what may be chosen."""
+    paxos = loaded_anew("paxos")
+    paxos.Paxos.write = lambda self, number, packet: None
+    return on_an_oracle(paxos)
+
+
+def paxos_that_leads_on_in_its_old_ballot() -> StackPlan:
+    """A leader that starts again proposes a second batch for a slot in the same ballot."""
+    paxos = loaded_anew("paxos")
+
+    def prepare(self: Any) -> None:
+        self.leading = paxos.Leading(self.ledger.next, is_prepared=True)
+
+    careful = paxos.Paxos.on_restart
+
+    def on_restart(self: Any, stored: Any) -> None:
+        new_ballot = paxos.Paxos.prepare
+        paxos.Paxos.prepare = prepare
+        careful(self, stored)
+        paxos.Paxos.prepare = new_ballot
+
+    paxos.Paxos.on_restart = on_restart
+    return on_an_oracle(paxos)
+
+
+def paxos_that_delivers_again() -> StackPlan:
+    """Though the application remembers what it was given."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_restart
+
+    def on_restart(self: Any, stored: Any) -> None:
+        stored.delivered = 0
+        careful(self, stored)
+
+    paxos.Paxos.on_restart = on_restart
+    return on_an_oracle(paxos)
+
+
+def paxos_that_cuts_the_log_without_what_was_delivered() -> StackPlan:
+    """A message that two leaders had chosen for two slots is delivered twice if the first of them
+    is cut off."""
+    paxos = loaded_anew("paxos", "ledger")
+    paxos.CUT = 1
+    careful = paxos.Ledger.promised
+
+    def promised(self: Any, ballot: int) -> Any:
+        whole = careful(self, ballot)
+        return paxos.Promised(whole.ballot, whole.stable, (), ())
+
+    paxos.Ledger.promised = promised
+    return on_an_oracle(paxos)
+
+
+def paxos_that_starts_again_silently() -> StackPlan:
+    """What was sent to it while it was down, it never gets."""
+    paxos = loaded_anew("paxos")
+    paxos.Paxos.on_restarted = lambda self, sender: None
+    return on_an_oracle(paxos)
+
+
 LEADER_CRASHES = replace(replicated(2, crashes=1), crashing=(0,))
 TWO_RACE = replace(replicated(0, 1, crashes=1), crashing=(0,))
 WRONGLY_DEPOSED = replace(
@@ -256,6 +340,23 @@ DEEP_CASES = [
     Case(paxos_without_no_ops, "paxos", HOLES, "validity"),
 ]
 """Variants that show only in scopes that take a minute to exhaust."""
+
+FOLLOWER_RESTARTS = replace(replicated(1, crashes=1, restarts=1), crashing=(2,))
+LEADER_RESTARTS = replace(replicated(0, 0, crashes=1, restarts=1), crashing=(0,))
+VOTER_RESTARTS = replace(
+    replicated(0, 1, crashes=1, suspicions=1, restarts=1), crashing=(2,), suspecting=((1, 0),)
+)
+"""Process 1 deposes 0, and 2, whom both need, starts again."""
+
+RESTART_CASES = [
+    Case(paxos_that_answers_before_it_writes, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_does_not_save_promises, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_leads_on_in_its_old_ballot, "paxos", LEADER_RESTARTS, "prefix order"),
+    Case(paxos_that_delivers_again, "paxos", FOLLOWER_RESTARTS, "integrity"),
+    Case(paxos_that_starts_again_silently, "paxos", FOLLOWER_RESTARTS, "uniform agreement"),
+]
+"""Variants that show only where processes start again."""
 
 LEFT_ALONE = {"paxos": parse_stack("leader paxos"), "leader": parse_stack("leader paxos")}
 """The stacks of which variants replace a layer."""

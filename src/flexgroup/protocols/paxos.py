@@ -25,19 +25,11 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Leader, Notice, Record, Stored
-from flexgroup.core.message import (
-    Message,
-    MessageId,
-    Packet,
-    Stamp,
-    clock_of,
-    origin_of,
-    process_of,
-    stamp,
-)
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
+from flexgroup.core.message import Message, Packet, Stamp, clock_of, origin_of, process_of, stamp
 from flexgroup.core.replicas import group_of
-from flexgroup.protocols.parts.ledger import Ledger, Vote
+from flexgroup.protocols.parts.leading import Leading, are_votes
+from flexgroup.protocols.parts.ledger import Accepting, Ask, Learn, Ledger, Promised, Stable
 from flexgroup.protocols.parts.timestamps import FAR
 
 WINDOW: Final = 2
@@ -69,8 +61,7 @@ class Prepare(Packet):
 class Promise(Packet):
     """I take part in no lower ballot, and accepted these batches for slots from `first` on.
 
-    `votes` is flat: a slot, the ballot in which a batch was accepted for it, the number of messages
-    in the batch; another slot, and so on. `messages` has all of those messages, in that order.
+    Both are as `Ledger.votes_since` gives them.
     """
 
     ballot: Stamp
@@ -113,72 +104,8 @@ class Chosen(Packet):
 
 
 @final
-class Ask(Packet):
-    """I lack what is chosen for these slots, from `first` to before `last`."""
-
-    first: int
-    last: int
-
-
-@final
-class Learn(Packet):
-    """This batch, accepted in this ballot, is chosen for this slot."""
-
-    ballot: Stamp
-    slot: int
-    messages: tuple[Message, ...]
-
-
-@final
-class Stable(Packet):
-    """All replicas, you as well, have delivered the slots below this one."""
-
-    slot: int
-
-
-@final
 class Restarted(Packet):
     """I have crashed and started again: what was sent to me may be lost."""
-
-
-@final
-class Accepting(Packet):
-    """In stable storage, under the number of a slot: the last vote for it."""
-
-    ballot: Stamp
-    messages: tuple[Message, ...]
-
-
-@final
-class Promised(Packet):
-    """In stable storage: the ballot that was promised, and what was delivered below a slot.
-
-    `counts` is flat: an origin, how many of its messages, from its first on, were delivered without
-    a gap, another origin, and so on. `ahead` has the messages that were delivered beyond gaps.
-    """
-
-    ballot: Stamp
-    stable: int
-    counts: tuple[int, ...]
-    ahead: tuple[int, ...]
-
-
-@final
-class Leading(Record):
-    """What the leader of a ballot knows of it."""
-
-    free: int
-    """The first slot for which nothing is proposed."""
-    is_prepared: bool = False
-    """Whether phase 1 is over."""
-    promises: set[int] = set()
-    """Who promised, during phase 1."""
-    reported: dict[int, Vote] = {}
-    """The vote of the highest ballot that they told, for each slot."""
-    accepts: dict[int, set[int]] = {}
-    """Who accepted, for each slot that is not chosen yet."""
-    have: dict[int, int] = {}
-    """The slots that each follower has delivered, from the first on."""
 
 
 class Paxos(Layer):
@@ -204,8 +131,8 @@ class Paxos(Layer):
         # Of an acceptor, its votes, and of a learner.
         self.ledger = Ledger()
         # Of a proposer.
-        self.pending: dict[MessageId, Message] = {}
-        """What was cast and is not delivered yet, as far as it was heard of here."""
+        self.pending: dict[int, Message] = {}
+        """What was cast and is not delivered yet, by identity, as far as it was heard of here."""
         self.leading = Leading(0, is_prepared=True) if self.process == lowest else None
         """What it knows of the ballot that it promised, if it is the owner."""
         self.trusted = self.group
@@ -248,43 +175,24 @@ class Paxos(Layer):
 
     def promise(self, ballot: Stamp) -> None:
         self.promised = ballot
-        self.save_promise()
-
-    def save_promise(self) -> None:
-        """Save it with what was delivered where the log begins, as far as it is cut off there."""
-        ledger = self.ledger
-        counts = [number for pair in sorted(ledger.forgotten.last.items()) for number in pair]
-        ahead = tuple(sorted(ledger.forgotten.ahead))
-        if self.is_top:
-            self.save(Promised(self.promised, ledger.stable, tuple(counts), ahead))
-        else:
-            # A layer above starts anew, and has to be told everything again.
-            self.save(Promised(self.promised, 0, (), ()))
+        self.save(self.ledger.promised(ballot))
 
     def vote(self, ballot: Stamp, slot: int, messages: tuple[Message, ...]) -> None:
-        self.ledger.votes[slot] = Vote(ballot, messages)
+        self.ledger.vote(ballot, slot, messages)
         self.write(slot, Accepting(ballot, messages))
 
     def forget(self, stable: int) -> None:
-        while self.ledger.stable < stable:
+        """Forget the slots below, unless a layer above would have to be told of them again."""
+        while self.is_top and self.ledger.stable < stable:
             self.ledger.forget_next()
-            if self.is_top and self.ledger.stable % CUT == 0:
-                self.save_promise()
+            if self.ledger.stable % CUT == 0:
+                self.save(self.ledger.promised(self.promised))
                 self.truncate(self.ledger.stable)
 
     def on_restart(self, stored: Stored) -> None:
-        ledger = self.ledger
-        saved = stored.saved
-        if isinstance(saved, Promised):
-            self.promised = saved.ballot
-            ledger.stable = ledger.next = saved.stable
-            for known in (ledger.delivered, ledger.forgotten):
-                known.last = dict(zip(saved.counts[::2], saved.counts[1::2], strict=True))
-                known.ahead = set(saved.ahead)
-        for slot, entry in sorted(stored.log.items()):
-            if slot >= ledger.stable and isinstance(entry, Accepting):
-                ledger.votes[slot] = Vote(entry.ballot, entry.messages)
-        for m in ledger.recall(stored.delivered):
+        if isinstance(stored.saved, Promised):
+            self.promised = stored.saved.ballot
+        for m in self.ledger.restore(stored):
             self.deliver(m)
         self.leading = None
         self.send_to_others(Restarted())
@@ -298,11 +206,9 @@ class Paxos(Layer):
         leading = self.leading
         if leading is None:
             return
-        if not leading.is_prepared:
-            self.send((sender,), Prepare(self.promised, leading.free))
-            return
-        self.send((sender,), Prepare(self.promised, self.ledger.next))
-        for slot in range(self.ledger.next, leading.free):
+        first = self.ledger.next if leading.is_prepared else leading.free
+        self.send((sender,), Prepare(self.promised, first))
+        for slot in range(first, leading.free):
             messages = self.ledger.votes[slot].messages
             self.send((sender,), Accept(self.promised, slot, self.ledger.stable, messages))
             if slot in self.ledger.chosen:
@@ -325,14 +231,8 @@ class Paxos(Layer):
         self.follow(packet.ballot)
         if packet.first > self.ledger.next:
             self.send((sender,), Ask(self.ledger.next, packet.first))
-        votes: list[int] = []
-        messages: list[Message] = []
-        for slot in sorted(self.ledger.votes):
-            if slot >= packet.first:
-                vote = self.ledger.votes[slot]
-                votes += (slot, vote.ballot, len(vote.messages))
-                messages += vote.messages
-        self.send((sender,), Promise(packet.ballot, tuple(votes), tuple(messages)))
+        votes, messages = self.ledger.votes_since(packet.first)
+        self.send((sender,), Promise(packet.ballot, votes, messages))
         self.check_leader()
 
     def follow(self, ballot: Stamp) -> None:
@@ -347,12 +247,7 @@ class Paxos(Layer):
         if leading is None or leading.is_prepared or packet.ballot != self.promised:
             return
         leading.promises.add(sender)
-        start = 0
-        for place in range(0, len(packet.votes), 3):
-            slot, ballot, count = packet.votes[place : place + 3]
-            if slot not in leading.reported or ballot > leading.reported[slot].ballot:
-                leading.reported[slot] = Vote(ballot, packet.messages[start : start + count])
-            start += count
+        leading.report(packet.votes, packet.messages)
         self.check_promises(leading)
 
     def check_promises(self, leading: Leading) -> None:
@@ -386,9 +281,10 @@ class Paxos(Layer):
             self.begin_ballot(leading, leading.free - 1, tuple(waiting))
 
     def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
+        # Its own vote may be durable after those of others: only later does it count here.
+        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.vote(self.promised, slot, messages)
         leading.accepts[slot] = {self.process}
-        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.check_accepts(leading, slot)
 
     def on_accept(self, sender: int, packet: Accept) -> None:
@@ -448,10 +344,6 @@ class Paxos(Layer):
             self.vote(packet.ballot, packet.slot, packet.messages)
             self.on_chosen(packet.ballot, packet.slot)
 
-    def on_stable(self, packet: Stable) -> None:
-        self.ledger.choose_stable(packet.slot)
-        self.deliver_chosen()
-
     def check_stable(self, leading: Leading) -> None:
         if len(leading.have) == len(self.group) - 1:
             self.forget(min([self.ledger.next, *leading.have.values()]))
@@ -494,7 +386,8 @@ class Paxos(Layer):
         elif isinstance(packet, Learn):
             self.on_learn(packet)
         elif isinstance(packet, Stable):
-            self.on_stable(packet)
+            self.ledger.choose_stable(packet.slot)
+            self.deliver_chosen()
         elif isinstance(packet, Restarted):
             self.on_restarted(sender)
 
@@ -511,7 +404,9 @@ class Paxos(Layer):
             return False
         if isinstance(packet, Accept) and not self.ledger.has_votes(packet.stable):
             return False
-        if isinstance(packet, Promise) and not self.are_votes(packet):
+        if isinstance(packet, Promise) and not (
+            are_votes(packet.votes, packet.messages) and all(map(self.is_ours, packet.messages))
+        ):
             return False
         if isinstance(packet, Prepare | Accept | Chosen):
             return self.is_ballot(packet.ballot, sender)
@@ -528,9 +423,3 @@ class Paxos(Layer):
         if process_of(ballot) != owner or owner not in self.group or ballot >= FAR:
             return False
         return owner != self.process or ballot <= self.promised
-
-    def are_votes(self, packet: Promise) -> bool:
-        votes, messages = packet.votes, packet.messages
-        if len(votes) % 3 or max(votes, default=0) >= FAR or sum(votes[2::3]) != len(messages):
-            return False
-        return all(map(self.is_ours, messages))

@@ -344,6 +344,7 @@ class Search:
                     if not left[what]:
                         return
                     budget = i32(self.budgets.less(int(budget), what))
+        may_restart = self._faults_possible and self.budgets.left[int(budget)][RESTARTS] > 0
         part: i64 = 0
         while part < self._stride:
             after[part] = now[part]
@@ -358,7 +359,7 @@ class Search:
         after[2 * actor + 1] = i32(rest)
         for output in step.outputs:
             target = machine.events[output].process
-            if machine.locals[int(after[2 * target])].crashed and not self._restarts_left(budget):
+            if machine.locals[int(after[2 * target])].crashed and not may_restart:
                 continue
             there = int(after[2 * target + 1])
             longer = in_flight.append(there, output)
@@ -476,9 +477,9 @@ class Search:
             pending = int(now[2 * actor + 1])
             if local.crashed:
                 if left[RESTARTS]:
-                    self._restart(actor, KEPT, pending)
-                    if pending:
-                        self._restart(actor, LOST, 0)
+                    for packets in (KEPT, LOST):
+                        event = machine.event(Event(RESTART, actor, actor, None, 0, "", packets))
+                        self._happen(actor, event, pending if packets == KEPT else 0)
                 continue
             if left[CRASHES] and not local.problem and machine.may_crash(actor):
                 crash = machine.event(Event(CRASH, actor, actor, None, 0, "", 0))
@@ -500,14 +501,6 @@ class Search:
                         self._happen(actor, event, pending)
             if left[LOSSES] or left[DUPLICATES]:
                 self._tamper(actor, pending, left)
-
-    def _restarts_left(self, budget: i32) -> bool:
-        return self.budgets.left[int(budget)][RESTARTS] > 0
-
-    def _restart(self, actor: int, packets: int, rest: int) -> None:
-        """Let a process start again, and have or lose what is in flight to it."""
-        restart = Event(RESTART, actor, actor, None, 0, "", packets)
-        self._happen(actor, self.machine.event(restart), rest)
 
     def _crash_within(self, actor: int, local: Local, pending: int) -> None:
         """Let a process crash in the middle of what it may do next, where it stores something."""
