@@ -273,6 +273,13 @@ class Host:
         self.depths.clear()
         self._record(CRASH, 0, crash_detail(self.stores))
 
+    def restore(self, time: int, stored: list[Stored]) -> None:
+        """The process starts, with what one before it stored and its application remembers."""
+        self.stored = [one.copy() for one in stored]
+        self.deliveries = self.stored[-1].delivered
+        self.stored[-1].delivered = 0
+        self.recover(time, self.stack)
+
     def recover(self, time: int, stack: Stack) -> None:
         """The process starts again, with a new stack and what the old one stored."""
         self.up = True
@@ -436,9 +443,7 @@ class Host:
             elif isinstance(effect, Write):
                 stored.log[effect.number] = effect.packet
             elif isinstance(effect, Truncate):
-                stored.first = effect.first
-                for number in [other for other in stored.log if other < effect.first]:
-                    del stored.log[number]
+                stored.drop(effect.first)
 
     def _check_store(self, effect: Store) -> None:
         """Raise UsageError for what no layer may ask of stable storage."""

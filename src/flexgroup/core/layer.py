@@ -234,6 +234,12 @@ class Stored(Record):
     """How many of the messages that it delivered are still known above it. An application has all
     of them, since it remembers what it was given; another layer starts anew, and has none."""
 
+    def drop(self, first: int) -> None:
+        """Drop the entries before this one."""
+        self.first = first
+        for number in [other for other in self.log if other < first]:
+            del self.log[number]
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Notice(Effect):
