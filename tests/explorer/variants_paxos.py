@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flexgroup.core.layer import Leader, Store
+from flexgroup.core.layer import Leader, Send, Store
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
@@ -298,6 +298,50 @@ def paxos_that_cuts_the_log_without_what_was_delivered() -> StackPlan:
     return on_an_oracle(paxos)
 
 
+def paxos_that_does_not_tell_of_requests() -> StackPlan:
+    """Who starts again, and leads, does not know what clients have asked for."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_restarted
+
+    def on_restarted(self: Any, sender: int) -> None:
+        pending, self.pending = self.pending, {}
+        careful(self, sender)
+        self.pending = pending
+
+    paxos.Paxos.on_restarted = on_restarted
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_pass_requests_on() -> StackPlan:
+    """What a client sends reaches the leader before a crash, and all others after it."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.remember
+
+    def remember(self: Any, m: Any) -> None:
+        self.restarts = False
+        careful(self, m)
+
+    paxos.Paxos.remember = remember
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_tell_what_is_stable() -> StackPlan:
+    """Who starts again waits for slots that all others have forgotten."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_packet
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        careful(self, sender, packet)
+        self.effects = [
+            effect
+            for effect in self.effects
+            if not isinstance(effect, Send) or not isinstance(effect.packet, paxos.Stable)
+        ]
+
+    paxos.Paxos.on_packet = on_packet
+    return on_an_oracle(paxos)
+
+
 def paxos_that_starts_again_silently() -> StackPlan:
     """What was sent to it while it was down, it never gets."""
     paxos = loaded_anew("paxos")
@@ -351,12 +395,20 @@ VOTER_RESTARTS = replace(
 RESTART_CASES = [
     Case(paxos_that_answers_before_it_writes, "paxos", VOTER_RESTARTS, "prefix order"),
     Case(paxos_that_does_not_save_promises, "paxos", VOTER_RESTARTS, "prefix order"),
-    Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "integrity"),
     Case(paxos_that_leads_on_in_its_old_ballot, "paxos", LEADER_RESTARTS, "prefix order"),
     Case(paxos_that_delivers_again, "paxos", FOLLOWER_RESTARTS, "integrity"),
     Case(paxos_that_starts_again_silently, "paxos", FOLLOWER_RESTARTS, "uniform agreement"),
 ]
 """Variants that show only where processes start again."""
+
+RESTART_VARIANTS = [
+    *[case.variant for case in RESTART_CASES],
+    paxos_that_cuts_the_log_without_what_was_delivered,
+    paxos_that_does_not_tell_of_requests,
+    paxos_that_does_not_pass_requests_on,
+    paxos_that_does_not_tell_what_is_stable,
+]
 
 LEFT_ALONE = {"paxos": parse_stack("leader paxos"), "leader": parse_stack("leader paxos")}
 """The stacks of which variants replace a layer."""
