@@ -86,6 +86,8 @@ COMPILED = (
     "protocols/parts/detection.py",
     "protocols/parts/hypercube.py",
     "protocols/parts/known_messages.py",
+    "protocols/parts/leading.py",
+    "protocols/parts/ledger.py",
     "protocols/parts/senders.py",
     "protocols/parts/timestamps.py",
     "protocols/paxos.py",

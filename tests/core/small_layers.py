@@ -18,8 +18,10 @@ from flexgroup.core.layer import (
     SetTimer,
     Stored,
     Suspect,
+    Truncate,
     Trust,
     View,
+    Write,
 )
 from flexgroup.core.message import Message, Packet, message_id, name_of
 from flexgroup.core.stack import Stack
@@ -32,11 +34,18 @@ class Note(Packet):
     number: int
 
 
+class Mark(Packet):
+    """A number that is kept."""
+
+    number: int
+
+
 class Plain(Layer):
     """Sends everything to everybody concerned, and writes down what it is told, in order."""
 
     __slots__ = ("log",)
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Note,)
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Mark,)
     KEEPS: ClassVar[Guarantees] = frozenset(Guarantee)
 
     def __init__(self, context: Context) -> None:
@@ -46,8 +55,8 @@ class Plain(Layer):
     def on_start(self) -> None:
         self.log.append("start")
 
-    def on_restart(self, saved: Stored) -> None:
-        self.log.append(f"restart with {saved!r}")
+    def on_restart(self, stored: Stored) -> None:
+        self.log.append(f"restart with {stored.saved!r}")
 
     def on_cast(self, m: Message) -> None:
         self.log.append(f"cast {name_of(m.id)}")
@@ -97,7 +106,11 @@ def told(effect: Effect) -> str:
     if isinstance(effect, Offer):
         return f"offer {effect.name} of level {effect.level}: {effect.options}"
     if isinstance(effect, Save):
-        return f"save {effect.value!r} of level {effect.level}"
+        return f"save {effect.packet!r} of level {effect.level}"
+    if isinstance(effect, Write):
+        return f"write {effect.packet!r} as {effect.number}"
+    if isinstance(effect, Truncate):
+        return f"truncate to {effect.first}"
     if isinstance(effect, Suspect):
         return f"suspect {effect.process}"
     if isinstance(effect, Trust):

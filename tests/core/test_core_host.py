@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from flexgroup.core.codec import Codec
+from flexgroup.core.errors import UsageError
 from flexgroup.core.host import LATER, Host, World
 from flexgroup.core.journal import Journal, Transmission
-from flexgroup.core.layer import Context, Notice, Stored, Suspect, View
+from flexgroup.core.layer import Context, Notice, Store, Stored, Suspect, View
 from flexgroup.core.message import Message, Packet, name_of
 from flexgroup.core.stack import Stack
 
-from .small_layers import Note, Plain, message
+from .small_layers import Mark, Note, Plain, message, told
 
 
 class Wordy(Plain):
@@ -24,7 +27,13 @@ class Wordy(Plain):
             if word == "deliver":
                 self.deliver(packet.m)
             elif word == "save":
-                self.save(len(self.log))
+                self.save(Mark(len(self.log)))
+            elif word.startswith("write"):
+                self.write(int(word[5:]), Mark(int(word[5:])))
+            elif word.startswith("truncate"):
+                self.truncate(int(word[8:]))
+            elif word == "foreign":
+                self.save(packet)
             elif word == "set":
                 self.set_timer("bell", 5)
             elif word == "cancel":
@@ -37,8 +46,8 @@ class Wordy(Plain):
     def on_timer(self, name: str) -> None:
         self.send((2,), Note(message(1, 0, 2), 7))
 
-    def on_restart(self, saved: Stored) -> None:
-        self.log.append(f"restart with {saved!r}")
+    def on_restart(self, stored: Stored) -> None:
+        self.log.append(f"restart with {stored!r}")
 
 
 class Told(World):
@@ -54,7 +63,7 @@ class Told(World):
             self.asked.append(f"send to {target} at depth {transmission.depth}")
 
     def on_deliver(self, host: Host, m: Message) -> None:
-        self.asked.append(f"deliver {name_of(m.id)}, saved {host.saved}")
+        self.asked.append(f"deliver {name_of(m.id)}, saved {host.stored[0].saved}")
 
     def on_set_timer(self, host: Host, level: int, name: str, ticks: int) -> int:
         self.asked.append(f"set {name} to {ticks}")
@@ -67,8 +76,9 @@ class Told(World):
         self.asked.append(f"offer {name} of {options}")
         return self.chosen
 
-    def on_save(self, host: Host, level: int, value: Stored) -> None:
-        self.asked.append(f"save {value!r}")
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        self.asked.append(", ".join(map(told, effects)))
+        return super().on_store(host, effects)
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         self.asked.append(type(notice).__name__)
@@ -132,7 +142,11 @@ class Hosted:
 
 def test_effects_come_in_order_and_what_is_saved_comes_before_what_follows() -> None:
     asked = Hosted().hears("answer save deliver")
-    assert asked == ["send to 3 at depth 0", "save 1", "deliver 3.0, saved [1]"]
+    assert asked == [
+        "send to 3 at depth 0",
+        "save Mark(number=1) of level 0",
+        "deliver 3.0, saved Mark(number=1)",
+    ]
 
 
 def test_the_world_knows_a_timer_by_what_it_answered() -> None:
@@ -165,19 +179,22 @@ def test_a_crash_leaves_only_what_was_saved() -> None:
     hosted.hears("save set offer")
     host = hosted.host
     host.crash(20)
-    assert (host.up, host.timers, host.offers, host.saved) == (False, {}, [], [1])
+    assert (host.up, host.timers, host.offers) == (False, {}, [])
+    assert host.stored == [Stored(Mark(1))]
     stack = hosted.stack()
     host.recover(30, stack)
     assert host.up
     assert isinstance(stack.layers[0], Wordy)
-    assert stack.layers[0].log == ["restart with 1"]
+    assert stack.layers[0].log == [f"restart with {Stored(Mark(1))!r}"]
 
 
 def test_nothing_happens_after_a_crash_that_the_world_knows_of_beforehand() -> None:
     hosted = Hosted()
     hosted.host.crash_at = 8
-    assert hosted.hears("save deliver") == []
-    assert hosted.host.saved == [None]
+    assert hosted.hears("save write1 deliver") == [
+        "save Mark(number=1) of level 0, write Mark(number=1) as 1"
+    ]
+    assert hosted.host.stored == [Stored()]
 
 
 def test_depths_continue_from_what_was_heard_and_are_forgotten_in_doing_so() -> None:
@@ -218,5 +235,83 @@ def test_a_fork_goes_its_own_way() -> None:
     hosted.hears("set save", depth=3)
     twin = hosted.host.fork()
     hosted.host.crash(10)
-    assert (twin.up, twin.timers, twin.saved, twin.step) == (True, {(0, "bell"): 105}, [1], 1)
+    assert (twin.up, twin.timers, twin.step) == (True, {(0, "bell"): 105}, 1)
+    assert twin.stored == [Stored(Mark(1))]
+    hosted.host.recover(20, hosted.stack())
+    hosted.hears("save write3 deliver")
+    assert (twin.stored, twin.stores, twin.deliveries) == ([Stored(Mark(1))], 1, 0)
     assert twin.depths == {message(3, 0, 0).id: 3}
+
+
+# Stable storage.
+
+
+def test_what_is_stored_in_a_row_is_made_durable_together() -> None:
+    hosted = Hosted()
+    assert hosted.hears("write2 save write1 set answer write3") == [
+        "write Mark(number=2) as 2, save Mark(number=1) of level 0, write Mark(number=1) as 1",
+        "set bell to 5",
+        "send to 3 at depth 0",
+        "write Mark(number=3) as 3",
+    ]
+    assert hosted.host.stores == 2
+
+
+def test_entries_have_numbers_and_the_log_is_cut_in_front() -> None:
+    hosted = Hosted()
+    hosted.hears("write2 write0 write1 write2 truncate1")
+    assert hosted.host.stored == [Stored(None, {1: Mark(1), 2: Mark(2)}, 1)]
+    hosted.hears("truncate7 write9 write7")
+    assert hosted.host.stored == [Stored(None, {7: Mark(7), 9: Mark(9)}, 7)]
+
+
+@pytest.mark.parametrize("last", ["write2", "truncate2", "write-1"])
+def test_what_was_dropped_is_gone(last: str) -> None:
+    dropped = "Wordy at process 0 goes back to entry .* begin at 3"
+    with pytest.raises(UsageError, match=dropped):
+        Hosted().hears(f"truncate3 {last}")
+    hosted = Hosted()
+    hosted.hears("truncate3")
+    with pytest.raises(UsageError, match=dropped):
+        hosted.hears(last)
+
+
+def test_only_packets_that_are_named_are_stored() -> None:
+    with pytest.raises(UsageError, match="stores Note, which its STORED does not name"):
+        Hosted().hears("foreign")
+
+
+class Counted(Plain):
+    """Writes down how many messages are known above it when it starts again."""
+
+    __slots__ = ()
+
+    def on_restart(self, stored: Stored) -> None:
+        self.log.append(str(stored.delivered))
+
+
+def test_an_application_remembers_what_it_was_given_and_a_layer_does_not() -> None:
+    def stack() -> Stack:
+        return Stack([Counted(Context(0, 3)), Counted(Context(0, 3))])
+
+    host = Host(stack(), Told(), Codec([Counted, Counted]))
+    for seq in range(3):
+        inner = Message(message(3, seq, 0).id, (0,), Note(message(3, seq, 0), 1))
+        host.receive(0, 3, Transmission(Note(inner, 1)))
+    host.crash(10)
+    again = stack()
+    host.recover(20, again)
+    assert [layer.log for layer in again.layers if isinstance(layer, Plain)] == [["0"], ["3"]]
+
+
+def test_a_crash_tells_the_journal_how_often_something_was_stored() -> None:
+    journal = Steps()
+    hosted = Hosted(journal)
+    hosted.host.crash(1)
+    hosted.host.recover(2, hosted.stack())
+    hosted.hears("save set save")
+    hosted.host.crash(3)
+    assert [row for row in journal.rows if row.startswith(("0", "3"))] == [
+        "0 None",
+        '3 {"stored":2}',
+    ]

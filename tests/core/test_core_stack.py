@@ -13,7 +13,7 @@ from flexgroup.core.layer import Context, Layer, Notice, Stored, Suspect, Trust,
 from flexgroup.core.message import Message, Packet, name_of, origin_of, seq_of
 from flexgroup.core.stack import Stack, guarantees_above
 
-from .small_layers import Note, Plain, asked, log_of, message, plain_stack, sent, told
+from .small_layers import Mark, Note, Plain, asked, log_of, message, plain_stack, sent, told
 
 # Effects happen after the handler, in order.
 
@@ -24,13 +24,13 @@ class Busy(Plain):
     __slots__ = ()
 
     def on_cast(self, m: Message) -> None:
-        self.save("before")
+        self.save(Mark(1))
         self.send((1, 2), Note(m, 1))
         self.deliver(m)
         self.set_timer("again", 5)
         self.cancel_timer("other")
         self.offer("coin", 2)
-        self.save("after")
+        self.save(Mark(2))
         assert len(self.effects) == 7
 
 
@@ -43,13 +43,13 @@ def test_effects_wait_until_the_handler_returns_and_keep_their_order(levels: int
     stack.cast(message(0, 0, 1, 2))
     top = levels - 1
     assert asked(stack) == [
-        f"save 'before' of level {top}",
+        f"save Mark(number=1) of level {top}",
         *(["send Note to (1, 2)"] if levels == 1 else []),
         "deliver 0.0",
         f"set timer again of level {top} to 5",
         f"cancel timer other of level {top}",
         f"offer coin of level {top}: 2",
-        f"save 'after' of level {top}",
+        f"save Mark(number=2) of level {top}",
         # What the layer below then asks for comes after what was asked before it.
         *(["send Note to (1, 2)"] if levels == 2 else []),
     ]
@@ -237,28 +237,29 @@ class Starting(Plain):
 
     def on_start(self) -> None:
         super().on_start()
-        self.save(1)
+        self.save(Mark(1))
         self.send((1,), Note(message(0, 0, 1), 0))
 
-    def on_restart(self, saved: Stored) -> None:
-        super().on_restart(saved)
-        assert isinstance(saved, int)
-        self.save(saved + 1)
+    def on_restart(self, stored: Stored) -> None:
+        super().on_restart(stored)
+        assert isinstance(stored.saved, Mark)
+        self.save(Mark(stored.saved.number + 1))
 
 
 def test_start_and_restart_reach_every_layer_from_below() -> None:
     stack = Stack([Starting(Context(0, 3)), Starting(Context(0, 3))])
     stack.start()
     assert asked(stack) == [
-        "save 1 of level 0",
+        "save Mark(number=1) of level 0",
         "send Note to (1,)",
-        "save 1 of level 1",
+        "save Mark(number=1) of level 1",
         "send Note to (1,)",
     ]
     again = Stack([Starting(Context(0, 3)), Starting(Context(0, 3))])
-    again.restart([1, 5])
-    assert [log_of(again, level) for level in (0, 1)] == [["restart with 1"], ["restart with 5"]]
-    assert asked(again) == ["save 2 of level 0", "save 6 of level 1"]
+    again.restart([Stored(Mark(1)), Stored(Mark(5))])
+    assert log_of(again, 0) == ["restart with Mark(number=1)"]
+    assert log_of(again, 1) == ["restart with Mark(number=5)"]
+    assert asked(again) == ["save Mark(number=2) of level 0", "save Mark(number=6) of level 1"]
 
 
 # Errors say whose fault it was.
@@ -326,7 +327,7 @@ def test_the_layer_below_is_named_where_there_is_one() -> None:
 
 def test_every_guarantee_has_a_name_and_a_meaning() -> None:
     assert names(NOTHING) == "nothing"
-    all_names = "causal, fifo, reliable, total, uniform, virtual-synchrony"
+    all_names = "causal, fifo, leader, reliable, total, uniform, virtual-synchrony"
     assert names(frozenset(Guarantee)) == all_names
     assert len({guarantee.meaning for guarantee in Guarantee}) == len(Guarantee)
 

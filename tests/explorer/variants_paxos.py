@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flexgroup.core.layer import Leader
+from flexgroup.core.layer import Leader, Send, Store
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
@@ -79,7 +79,7 @@ def paxos_without_phase_1() -> StackPlan:
 
     def prepare(self: Any) -> None:
         self.promised = paxos.stamp(paxos.clock_of(self.promised) + 1, self.process)
-        self.leading = paxos.Leading(self.next, is_prepared=True)
+        self.leading = paxos.Leading(self.ledger.next, is_prepared=True)
         self.propose()
 
     paxos.Paxos.prepare = prepare
@@ -116,7 +116,7 @@ def paxos_that_merges_promised_and_accepted() -> StackPlan:
 
     def follow(self: Any, ballot: int) -> None:
         if ballot > self.promised:
-            for vote in self.accepted.values():
+            for vote in self.ledger.votes.values():
                 vote.ballot = ballot
         careful(self, ballot)
 
@@ -133,7 +133,7 @@ def paxos_without_no_ops() -> StackPlan:
         if messages:
             careful(self, leading, slot, messages)
         else:
-            self.accepted[slot] = paxos.Vote(self.promised, messages)
+            self.vote(self.promised, slot, messages)
 
     paxos.Paxos.begin_ballot = begin_ballot
     return on_an_oracle(paxos)
@@ -145,7 +145,7 @@ def paxos_that_proposes_again_only_what_it_lacks() -> StackPlan:
     careful = paxos.Paxos.check_promises
 
     def check_promises(self: Any, leading: Any) -> None:
-        leading.free = max(leading.free, self.next)
+        leading.free = max(leading.free, self.ledger.next)
         careful(self, leading)
 
     paxos.Paxos.check_promises = check_promises
@@ -171,8 +171,13 @@ def paxos_that_delivers_any_vote_for_a_chosen_slot() -> StackPlan:
 
 def paxos_that_delivers_whatever_is_chosen() -> StackPlan:
     """A message that two leaders had chosen for two slots is delivered twice."""
-    paxos = loaded_anew("paxos", "known_messages")
-    paxos.KnownMessages.has = lambda self, m: False
+    paxos = loaded_anew("paxos", "ledger")
+
+    def take_next(self: Any) -> Any:
+        self.next += 1
+        return self.votes[self.next - 1].messages
+
+    paxos.Ledger.take_next = take_next
     return on_an_oracle(paxos)
 
 
@@ -216,6 +221,134 @@ def leader_that_tells_only_of_another_one() -> StackPlan:
     return below_paxos(leader)
 
 
+# Stable storage.
+
+
+def paxos_that_answers_before_it_writes() -> StackPlan:
+    """A vote that counts is lost if its voter crashes at once."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_packet
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        careful(self, sender, packet)
+        self.effects.sort(key=lambda effect: isinstance(effect, Store))
+
+    paxos.Paxos.on_packet = on_packet
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_save_promises() -> StackPlan:
+    """Who starts again votes in a ballot that it promised not to take part in."""
+    paxos = loaded_anew("paxos")
+    paxos.Paxos.save = lambda self, packet: None
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_write_votes() -> StackPlan:
+    """Who starts again does not report what may be chosen."""
+    paxos = loaded_anew("paxos")
+    paxos.Paxos.write = lambda self, number, packet: None
+    return on_an_oracle(paxos)
+
+
+def paxos_that_leads_on_in_its_old_ballot() -> StackPlan:
+    """A leader that starts again proposes a second batch for a slot in the same ballot."""
+    paxos = loaded_anew("paxos")
+
+    def prepare(self: Any) -> None:
+        self.leading = paxos.Leading(self.ledger.next, is_prepared=True)
+
+    careful = paxos.Paxos.on_restart
+
+    def on_restart(self: Any, stored: Any) -> None:
+        new_ballot = paxos.Paxos.prepare
+        paxos.Paxos.prepare = prepare
+        careful(self, stored)
+        paxos.Paxos.prepare = new_ballot
+
+    paxos.Paxos.on_restart = on_restart
+    return on_an_oracle(paxos)
+
+
+def paxos_that_delivers_again() -> StackPlan:
+    """Though the application remembers what it was given."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_restart
+
+    def on_restart(self: Any, stored: Any) -> None:
+        stored.delivered = 0
+        careful(self, stored)
+
+    paxos.Paxos.on_restart = on_restart
+    return on_an_oracle(paxos)
+
+
+def paxos_that_cuts_the_log_without_what_was_delivered() -> StackPlan:
+    """A message that two leaders had chosen for two slots is delivered twice if the first of them
+    is cut off."""
+    paxos = loaded_anew("paxos", "ledger")
+    paxos.CUT = 1
+    careful = paxos.Ledger.promised
+
+    def promised(self: Any, ballot: int) -> Any:
+        whole = careful(self, ballot)
+        return paxos.Promised(whole.ballot, whole.stable, (), ())
+
+    paxos.Ledger.promised = promised
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_tell_of_requests() -> StackPlan:
+    """Who starts again, and leads, does not know what clients have asked for."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_restarted
+
+    def on_restarted(self: Any, sender: int) -> None:
+        pending, self.pending = self.pending, {}
+        careful(self, sender)
+        self.pending = pending
+
+    paxos.Paxos.on_restarted = on_restarted
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_pass_requests_on() -> StackPlan:
+    """What a client sends reaches the leader before a crash, and all others after it."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.remember
+
+    def remember(self: Any, m: Any) -> None:
+        self.restarts = False
+        careful(self, m)
+
+    paxos.Paxos.remember = remember
+    return on_an_oracle(paxos)
+
+
+def paxos_that_does_not_tell_what_is_stable() -> StackPlan:
+    """Who starts again waits for slots that all others have forgotten."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_packet
+
+    def on_packet(self: Any, sender: int, packet: Any) -> None:
+        careful(self, sender, packet)
+        self.effects = [
+            effect
+            for effect in self.effects
+            if not isinstance(effect, Send) or not isinstance(effect.packet, paxos.Stable)
+        ]
+
+    paxos.Paxos.on_packet = on_packet
+    return on_an_oracle(paxos)
+
+
+def paxos_that_starts_again_silently() -> StackPlan:
+    """What was sent to it while it was down, it never gets."""
+    paxos = loaded_anew("paxos")
+    paxos.Paxos.on_restarted = lambda self, sender: None
+    return on_an_oracle(paxos)
+
+
 LEADER_CRASHES = replace(replicated(2, crashes=1), crashing=(0,))
 TWO_RACE = replace(replicated(0, 1, crashes=1), crashing=(0,))
 WRONGLY_DEPOSED = replace(
@@ -251,6 +384,31 @@ DEEP_CASES = [
     Case(paxos_without_no_ops, "paxos", HOLES, "validity"),
 ]
 """Variants that show only in scopes that take a minute to exhaust."""
+
+FOLLOWER_RESTARTS = replace(replicated(1, crashes=1, restarts=1), crashing=(2,))
+LEADER_RESTARTS = replace(replicated(0, 0, crashes=1, restarts=1), crashing=(0,))
+VOTER_RESTARTS = replace(
+    replicated(0, 1, crashes=1, suspicions=1, restarts=1), crashing=(2,), suspecting=((1, 0),)
+)
+"""Process 1 deposes 0, and 2, whom both need, starts again."""
+
+RESTART_CASES = [
+    Case(paxos_that_answers_before_it_writes, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_does_not_save_promises, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "integrity"),
+    Case(paxos_that_leads_on_in_its_old_ballot, "paxos", LEADER_RESTARTS, "prefix order"),
+    Case(paxos_that_delivers_again, "paxos", FOLLOWER_RESTARTS, "integrity"),
+    Case(paxos_that_starts_again_silently, "paxos", FOLLOWER_RESTARTS, "uniform agreement"),
+]
+"""Variants that show only where processes start again."""
+
+RESTART_VARIANTS = [
+    *[case.variant for case in RESTART_CASES],
+    paxos_that_cuts_the_log_without_what_was_delivered,
+    paxos_that_does_not_tell_of_requests,
+    paxos_that_does_not_pass_requests_on,
+    paxos_that_does_not_tell_what_is_stable,
+]
 
 LEFT_ALONE = {"paxos": parse_stack("leader paxos"), "leader": parse_stack("leader paxos")}
 """The stacks of which variants replace a layer."""

@@ -39,6 +39,7 @@ class Hesitant(Layer):
 
     __slots__ = ("held",)
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Offered,)
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Offered,)
     KEEPS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
 
     def __init__(self, context: Context) -> None:
@@ -51,7 +52,7 @@ class Hesitant(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         assert isinstance(packet, Offered)
         self.held.append(packet.m)
-        self.save(packet.m.id)
+        self.save(packet)
         self.set_timer("patience", 3)
 
     def on_timer(self, name: str) -> None:
@@ -63,9 +64,9 @@ class Hesitant(Layer):
         else:
             self.deliver(self.held.pop(0))
 
-    def on_restart(self, saved: Stored) -> None:
-        assert isinstance(saved, int)
-        self.deliver(Message(saved, (self.process,), b""))
+    def on_restart(self, stored: Stored) -> None:
+        assert isinstance(stored.saved, Offered)
+        self.deliver(stored.saved.m)
 
 
 @pytest.fixture(autouse=True)

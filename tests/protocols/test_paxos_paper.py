@@ -152,12 +152,12 @@ def test_what_all_have_delivered_is_forgotten_and_what_one_lacks_is_not() -> Non
     for _ in range(10):
         bench.cast(0, (0, 1, 2))
         settle(bench)
-    assert all(len(layer(bench, process).accepted) <= WINDOW for process in range(3))
+    assert all(len(layer(bench, process).ledger.votes) <= WINDOW for process in range(3))
     bench.crash(2)
     for _ in range(10):
         bench.cast(0, (0, 1, 2))
         settle(bench)
-    assert len(layer(bench, 0).accepted) >= 10
+    assert len(layer(bench, 0).ledger.votes) >= 10
     assert not layer(bench, 0).pending
     assert not layer(bench, 1).pending
 

@@ -113,8 +113,8 @@ class Telling(Layer):
         assert isinstance(packet, Word)
         self.deliver(packet.m)
 
-    def on_restart(self, saved: Stored) -> None:
-        self.say(f"restarted with {saved!r}")
+    def on_restart(self, stored: Stored) -> None:
+        self.say(f"restarted with {stored.saved!r}")
 
     def on_timer(self, name: str) -> None:
         self.say(f"timer {name}")

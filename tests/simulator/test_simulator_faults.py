@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from flexgroup.core.errors import UsageError
@@ -42,8 +44,14 @@ def test_what_would_be_handled_only_after_the_crash_is_not() -> None:
 # Recovery.
 
 
+class Count(Packet):
+    number: int
+
+
 class Saving(Telling):
     """Counts multicasts in memory, and what has been delivered on stable storage."""
+
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Count,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -57,11 +65,10 @@ class Saving(Telling):
     def on_packet(self, sender: int, packet: Packet) -> None:
         super().on_packet(sender, packet)
         self.delivered += 1
-        self.save(self.delivered)
+        self.save(Count(self.delivered))
 
-    def on_restart(self, saved: Stored) -> None:
-        assert saved is None or isinstance(saved, int)
-        self.delivered = saved or 0
+    def on_restart(self, stored: Stored) -> None:
+        self.delivered = stored.saved.number if isinstance(stored.saved, Count) else 0
         self.say(f"{self.casts} in memory, {self.delivered} saved")
 
 
@@ -117,7 +124,7 @@ class Ticking(Telling):
     def on_start(self) -> None:
         self.set_timer("tick", 5)
 
-    def on_restart(self, saved: Stored) -> None:
+    def on_restart(self, stored: Stored) -> None:
         self.set_timer("tick", 5)
 
 

@@ -210,7 +210,7 @@ def test_the_explorer(stack: str, bounds: Bounds, seed: int) -> None:
         there, here = local.host, bench.hosts[process]
         assert fingerprint(there.stack) == fingerprint(here.stack)
         assert set(there.timers) == set(here.timers)
-        assert (there.up, there.saved) == (here.up, here.saved)
+        assert (there.up, there.stored) == (here.up, here.stored)
         assert len(there.offers) == len(here.offers)
         delivered = [message_in(entry) for entry in local.history if not is_cast(entry)]
         assert delivered == [m.id for m in bench.delivered[process]]

@@ -75,6 +75,7 @@ def _scope(options: argparse.Namespace) -> Scope:
         options.losses,
         options.duplicates,
         options.timers,
+        options.restarts,
     )
     fifo = options.channels == "fifo"
     return Scope(

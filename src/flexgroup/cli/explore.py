@@ -85,6 +85,7 @@ COMMAND = Command(
                     ("crashes", "processes stop"),
                     ("suspicions", "a process is taken for crashed that is not"),
                     ("timers", "timers run out"),
+                    ("restarts", "who has crashed starts again, with what it has stored"),
                 )
             ),
             repeated("--crash", "P", "this process may stop, and no other that is not named"),
@@ -102,7 +103,6 @@ COMMAND = Command(
             *(
                 Option(f"--{name}", type=int, default=0, metavar="N", help=f"{what} (0)")
                 for name, what in (
-                    ("restarts", "a server that has crashed comes back, with the data it keeps"),
                     ("cuts", "a link falls silent, for a while or for good"),
                     ("breaks", "a link breaks and is replaced"),
                     ("delays", "a beat passes while something is under way"),

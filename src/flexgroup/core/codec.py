@@ -131,7 +131,7 @@ class _Level:
 class Codec:
     """Encodes, decodes and measures the packets of one stack."""
 
-    __slots__ = ("_levels", "_measured", "_measured_bytes")
+    __slots__ = ("_levels", "_measured", "_measured_bytes", "_stored")
 
     def __init__(self, layers: list[type[Layer]]) -> None:
         carrier, unordered = unordered_way(layers)
@@ -143,22 +143,34 @@ class Codec:
             )
             for level, layer in enumerate(layers)
         ]
+        self._stored = [_Level(layer.STORED) for layer in layers]
         # One message may go to a thousand destinations, in a hundred thousand packets.
         self._measured: tuple[int, ...] = ()
         self._measured_bytes = 1
 
     def encode(self, packet: Packet) -> bytes:
         out = BytesWriter()
-        self._write(out, 0, packet)
+        self._write(out, 0, self._levels[0], packet)
         return out.getvalue()
+
+    def encode_stored(self, level: int, packet: Packet) -> bytes:
+        """What a layer has in stable storage, as bytes."""
+        out = BytesWriter()
+        self._write(out, level, self._stored[level], packet)
+        return out.getvalue()
+
+    def decode_stored(self, level: int, data: bytes) -> Packet:
+        return self._decode(Reader(data, 0, len(data)), level, self._stored[level])
 
     def decode(self, data: bytes) -> Packet:
         return self.decode_part(data, 0, len(data))
 
     def decode_part(self, data: bytes, start: int, end: int) -> Packet:
         """The packet that these bytes of the data are."""
-        reader = Reader(data, start, end)
-        packet = self._read(reader, 0)
+        return self._decode(Reader(data, start, end), 0, self._levels[0])
+
+    def _decode(self, reader: Reader, level: int, types: _Level) -> Packet:
+        packet = self._read(reader, level, types)
         if reader.position != reader.end:
             raise PeerError(f"{reader.end - reader.position} bytes are left over after the packet")
         return packet
@@ -169,8 +181,8 @@ class Codec:
         self._measure(packet, measured)
         return measured
 
-    def _write(self, out: BytesWriter, level: int, packet: Packet) -> None:
-        format_ = self._levels[level].formats_by_type[type(packet)]
+    def _write(self, out: BytesWriter, level: int, types: _Level, packet: Packet) -> None:
+        format_ = types.formats_by_type[type(packet)]
         out.append(format_.tag)
         for field in format_.fields:
             value = getattr(packet, field.name)
@@ -207,14 +219,14 @@ class Codec:
         _write_ints(out, m.destinations)
         payload = m.payload
         if isinstance(payload, Packet):
-            self._write(out, level + 1, payload)
+            self._write(out, level + 1, self._levels[level + 1], payload)
         else:
             append_varint(out, len(payload))
             out.write(payload)
 
-    def _read(self, reader: Reader, level: int) -> Packet:
+    def _read(self, reader: Reader, level: int, types: _Level) -> Packet:
         tag = reader.varint()
-        formats = self._levels[level].formats
+        formats = types.formats
         if tag >= len(formats):
             raise PeerError(f"packet type {tag} at level {level}; there are {len(formats)} types")
         format_ = formats[tag]
@@ -247,7 +259,8 @@ class Codec:
         identity = _read_identity(reader)
         destinations = self._levels[level].read_destinations(reader)
         if level + 1 < len(self._levels):
-            return Message(identity, destinations, self._read(reader, level + 1))
+            above = level + 1
+            return Message(identity, destinations, self._read(reader, above, self._levels[above]))
         return Message(identity, destinations, reader.bytes())
 
     def _measure_destinations(self, destinations: tuple[int, ...]) -> None:

@@ -1,7 +1,7 @@
 """A host: one process as every world drives it.
 
 A *host* owns the stack of a process and all that is known of the process besides: whether it is
-up, which timers are set, which offers are open, what it saved to stable storage, how long its
+up, which timers are set, which offers are open, what it has in stable storage, how long its
 history is, and at which depth it heard of each message. A *world* moves packets, passes time, and
 lets things fail. It tells a host what happens (`start`, `cast`, `receive`, `timer`, `choose`,
 `notice`, `crash`, `recover`), and the host asks of it what only a world can do (`World`). All
@@ -29,6 +29,7 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.codec import Codec
+from flexgroup.core.errors import UsageError
 from flexgroup.core.journal import (
     CHOICE,
     CRASH,
@@ -41,6 +42,7 @@ from flexgroup.core.journal import (
     Journal,
     Transmission,
     choice_detail,
+    crash_detail,
     timer_detail,
     told_view_detail,
     view_detail,
@@ -54,10 +56,13 @@ from flexgroup.core.layer import (
     Save,
     Send,
     SetTimer,
+    Store,
     Stored,
     Suspect,
+    Truncate,
     Trust,
     View,
+    Write,
 )
 from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet
 from flexgroup.core.stack import Stack
@@ -78,7 +83,7 @@ class World:
     """What a host asks of the world it runs in, effect by effect and in order.
 
     The order is a promise: when a packet is to be sent or a message delivered, all that the stack
-    saved before is in `Host.saved` already, and `on_save` has been called for it.
+    stored before is in `Host.stored` already, and `on_store` has been called for it.
     """
 
     def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
@@ -101,11 +106,44 @@ class World:
         """Choose one of 0 .. options - 1, or answer LATER and call `Host.choose` in due time."""
         return LATER
 
-    def on_save(self, host: Host, level: int, value: Stored) -> None:
-        """Make durable what a layer saved; what it asked for afterwards must not overtake this."""
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        """Make all of this durable at once, before anything that was asked for afterwards.
+
+        The answer is whether that was done before the process crashed; if not, none of it was.
+        """
+        return host.time <= host.crash_at
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         """Take note that a notice has left the stack at the top: no layer held it back."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class UntimedWorld(World):
+    """A world without time, in which a process may crash between any two of its effects.
+
+    Who performs effects asks before each, except for deliveries, of which it tells afterwards.
+    """
+
+    def __init__(self) -> None:
+        self.effects_left = NEVER
+        """How many effects the process that acts carries out before it crashes."""
+
+    def is_cut(self, host: Host) -> bool:
+        """Whether the process has crashed before this effect, which otherwise counts."""
+        if host.time > host.crash_at:
+            return True
+        self.effects_left -= 1
+        if self.effects_left == 0:
+            host.crash_at = host.time - 1
+        return False
+
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        return not self.is_cut(host)
+
+    def go_on(self, host: Host) -> None:
+        """Let all effects happen again, from the next event on."""
+        self.effects_left = NEVER
+        host.crash_at = NEVER
 
 
 @final
@@ -114,14 +152,17 @@ class Host:
 
     __slots__ = (
         "_codec",
+        "_to_store",
         "crash_at",
+        "deliveries",
         "depths",
         "journal",
         "offers",
         "process",
-        "saved",
         "stack",
         "step",
+        "stored",
+        "stores",
         "time",
         "timers",
         "up",
@@ -148,8 +189,14 @@ class Host:
         """The timers that are set, as (level, name), each with the world's answer."""
         self.offers: list[Offer] = []
         """The offers that are open, the oldest first."""
-        self.saved: list[Stored] = [None] * len(stack.layers)
-        """What each layer saved last."""
+        self.stored = [Stored() for _ in stack.layers]
+        """What each layer has in stable storage; who has `delivered` is told at a restart only."""
+        self.stores = 0
+        """How often something was made durable."""
+        self.deliveries = 0
+        """How many messages the application was given, which it remembers whatever happens."""
+        self._to_store: list[Store] = []
+        """What was asked for in a row, and is yet to be made durable."""
         self.depths: dict[MessageId, int] = {}
         """The depth at which it heard of each message about which it did nothing then."""
 
@@ -218,21 +265,30 @@ class Host:
         self._act(self.stack.take_effects(), NO_MESSAGE, 0)
 
     def crash(self, time: int) -> None:
-        """The process stops and loses all but what it saved."""
+        """The process stops and loses all but what it stored."""
         self.up = False
         self.time = time
         self.timers.clear()
         self.offers.clear()
         self.depths.clear()
-        self._record(CRASH, 0, None)
+        self._record(CRASH, 0, crash_detail(self.stores))
+
+    def restore(self, time: int, stored: list[Stored]) -> None:
+        """The process starts, with what one before it stored and its application remembers."""
+        self.stored = [one.copy() for one in stored]
+        self.deliveries = self.stored[-1].delivered
+        self.stored[-1].delivered = 0
+        self.recover(time, self.stack)
 
     def recover(self, time: int, stack: Stack) -> None:
-        """The process starts again, with a new stack and what the old one saved."""
+        """The process starts again, with a new stack and what the old one stored."""
         self.up = True
         self.time = time
         self.stack = stack
         self._record(RECOVER, 0, None)
-        stack.restart(self.saved)
+        found = [stored.copy() for stored in self.stored]
+        found[-1].delivered = self.deliveries
+        stack.restart(found)
         self._act(stack.take_effects(), NO_MESSAGE, 0)
 
     # What the world lets it write down.
@@ -288,7 +344,9 @@ class Host:
         twin.step = self.step
         twin.timers = self.timers.copy()
         twin.offers = self.offers.copy()
-        twin.saved = self.saved.copy()
+        twin.stored = [stored.copy() for stored in self.stored]
+        twin.stores = self.stores
+        twin.deliveries = self.deliveries
         twin.depths = self.depths.copy()
         return twin
 
@@ -304,6 +362,8 @@ class Host:
         sending: Transmission | None = None
         while effects:
             for effect in effects:
+                if self._to_store and not isinstance(effect, Store):
+                    self._store()
                 if isinstance(effect, Send):
                     if sending is not None and effect.packet is sending.packet:
                         pass  # the same packet goes to others as well
@@ -335,9 +395,12 @@ class Host:
                         if journal is not None:
                             journal.deliver(self.process, self.step, self.time, m, moved_depth)
                             self.step += 1
+                        self.deliveries += 1
                         world.on_deliver(self, m)
                 else:
                     self._do_other(effect)
+            if self._to_store:
+                self._store()
             effects = self.stack.take_effects()
         if journal is not None and not answered:
             self._remember_depth(about, depth)
@@ -356,16 +419,59 @@ class Host:
                 self.offers.append(effect)
             else:
                 self._choose(effect, chosen)
-        elif isinstance(effect, Save):
-            if self.time <= self.crash_at:
-                self.saved[effect.level] = effect.value
-                self.world.on_save(self, effect.level, effect.value)
+        elif isinstance(effect, Store):
+            self._check_store(effect)
+            self._to_store.append(effect)
         elif isinstance(effect, Notice):
             if isinstance(effect, View):
                 if self.time > self.crash_at:
                     return
                 self.note(effect)
             self.world.on_notice(self, effect)
+
+    def _store(self) -> None:
+        """Have made durable what was asked for in a row."""
+        effects = self._to_store
+        self._to_store = []
+        if not self.world.on_store(self, effects):
+            return
+        self.stores += 1
+        for effect in effects:
+            stored = self.stored[effect.level]
+            if isinstance(effect, Save):
+                stored.saved = effect.packet
+            elif isinstance(effect, Write):
+                stored.log[effect.number] = effect.packet
+            elif isinstance(effect, Truncate):
+                stored.drop(effect.first)
+
+    def _check_store(self, effect: Store) -> None:
+        """Raise UsageError for what no layer may ask of stable storage."""
+        layer = self.stack.layers[effect.level]
+        first = self.stored[effect.level].first
+        for before in self._to_store:
+            if isinstance(before, Truncate) and before.level == effect.level:
+                first = before.first
+        number = first
+        packet: Packet | None = None
+        if isinstance(effect, Save):
+            packet = effect.packet
+        elif isinstance(effect, Write):
+            number = effect.number
+            packet = effect.packet
+        elif isinstance(effect, Truncate):
+            number = effect.first
+        who = f"{type(layer).__name__} at process {self.process}"
+        if number < first:
+            raise UsageError(
+                f"{who} goes back to entry {number} of its log, which was truncated to begin at "
+                f"{first}: what was dropped is gone"
+            )
+        if packet is not None and type(packet) not in layer.STORED:
+            raise UsageError(
+                f"{who} stores {type(packet).__name__}, which its STORED does not name; add it, "
+                "or nobody can read it again"
+            )
 
     def _choose(self, offer: Offer, chosen: int) -> None:
         if self.journal is not None:

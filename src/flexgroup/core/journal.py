@@ -100,6 +100,11 @@ def choice_detail(level: int, name: str, chosen: int) -> str:
     return f'{{"level":{level},"name":"{name}","chosen":{chosen}}}'
 
 
+def crash_detail(stores: int) -> str | None:
+    """The process has crashed, after it wrote to stable storage so many times."""
+    return f'{{"stored":{stores}}}' if stores else None
+
+
 def view_detail(number: int, members: tuple[int, ...]) -> str:
     """The process has installed a view."""
     listed = ",".join([str(member) for member in members])

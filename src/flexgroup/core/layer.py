@@ -24,8 +24,6 @@ from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.replicas import Replicas
 
-Stored = int | str | bytes | tuple["Stored", ...] | None
-
 
 @dataclass_transform(eq_default=False)
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
@@ -190,12 +188,57 @@ class Offer(Effect):
     options: int
 
 
-@final
-class Save(Effect):
-    """Write to stable storage; effects asked for later wait until it is there."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Store(Effect):
+    """Change what this layer has in stable storage; effects asked for later wait for that.
+
+    Those that follow one another are made durable together: all of them, or none.
+    """
 
     level: int
-    value: Stored
+
+
+@final
+class Save(Store):
+    """Keep this in the place of what was saved before."""
+
+    packet: Packet
+
+
+@final
+class Write(Store):
+    """Write this entry of the log, in the place of one with the same number, if there is one."""
+
+    number: int
+    packet: Packet
+
+
+@final
+class Truncate(Store):
+    """Drop the entries of the log before this one."""
+
+    first: int
+
+
+@final
+class Stored(Record):
+    """What a layer finds in stable storage when its process starts again."""
+
+    saved: Packet | None = None
+    """What it saved last; None if it never did."""
+    log: dict[int, Packet] = {}
+    """The entries that it wrote and did not drop, by number."""
+    first: int = 0
+    """The number before which it dropped all entries."""
+    delivered: int = 0
+    """How many of the messages that it delivered are still known above it. An application has all
+    of them, since it remembers what it was given; another layer starts anew, and has none."""
+
+    def drop(self, first: int) -> None:
+        """Drop the entries before this one."""
+        self.first = first
+        for number in [other for other in self.log if other < first]:
+            del self.log[number]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -280,7 +323,7 @@ class Leader(Notice):
 class Layer:
     """The base of every protocol."""
 
-    __slots__ = ("context", "effects", "level", "process", "size")
+    __slots__ = ("context", "effects", "is_top", "level", "process", "size")
 
     NEEDS: ClassVar[Guarantees] = NOTHING
     """What the layer below, or the network, must guarantee."""
@@ -308,6 +351,9 @@ class Layer:
     """It wants to be told which groups use the stack, and who is in them: `GroupCreate`,
     `GroupUpdate`, `GroupDestroy`."""
 
+    STORED: ClassVar[tuple[type[Packet], ...]] = ()
+    """Every packet type that it keeps in stable storage; the position is the type's tag there."""
+
     NEEDS_REPLICAS: ClassVar[bool] = False
     """It works only where the processes are divided into groups of replicas."""
 
@@ -319,6 +365,8 @@ class Layer:
         self.process = context.process
         self.size = context.size
         self.level = 0
+        self.is_top = True
+        """What it delivers goes to the application, and not to another layer."""
         self.effects: list[Effect] = []
 
     # What a layer is told.
@@ -326,8 +374,8 @@ class Layer:
     def on_start(self) -> None:
         """The process starts for the first time."""
 
-    def on_restart(self, saved: Stored) -> None:
-        """The process starts again after a crash, with what this layer saved last."""
+    def on_restart(self, stored: Stored) -> None:
+        """The process starts again after a crash, with what this layer has in stable storage."""
 
     def on_cast(self, m: Message) -> None:
         """The layer above, or the application, multicasts a message."""
@@ -368,8 +416,14 @@ class Layer:
     def offer(self, name: str, options: int) -> None:
         self.effects.append(Offer(self.level, name, options))
 
-    def save(self, value: Stored) -> None:
-        self.effects.append(Save(self.level, value))
+    def save(self, packet: Packet) -> None:
+        self.effects.append(Save(self.level, packet))
+
+    def write(self, number: int, packet: Packet) -> None:
+        self.effects.append(Write(self.level, number, packet))
+
+    def truncate(self, first: int) -> None:
+        self.effects.append(Truncate(self.level, first))
 
     def pass_on(self, notice: Notice) -> None:
         self.effects.append(notice)

@@ -93,6 +93,7 @@ class Stack:
         self._passes_by = bool(self._unordered)
         for level, layer in enumerate(layers):
             layer.level = level
+            layer.is_top = level == len(layers) - 1
 
     # What a world tells the stack.
 
@@ -101,9 +102,11 @@ class Stack:
             self.layers[level].on_start()
             self._settle(level)
 
-    def restart(self, saved: list[Stored]) -> None:
+    def restart(self, stored: list[Stored]) -> None:
+        # What a layer asks for may reach others: all of them are restored before.
         for level in range(len(self.layers)):
-            self.layers[level].on_restart(saved[level])
+            self.layers[level].on_restart(stored[level])
+        for level in range(len(self.layers)):
             self._settle(level)
 
     def cast(self, m: Message) -> None:

@@ -15,7 +15,7 @@ from flexgroup.core.layer import Layer, Record, copied
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
 
-_NOT_STATE = frozenset({"context", "effects", "level", "process", "size"})
+_NOT_STATE = frozenset({"context", "effects", "is_top", "level", "process", "size"})
 
 _names_of_class: dict[type[Layer | Record], tuple[str, ...]] = {}
 

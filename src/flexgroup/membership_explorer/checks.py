@@ -86,7 +86,7 @@ class ClusterChecks:
     def undelivered(self, logs: Logs, crashed: Sequence[bool]) -> list[str]:
         """What is broken if nothing happens after this."""
         histories, failed = self._histories(logs, crashed)
-        return self._orders.completion(histories, failed)
+        return self._orders.completion(histories, failed, failed)
 
     def _histories(
         self, logs: Logs, crashed: Sequence[bool]

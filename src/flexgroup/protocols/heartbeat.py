@@ -46,7 +46,7 @@ class Heartbeat(Layer):
         if self.process < self.size:
             self.set_timer("beat", INTERVAL)
 
-    def on_restart(self, saved: Stored) -> None:
+    def on_restart(self, stored: Stored) -> None:
         self.on_start()
 
     def others(self) -> tuple[int, ...]:

@@ -6,16 +6,17 @@ each slot of the log. Phase 1, once for all slots: it PREPAREs a ballot above al
 a majority PROMISEs to take part in none below it, and tells what it accepted. Phase 2, for each
 slot: the leader asks all to ACCEPT a batch, and what a majority has ACCEPTED is CHOSEN.
 
-Assumes reliable channels, which may reorder, groups of 2f + 1 replicas of which f may crash
-without recovery, and a leader oracle below (`leader`) that may err: in the end, those that crashed
-are suspected and nobody else is. Guarantees total order and uniform agreement within a group
-whatever is suspected, and that what a correct process multicasts is delivered once the oracle errs
-no more. Genuine. A message goes to exactly one whole group: one to several is refused.
+Assumes channels that are reliable, and may reorder, between processes that are up; groups of
+2f + 1 replicas of which f may be down; stable storage; and a leader oracle below (`leader`) that
+may err: in the end, those that are down are suspected and nobody else is. Guarantees total order
+and uniform agreement within a group whatever is suspected and whoever crashes and starts again, and
+that what a correct process multicasts is delivered once the oracle errs no more. Genuine. A message
+goes to exactly one whole group: one to several is refused.
 
 What the papers leave open, or do otherwise, is on the page of this protocol. In short: the lowest
 member leads at the start, with ballot (0, lowest), for which there is nothing to prepare; who is
 not suspected is not deposed; at most WINDOW batches are under way, and what comes meanwhile waits
-for the next one.
+for the next one; who starts again says so, and the leader tells it what it missed.
 """
 
 from __future__ import annotations
@@ -24,23 +25,18 @@ from typing import ClassVar, Final, final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Leader, Notice, Record
-from flexgroup.core.message import (
-    Message,
-    MessageId,
-    Packet,
-    Stamp,
-    clock_of,
-    origin_of,
-    process_of,
-    stamp,
-)
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
+from flexgroup.core.message import Message, Packet, Stamp, clock_of, origin_of, process_of, stamp
 from flexgroup.core.replicas import group_of
-from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.leading import Leading, are_votes
+from flexgroup.protocols.parts.ledger import Accepting, Ask, Learn, Ledger, Promised, Stable
 from flexgroup.protocols.parts.timestamps import FAR
 
 WINDOW: Final = 2
 """How many batches the leader has under way, at most."""
+
+CUT: Final = 64
+"""The number of slots that are cut off the log in stable storage at a time."""
 
 NO_OP: Final[tuple[Message, ...]] = ()
 """A batch that changes nothing."""
@@ -65,8 +61,7 @@ class Prepare(Packet):
 class Promise(Packet):
     """I take part in no lower ballot, and accepted these batches for slots from `first` on.
 
-    `votes` is flat: a slot, the ballot in which a batch was accepted for it, the number of messages
-    in the batch; another slot, and so on. `messages` has all of those messages, in that order.
+    Both are as `Ledger.votes_since` gives them.
     """
 
     ballot: Stamp
@@ -109,59 +104,21 @@ class Chosen(Packet):
 
 
 @final
-class Ask(Packet):
-    """I lack what is chosen for these slots, from `first` to before `last`."""
-
-    first: int
-    last: int
-
-
-@final
-class Learn(Packet):
-    """This batch, accepted in this ballot, is chosen for this slot."""
-
-    ballot: Stamp
-    slot: int
-    messages: tuple[Message, ...]
-
-
-@final
-class Vote(Record):
-    """A batch, and the ballot in which it was accepted."""
-
-    ballot: Stamp
-    messages: tuple[Message, ...]
-
-
-@final
-class Leading(Record):
-    """What the leader of a ballot knows of it."""
-
-    free: int
-    """The first slot for which nothing is proposed."""
-    is_prepared: bool = False
-    """Whether phase 1 is over."""
-    promises: set[int] = set()
-    """Who promised, during phase 1."""
-    reported: dict[int, Vote] = {}
-    """The vote of the highest ballot that they told, for each slot."""
-    accepts: dict[int, set[int]] = {}
-    """Who accepted, for each slot that is not chosen yet."""
-    have: dict[int, int] = {}
-    """The slots that each follower has delivered, from the first on."""
+class Restarted(Packet):
+    """I have crashed and started again: what was sent to me may be lost."""
 
 
 class Paxos(Layer):
-    __slots__ = ("accepted", "chosen", "delivered", "group", "leading", "next", "pending",
-                 "promised", "stable", "trusted")  # fmt: skip
+    __slots__ = ("group", "leading", "ledger", "pending", "promised", "restarts", "trusted")
 
-    NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (
-        Request, Prepare, Promise, Accept, Accepted, Reject, Chosen, Ask, Learn
+        Request, Prepare, Promise, Accept, Accepted, Reject, Chosen, Ask, Learn, Stable, Restarted
     )  # fmt: skip
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Promised, Accepting)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -171,21 +128,15 @@ class Paxos(Layer):
         lowest = self.group[0] if self.group else 0
         self.promised: Stamp = stamp(0, lowest)
         """It takes part in no ballot below this one, whose owner it takes for the leader."""
-        self.accepted: dict[int, Vote] = {}
-        """Its last vote for each slot that is not stable."""
-        # Of a learner.
-        self.next = 0
-        """The first slot that is not delivered."""
-        self.chosen: dict[int, Stamp] = {}
-        """The lowest ballot in which a batch is known to be chosen, for slots from `next` on."""
-        self.stable = 0
-        """All replicas have delivered the slots below, which are forgotten."""
-        self.delivered = KnownMessages()
+        # Of an acceptor, its votes, and of a learner.
+        self.ledger = Ledger()
         # Of a proposer.
-        self.pending: dict[MessageId, Message] = {}
-        """What was cast and is not delivered yet, as far as it was heard of here."""
+        self.pending: dict[int, Message] = {}
+        """What was cast and is not delivered yet, by identity, as far as it was heard of here."""
         self.leading = Leading(0, is_prepared=True) if self.process == lowest else None
         """What it knows of the ballot that it promised, if it is the owner."""
+        self.restarts = False
+        """Whether somebody has started again, who may have lost what a client sent to all."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
 
@@ -212,24 +163,69 @@ class Paxos(Layer):
             self.send((process_of(self.promised),), Request(m))
 
     def remember(self, m: Message) -> None:
-        if not self.delivered.has(m.id):
+        if not self.ledger.delivered.has(m.id):
             self.pending[m.id] = m
             self.propose()
 
     def submit_again(self) -> None:
         """Tell a new leader what this process cast; what others cast, they tell it themselves."""
         for m in sorted(self.pending):
-            if origin_of(m) == self.process:
+            if origin_of(m) == self.process or self.restarts:
                 self.send((process_of(self.promised),), Request(self.pending[m]))
+
+    # Stable storage, and starting again.
+
+    def promise(self, ballot: Stamp) -> None:
+        self.promised = ballot
+        self.save(self.ledger.promised(ballot))
+
+    def vote(self, ballot: Stamp, slot: int, messages: tuple[Message, ...]) -> None:
+        self.ledger.vote(ballot, slot, messages)
+        self.write(slot, Accepting(ballot, messages))
+
+    def forget(self, stable: int) -> None:
+        """Forget the slots below, unless a layer above would have to be told of them again."""
+        while self.is_top and self.ledger.stable < stable:
+            self.ledger.forget_next()
+            if self.ledger.stable % CUT == 0:
+                self.save(self.ledger.promised(self.promised))
+                self.truncate(self.ledger.stable)
+
+    def on_restart(self, stored: Stored) -> None:
+        if isinstance(stored.saved, Promised):
+            self.promised = stored.saved.ballot
+        for m in self.ledger.restore(stored):
+            self.deliver(m)
+        self.leading = None
+        self.restarts = True
+        self.send_to_others(Restarted())
+        if process_of(self.promised) == self.process:
+            self.prepare()
+
+    def on_restarted(self, sender: int) -> None:
+        """Send again what may be lost: requests that all remember, and what the leader told."""
+        self.restarts = True
+        for m in sorted(self.pending):
+            self.send((sender,), Request(self.pending[m]))
+        leading = self.leading
+        if leading is None:
+            return
+        first = self.ledger.next if leading.is_prepared else leading.free
+        self.send((sender,), Prepare(self.promised, first))
+        for slot in range(first, leading.free):
+            messages = self.ledger.votes[slot].messages
+            self.send((sender,), Accept(self.promised, slot, self.ledger.stable, messages))
+            if slot in self.ledger.chosen:
+                self.send((sender,), Chosen(self.promised, slot))
 
     # Phase 1.
 
     def prepare(self) -> None:
         """Begin a ballot above all others that are known here."""
-        self.promised = stamp(clock_of(self.promised) + 1, self.process)
-        reported = {slot: vote.copy() for slot, vote in self.accepted.items() if slot >= self.next}
-        self.leading = Leading(self.next, promises={self.process}, reported=reported)
-        self.send_to_others(Prepare(self.promised, self.next))
+        self.promise(stamp(clock_of(self.promised) + 1, self.process))
+        first = self.ledger.next
+        self.leading = Leading(first, promises={self.process}, reported=self.ledger.from_next())
+        self.send_to_others(Prepare(self.promised, first))
         self.check_promises(self.leading)
 
     def on_prepare(self, sender: int, packet: Prepare) -> None:
@@ -237,22 +233,16 @@ class Paxos(Layer):
             self.send((sender,), Reject(self.promised))
             return
         self.follow(packet.ballot)
-        if packet.first > self.next:
-            self.send((sender,), Ask(self.next, packet.first))
-        votes: list[int] = []
-        messages: list[Message] = []
-        for slot in sorted(self.accepted):
-            if slot >= packet.first:
-                vote = self.accepted[slot]
-                votes += (slot, vote.ballot, len(vote.messages))
-                messages += vote.messages
-        self.send((sender,), Promise(packet.ballot, tuple(votes), tuple(messages)))
+        if packet.first > self.ledger.next:
+            self.send((sender,), Ask(self.ledger.next, packet.first))
+        votes, messages = self.ledger.votes_since(packet.first)
+        self.send((sender,), Promise(packet.ballot, votes, messages))
         self.check_leader()
 
     def follow(self, ballot: Stamp) -> None:
         """Take part in no ballot below this one, which another process owns."""
         if ballot > self.promised:
-            self.promised = ballot
+            self.promise(ballot)
             self.leading = None
             self.submit_again()
 
@@ -261,12 +251,7 @@ class Paxos(Layer):
         if leading is None or leading.is_prepared or packet.ballot != self.promised:
             return
         leading.promises.add(sender)
-        start = 0
-        for place in range(0, len(packet.votes), 3):
-            slot, ballot, count = packet.votes[place : place + 3]
-            if slot not in leading.reported or ballot > leading.reported[slot].ballot:
-                leading.reported[slot] = Vote(ballot, packet.messages[start : start + count])
-            start += count
+        leading.report(packet.votes, packet.messages)
         self.check_promises(leading)
 
     def check_promises(self, leading: Leading) -> None:
@@ -288,8 +273,10 @@ class Paxos(Layer):
     def propose(self) -> None:
         """Propose what waits, if not too much is under way."""
         leading = self.leading
-        while leading is not None and leading.is_prepared and leading.free < self.next + WINDOW:
-            votes = [self.accepted[slot] for slot in range(self.next, leading.free)]
+        while leading is not None and leading.is_prepared:
+            if leading.free >= self.ledger.next + WINDOW:
+                return
+            votes = [self.ledger.votes[slot] for slot in range(self.ledger.next, leading.free)]
             under_way = {m.id for vote in votes for m in vote.messages}
             waiting = [self.pending[m] for m in sorted(self.pending) if m not in under_way]
             if not waiting:
@@ -298,9 +285,10 @@ class Paxos(Layer):
             self.begin_ballot(leading, leading.free - 1, tuple(waiting))
 
     def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
-        self.accepted[slot] = Vote(self.promised, messages)
+        # Its own vote may be durable after those of others: only later does it count here.
+        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
+        self.vote(self.promised, slot, messages)
         leading.accepts[slot] = {self.process}
-        self.send_to_others(Accept(self.promised, slot, self.stable, messages))
         self.check_accepts(leading, slot)
 
     def on_accept(self, sender: int, packet: Accept) -> None:
@@ -308,11 +296,12 @@ class Paxos(Layer):
             self.send((sender,), Reject(self.promised))
             return
         self.follow(packet.ballot)
-        if packet.slot >= self.stable:
-            self.accepted[packet.slot] = Vote(packet.ballot, packet.messages)
+        self.ledger.choose_stable(packet.stable)
+        if packet.slot >= self.ledger.stable:
+            self.vote(packet.ballot, packet.slot, packet.messages)
         self.deliver_chosen()
-        self.send((sender,), Accepted(packet.ballot, packet.slot, self.next))
-        self.forget(min(packet.stable, self.next))
+        self.forget(packet.stable)
+        self.send((sender,), Accepted(packet.ballot, packet.slot, self.ledger.next))
         self.check_leader()
 
     def on_accepted(self, sender: int, packet: Accepted) -> None:
@@ -336,45 +325,32 @@ class Paxos(Layer):
     # Learning what is chosen.
 
     def on_chosen(self, ballot: Stamp, slot: int) -> None:
-        if slot >= self.next:
-            self.chosen[slot] = min(ballot, self.chosen.get(slot, ballot))
+        ledger = self.ledger
+        if slot >= ledger.next:
+            ledger.chosen[slot] = min(ballot, ledger.chosen.get(slot, ballot))
             self.deliver_chosen()
 
     def deliver_chosen(self) -> None:
-        """Deliver in the order of slots, without gaps, what is chosen and known here.
-
-        What a ballot above that in which a batch was chosen proposes is the same batch.
-        """
-        while self.next in self.chosen and self.next in self.accepted:
-            vote = self.accepted[self.next]
-            if vote.ballot < self.chosen[self.next]:
-                return
-            del self.chosen[self.next]
-            self.next += 1
-            for m in vote.messages:
-                if not self.delivered.has(m.id):
-                    self.delivered.add(m.id)
-                    self.pending.pop(m.id, None)
-                    self.deliver(m)
+        for m in self.ledger.take_chosen():
+            self.pending.pop(m.id, None)
+            self.deliver(m)
 
     def on_ask(self, sender: int, packet: Ask) -> None:
-        for slot in range(max(packet.first, self.stable), min(packet.last, self.next)):
-            vote = self.accepted[slot]
+        ledger = self.ledger
+        if packet.first < ledger.stable:
+            self.send((sender,), Stable(ledger.stable))
+        for slot in range(max(packet.first, ledger.stable), min(packet.last, ledger.next)):
+            vote = ledger.votes[slot]
             self.send((sender,), Learn(vote.ballot, slot, vote.messages))
 
     def on_learn(self, packet: Learn) -> None:
-        if packet.slot >= self.next:
-            self.accepted[packet.slot] = Vote(packet.ballot, packet.messages)
+        if packet.slot >= self.ledger.next:
+            self.vote(packet.ballot, packet.slot, packet.messages)
             self.on_chosen(packet.ballot, packet.slot)
 
     def check_stable(self, leading: Leading) -> None:
         if len(leading.have) == len(self.group) - 1:
-            self.forget(min([self.next, *leading.have.values()]))
-
-    def forget(self, stable: int) -> None:
-        while self.stable < stable:
-            del self.accepted[self.stable]
-            self.stable += 1
+            self.forget(min([self.ledger.next, *leading.have.values()]))
 
     # Who leads.
 
@@ -394,6 +370,8 @@ class Paxos(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Request) and self.is_ours(packet.m):
             self.remember(packet.m)
+            if self.restarts and self.leading is None and sender not in self.group:
+                self.send((process_of(self.promised),), packet)
         elif not self.is_sound(sender, packet):
             raise self.refuse(sender, packet)
         elif isinstance(packet, Accept):
@@ -413,6 +391,11 @@ class Paxos(Layer):
             self.on_ask(sender, packet)
         elif isinstance(packet, Learn):
             self.on_learn(packet)
+        elif isinstance(packet, Stable):
+            self.ledger.choose_stable(packet.slot)
+            self.deliver_chosen()
+        elif isinstance(packet, Restarted):
+            self.on_restarted(sender)
 
     def is_ours(self, m: Message) -> bool:
         return self.is_for_me(m) and m.destinations == self.group
@@ -425,7 +408,11 @@ class Paxos(Layer):
             return False
         if isinstance(packet, Accept | Learn) and not all(map(self.is_ours, packet.messages)):
             return False
-        if isinstance(packet, Promise) and not self.are_votes(packet):
+        if isinstance(packet, Accept) and not self.ledger.has_votes(packet.stable):
+            return False
+        if isinstance(packet, Promise) and not (
+            are_votes(packet.votes, packet.messages) and all(map(self.is_ours, packet.messages))
+        ):
             return False
         if isinstance(packet, Prepare | Accept | Chosen):
             return self.is_ballot(packet.ballot, sender)
@@ -433,16 +420,12 @@ class Paxos(Layer):
             return self.is_ballot(packet.ballot, self.process)
         if isinstance(packet, Reject | Learn):
             return self.is_ballot(packet.ballot, process_of(packet.ballot))
-        return isinstance(packet, Ask)
+        if isinstance(packet, Stable):
+            return self.ledger.has_votes(packet.slot)
+        return isinstance(packet, Ask | Restarted)
 
     def is_ballot(self, ballot: Stamp, owner: int) -> bool:
         """Tell whether this member owns the ballot; of its own, this process has promised all."""
         if process_of(ballot) != owner or owner not in self.group or ballot >= FAR:
             return False
         return owner != self.process or ballot <= self.promised
-
-    def are_votes(self, packet: Promise) -> bool:
-        votes, messages = packet.votes, packet.messages
-        if len(votes) % 3 or max(votes, default=0) >= FAR or sum(votes[2::3]) != len(messages):
-            return False
-        return all(map(self.is_ours, messages))

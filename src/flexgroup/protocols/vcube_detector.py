@@ -77,7 +77,7 @@ class VCubeDetector(Layer):
         if self.process < self.size:
             self.set_timer("round", INTERVAL)
 
-    def on_restart(self, saved: Stored) -> None:
+    def on_restart(self, stored: Stored) -> None:
         self.on_start()
 
     def on_timer(self, name: str) -> None:

@@ -29,12 +29,15 @@ Commands:
     timer P NAME                      a timer runs out
     choose P NUMBER                   the world chooses
     crash P, recover P
+    crash-after N COMMAND             the command, whose process crashes after N of its effects
+    drop ->Q                          all that is in flight to Q is lost
     suspect P Q                       the failure detector of P takes Q for crashed
     trust P Q                         it does so no longer
     view P NUMBER of=Q,R,...          P is told that these are the members from now on
     stabilize                         deliver everything, oldest channel first, until quiet
     in-flight                         what is in the channels
     delivered                         what each process has delivered, in order
+    stored P                          what the layers of P have in stable storage
     verdict                           cycles, missing and wrong deliveries
 
 Lines that start with `>` tell what happened, indented ones what it led to. `#` starts a
@@ -71,8 +74,11 @@ from flexgroup.worlds.bench import Bench
 STABILIZE_AT_MOST = 100_000
 
 HAPPENINGS = frozenset(
-    {"cast", "deliver", "timer", "choose", "crash", "recover", "suspect", "trust", "view"}
-)
+    {
+        "cast", "deliver", "timer", "choose", "crash", "crash-after", "recover", "suspect",
+        "trust", "view",
+    }
+)  # fmt: skip
 """The commands whose answer ends with what they led to: deliveries, views and packets."""
 
 
@@ -143,6 +149,7 @@ class Script:
             "timer": self._timer,
             "choose": self._choose,
             "crash": self._crash,
+            "crash-after": self._crash_after,
             "recover": self._recover,
             "suspect": self._suspect,
             "trust": self._trust,
@@ -150,6 +157,7 @@ class Script:
             "stabilize": self._stabilize,
             "in-flight": self._in_flight,
             "delivered": self._delivered,
+            "stored": self._stored,
             "verdict": self._verdict,
         }
 
@@ -268,6 +276,9 @@ class Script:
         return [self._done_to_packet(self.bench.deliver, rest)]
 
     def _drop(self, rest: str) -> list[str]:
+        if rest.startswith("->"):
+            self.bench.lose(self._process(rest[2:]))
+            return [f"> all that is in flight to {rest[2:]} is lost"]
         return [f"{self._done_to_packet(self.bench.remove, rest)} is lost"]
 
     def _duplicate(self, rest: str) -> list[str]:
@@ -296,6 +307,23 @@ class Script:
     def _crash(self, rest: str) -> list[str]:
         self.bench.crash(self._process(rest))
         return [f"> {rest} crashes"]
+
+    def _crash_after(self, rest: str) -> list[str]:
+        match = re.fullmatch(r"(\d+) ((\S+) (?:\d+->)?(\d+)\b.*)", rest)
+        if match is None or match[3] not in HAPPENINGS:
+            raise UsageError(
+                f"'crash-after {rest}': write: crash-after 1 deliver 0->2 (process 2 crashes after "
+                "the first thing it does about that)"
+            )
+        process = self._process(match[4])
+        answer: list[str] = []
+        happens = self._commands[match[3]]
+
+        def act() -> None:
+            answer.extend(happens(match[2].partition(" ")[2]))
+
+        self.bench.crash_after(process, int(match[1]), act)
+        return [*answer, f"> {process} crashes"]
 
     def _recover(self, rest: str) -> list[str]:
         self.bench.recover(self._process(rest))
@@ -343,6 +371,18 @@ class Script:
             f"  {process}: {' '.join(self._name(m.id) for m in order) or '-'}"
             for process, order in enumerate(self.bench.delivered)
         ]
+
+    def _stored(self, rest: str) -> list[str]:
+        host = self.bench.hosts[self._process(rest)]
+        answer = []
+        for stored in host.stored:
+            if stored.saved is not None:
+                answer.append(f"saved {self.describe(stored.saved)}")
+            if stored.first:
+                answer.append(f"entries from {stored.first} on")
+            for number, packet in sorted(stored.log.items()):
+                answer.append(f"{number}: {self.describe(packet)}")
+        return [f"  {line}" for line in answer] or ["  nothing"]
 
     def _verdict(self, rest: str) -> list[str]:
         return self._violations() or ["holds"]

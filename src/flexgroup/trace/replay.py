@@ -20,7 +20,7 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.host import LATER, NEVER, Host, World
 from flexgroup.core.journal import Journal, Transmission
-from flexgroup.core.layer import Notice, Suspect, Trust, View
+from flexgroup.core.layer import Notice, Store, Suspect, Trust, View
 from flexgroup.core.message import Message, name_of
 from flexgroup.core.stack import BuildStack
 from flexgroup.trace import schema
@@ -148,7 +148,7 @@ class _Process(World):
         self._build = build
         self._in_flight = in_flight
         self._host = Host(build(process), self, codec, self.journal)
-        self._crashes = [row.step for row in rows if row.kind == schema.CRASH]
+        self._crashes = [row for row in rows if row.kind == schema.CRASH]
         self._expect_crash()
 
     def start(self) -> None:
@@ -197,7 +197,7 @@ class _Process(World):
             self.journal.confirm(False, "asks for nothing")
 
     def _expect_crash(self) -> None:
-        self._host.crash_at = self._crashes[0] - 1 if self._crashes else NEVER
+        self._host.crash_at = self._crashes[0].step - 1 if self._crashes else NEVER
 
     # What the host asks for.
 
@@ -211,6 +211,10 @@ class _Process(World):
 
     def on_deliver(self, host: Host, m: Message) -> None:
         host.time += 1
+
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        # No row tells of it, so the crash does.
+        return not self._crashes or host.stores < self._crashes[0].details.get("stored", 0)
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         if isinstance(notice, View):

@@ -7,11 +7,12 @@ waits in its channel until somebody delivers, drops or duplicates it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.core.host import Host, World
+from flexgroup.core.host import Host, UntimedWorld
 from flexgroup.core.journal import Journal, Transmission
 from flexgroup.core.layer import Leader, Notice, Suspect, Trust, View
 from flexgroup.core.message import Message, MessageId, Packet, message_id
@@ -43,7 +44,7 @@ class InFlight:
         return repr(self.packet)
 
 
-class Bench(World):
+class Bench(UntimedWorld):
     """Processes 0 .. size - 1, and a client for every higher number that casts."""
 
     def __init__(
@@ -54,6 +55,7 @@ class Bench(World):
         journal: Journal | None = None,
         replicas: Replicas = (),
     ) -> None:
+        super().__init__()
         self.plan = plan
         self.size = size
         self.groups = groups
@@ -153,6 +155,21 @@ class Bench(World):
     def crash(self, process: int) -> None:
         self.hosts[process].crash(self._next_moment())
 
+    def crash_after(self, process: int, effects: int, happens: Callable[[], object]) -> None:
+        """Let something happen to a process that crashes when it has done so much about it."""
+        if effects < 1:
+            raise ImpossibleError("a process crashes after 1 effect or more; let it crash before")
+        host = self.hosts[process]
+        self.effects_left = effects
+        happens()
+        self.go_on(host)
+        self.crash(process)
+
+    def lose(self, target: int) -> None:
+        """Let everything that is in flight to a process be lost."""
+        for channel in [channel for channel in self.channels if channel[1] == target]:
+            del self.channels[channel]
+
     def recover(self, process: int) -> None:
         stack = self.plan.build(process, self.size, self.groups, self.replicas)
         self.hosts[process].recover(self._next_moment(), stack)
@@ -177,11 +194,14 @@ class Bench(World):
 
     def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
         for target in to:
+            if self.is_cut(host):
+                return
             sent = InFlight(transmission, host.sent(target, transmission))
             self.channels.setdefault((host.process, target), []).append(sent)
 
     def on_deliver(self, host: Host, m: Message) -> None:
         self.delivered[host.process].append(m)
+        self.is_cut(host)
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         if isinstance(notice, View):

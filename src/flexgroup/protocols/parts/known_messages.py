@@ -17,6 +17,9 @@ class KnownMessages(Record):
     ahead: set[MessageId] = set()
     """The messages that are known while an earlier one of the same source is not."""
 
+    def count(self) -> int:
+        return sum(self.last.values()) + len(self.ahead)
+
     def has(self, m: MessageId) -> bool:
         return seq_of(m) < self.last.get(origin_of(m), 0) or m in self.ahead
 

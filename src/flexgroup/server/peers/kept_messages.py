@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from flexgroup.core.errors import UsageError
 from flexgroup.wire.requests import Number, Position
+from flexgroup.worlds.network.framed_file import StorageError
 
 R = TypeVar("R")
 
@@ -28,10 +29,6 @@ LAYOUT = 1
 MARGIN = 64
 """So many messages more than an eighth of what has to be kept are kept: dropping them costs less if
 they are many."""
-
-
-class StorageError(UsageError):
-    """Something could not be saved."""
 
 
 class Entry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

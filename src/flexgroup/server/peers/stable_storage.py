@@ -11,14 +11,14 @@ import sqlite3
 import sys
 from pathlib import Path
 from typing import Protocol
-from zlib import crc32
 
 import msgspec
 
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.stable import AnyRecord, Snapshot, may_be_late, recovered
 from flexgroup.server.peers.kept_messages import KeptMessages
-from flexgroup.server.peers.kept_messages import StorageError as StorageError
+from flexgroup.worlds.network.framed_file import DamagedError, FramedFile, synchronise
+from flexgroup.worlds.network.framed_file import StorageError as StorageError
 
 log = logging.getLogger("flexgroup.server")
 
@@ -69,16 +69,15 @@ class DataFolder:
     """A folder with a file in it: what was to be remembered at some time, and the records since.
     Another one holds the messages of groups that are kept, if there are any.
 
-    Every frame of the first file has a checksum and is on the disk before the next one is written.
-    So only the last one may be incomplete; it is cut off, since nobody was told of what it says.
+    The first file is one of frames, of which the last may be incomplete and is cut off.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._path = folder / "membership"
+        self._file = FramedFile(self._path, MAGIC)
         self._messages_path = folder / "messages.sqlite"
         self._messages: KeptMessages | None = None
-        self._file: int | None = None
         self._lock: int | None = None
         self._bytes = 0
         """How many bytes of records follow what was last put together."""
@@ -99,29 +98,25 @@ class DataFolder:
 
     def load(self) -> Saved | None:
         try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return None
+            frames = self._file.read()
+        except DamagedError as error:
+            raise self._unreadable(str(error)) from None
         except OSError as error:
             raise UsageError(
                 f"cannot read {self._path}: {error.strerror}; make it readable, or name another "
                 "folder with --data"
             ) from None
-        if not content.startswith(MAGIC):
-            raise self._unreadable("does not begin as the data of a server do")
-        first, *rest = _frames(content, len(MAGIC)) or [b""]
-        end = len(MAGIC) + sum(8 + len(frame) for frame in (first, *rest))
-        if not first or _has_frame(content, end + 1):
-            raise self._unreadable(f"is damaged at byte {end if first else len(MAGIC)}")
+        if not frames:
+            return None
         try:
-            saved = _saved_decoder.decode(first)
-            records = [record for frame in rest for record in _records_decoder.decode(frame)]
+            saved = _saved_decoder.decode(frames[0])
+            records = [record for frame in frames[1:] for record in _records_decoder.decode(frame)]
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._unreadable(f"was written by another version ({error})") from None
-        if end < len(content):
+        if self._file.cut_off:
             log.warning(
                 "cut off",
-                extra={"data": {"file": str(self._path), "bytes": len(content) - end}},
+                extra={"data": {"file": str(self._path), "bytes": self._file.cut_off}},
             )
         return Saved(saved.cluster, recovered(saved.snapshot, records))
 
@@ -140,25 +135,16 @@ class DataFolder:
         self._waiting.append(record)
         if may_be_late(record):
             return
-        assert self._file is not None, "what comes first replaces everything before"
-        frame = _frame(_encoder.encode(self._waiting))
+        content = _encoder.encode(self._waiting)
         self._waiting = []
         try:
-            _write(self._file, frame)
+            self._bytes += self._file.append(content)
         except OSError as error:
             raise self._not_saved(error) from None
-        self._bytes += len(frame)
 
     def replace(self, saved: Saved) -> None:
-        new = self._path.with_suffix(".new")
         try:
-            file = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-            if self._file is not None:
-                os.close(self._file)
-            self._file = file
-            _write(file, MAGIC + _frame(_encoder.encode(saved)))
-            os.replace(new, self._path)
-            _synchronise(self._folder)
+            self._file.replace([_encoder.encode(saved)])
         except OSError as error:
             raise self._not_saved(error) from None
         self._waiting = []
@@ -174,7 +160,7 @@ class DataFolder:
             try:
                 # What members say to each other is nobody else's business.
                 os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-                _synchronise(self._folder)
+                synchronise(self._folder)
             except OSError as error:
                 raise StorageError(
                     f"cannot use {path}: {error.strerror}; make it a file that can be written"
@@ -191,10 +177,10 @@ class DataFolder:
     def close(self) -> None:
         if self._messages is not None:
             self._messages.close()
-        for descriptor in (self._file, self._lock):
-            if descriptor is not None:
-                os.close(descriptor)
-        self._file = self._lock = None
+        self._file.close()
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = None
 
 
 def _lock(path: Path) -> int:
@@ -209,47 +195,3 @@ def _lock(path: Path) -> int:
             os.close(lock)
             raise
     return lock
-
-
-def _write(file: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(file, left) :]
-    os.fsync(file)
-
-
-def _synchronise(folder: Path) -> None:
-    """Have the names in a folder on the disk, too."""
-    if sys.platform != "win32":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _frame(content: bytes) -> bytes:
-    return len(content).to_bytes(4, "big") + crc32(content).to_bytes(4, "big") + content
-
-
-def _frame_at(content: bytes, at: int) -> bytes | None:
-    """What the frame holds that begins here, if it is complete and intact."""
-    length = int.from_bytes(content[at : at + 4], "big")
-    inside = content[at + 8 : at + 8 + length]
-    if not length or len(inside) < length:
-        return None
-    return inside if crc32(inside).to_bytes(4, "big") == content[at + 4 : at + 8] else None
-
-
-def _frames(content: bytes, at: int) -> list[bytes]:
-    """All frames from here on, up to the first that is not intact."""
-    frames = []
-    while (inside := _frame_at(content, at)) is not None:
-        frames.append(inside)
-        at += 8 + len(inside)
-    return frames
-
-
-def _has_frame(content: bytes, since: int) -> bool:
-    """Whether an intact frame begins anywhere from here on: what precedes it was complete once."""
-    return any(_frame_at(content, at) is not None for at in range(since, len(content) - 8))

@@ -16,11 +16,11 @@ from typing import Final, final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
-from flexgroup.core.host import Host, World
+from flexgroup.core.host import NEVER, Host, UntimedWorld
 from flexgroup.core.journal import Transmission
-from flexgroup.core.layer import Notice, Suspect, View
+from flexgroup.core.layer import Notice, Store, Suspect, Trust, View
 from flexgroup.core.message import Message, MessageId, Packet, message_id
-from flexgroup.core.stack import Stack
+from flexgroup.core.stack import BuildStack, Stack
 from flexgroup.core.state import fingerprint, fork, write_canonically
 from flexgroup.worlds.explorer.scope import MOST_PROCESSES, Scope
 
@@ -31,8 +31,20 @@ CHOICE: Final = 3
 CRASH: Final = 4
 SUSPECT: Final = 5
 TOLD: Final = 6
+RESTART: Final = 7
+TRUST: Final = 8
+CUT: Final = 9
 
-KINDS: Final = ("receive", "cast", "timer", "choice", "crash", "suspect", "view")
+KINDS: Final = (
+    "receive", "cast", "timer", "choice", "crash", "suspect", "view", "restart", "trust", "cut"
+)  # fmt: skip
+
+KEPT: Final = 0
+LOST: Final = 1
+"""What becomes of the packets that are in flight to a process when it starts again."""
+
+MOST_EFFECTS: Final = 1 << 16
+"""No event has as many effects."""
 
 
 class ClientAddressedError(Exception):
@@ -113,7 +125,7 @@ class Event:
         self.name = name
         self.number = number
         """The option of a choice; the place of a cast in the scope; the number of a view; 1 for a
-        timer that runs out at once, and 0 for any other."""
+        timer that runs out at once, and 0 for any other; KEPT or LOST; what `cut_short` says."""
         out = bytearray()
         write_canonically(out, (kind, process, source, level, name, number))
         if packet is not None:
@@ -124,12 +136,28 @@ class Event:
         """The number that stands for the label."""
 
 
+def cut_short(event: Event, effects: int) -> Event:
+    """The same event, during which the process crashes, after so many effects."""
+    number = (event.number * len(KINDS) + event.kind) * MOST_EFFECTS + effects
+    return Event(CUT, event.process, event.source, event.packet, event.level, event.name, number)
+
+
+def effects_of_cut(event: Event) -> int:
+    return event.number % MOST_EFFECTS
+
+
+def before_cut(event: Event) -> Event:
+    """The event that was cut short."""
+    number, kind = divmod(event.number // MOST_EFFECTS, len(KINDS))
+    return Event(kind, event.process, event.source, event.packet, event.level, event.name, number)
+
+
 @final
 class Local:
     """The state of one process: its host, and what the search wants to know of it."""
 
     __slots__ = ("casts", "fingerprint", "history", "host", "idle", "offers", "order", "own",
-                 "problem", "suspects", "timers", "view")  # fmt: skip
+                 "problem", "restarted", "suspects", "timers", "view")  # fmt: skip
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -141,6 +169,8 @@ class Local:
         self.suspects: tuple[int, ...] = ()
         self.view = 0
         """The number of the last view that it was told of."""
+        self.restarted = False
+        """It has crashed and started again."""
         self.problem = ""
         """What it did wrong; such a process does no more."""
         # The rest is known when the state is complete: see `seal` and `Machine.enrol`.
@@ -162,6 +192,7 @@ class Local:
         other.casts = self.casts
         other.suspects = self.suspects
         other.view = self.view
+        other.restarted = self.restarted
         other.problem = self.problem
         return other
 
@@ -169,8 +200,11 @@ class Local:
     def crashed(self) -> bool:
         return not self.host.up
 
-    def seal(self) -> None:
-        """Take the fingerprint: what happened at this process has happened."""
+    def seal(self, with_stored: bool) -> None:
+        """Take the fingerprint: what happened at this process has happened.
+
+        What it has in stable storage counts only where it may start again.
+        """
         host = self.host
         if host.timers:
             running = [(level, name, at_once) for (level, name), at_once in host.timers.items()]
@@ -179,7 +213,9 @@ class Local:
             self.offers = tuple([(offer.level, offer.name, offer.options) for offer in host.offers])
         out = bytearray(fingerprint(host.stack))
         write_canonically(out, (host.process, self.history, self.casts, self.timers))
-        write_canonically(out, (self.offers, host.saved, self.suspects, host.up, self.problem))
+        write_canonically(out, (self.offers, self.suspects, host.up, self.problem))
+        if with_stored:
+            write_canonically(out, (host.stored, self.restarted))
         if self.view:
             write_canonically(out, self.view)
         self.fingerprint = short(blake2b(out, digest_size=16).digest())
@@ -189,20 +225,23 @@ class Local:
 class LocalStep:
     """The state that follows, and the events (packets that can arrive) that are new."""
 
-    __slots__ = ("after", "outputs", "seen")
+    __slots__ = ("after", "cuts", "outputs", "seen")
 
-    def __init__(self, after: int, outputs: list[int], seen: bool) -> None:
+    def __init__(self, after: int, outputs: list[int], seen: bool, cuts: list[int]) -> None:
         self.after = after
         self.outputs = outputs
         self.seen = seen
         """Something was delivered, multicast, or went wrong: the properties must look."""
+        self.cuts = cuts
+        """The same event with a crash before or after something is stored, as events."""
 
 
 @final
-class Machine(World):
+class Machine(UntimedWorld):
     """The world of one step, and the tables of events, states of processes, and steps."""
 
-    def __init__(self, scope: Scope, followed: int, codec: Codec) -> None:
+    def __init__(self, scope: Scope, followed: int, codec: Codec, build: BuildStack) -> None:
+        super().__init__()
         self.size = scope.processes
         self.left_out = [
             process
@@ -225,6 +264,9 @@ class Machine(World):
         self.timers_seen = False
         self._scope = scope
         self._codec = codec
+        self._build = build
+        self._stores: list[int] = []
+        """The places, among the effects of this step, of what was stored."""
         self._event_numbers: dict[int, int] = {}
         self._local_numbers: dict[int, int] = {}
         self._history_numbers: dict[tuple[int, ...], int] = {}
@@ -256,7 +298,7 @@ class Machine(World):
         local = Local(Host(stack, self, self._codec))
         self._begin(local)
         local.host.start(0)
-        return LocalStep(self.enrol(local), self._outputs, True)
+        return LocalStep(self.enrol(local), self._outputs, True, [])
 
     def event(self, event: Event) -> int:
         """The number of an event."""
@@ -279,7 +321,7 @@ class Machine(World):
 
     def enrol(self, local: Local) -> int:
         """The number of a state of a process."""
-        local.seal()
+        local.seal(self._scope.bounds.restarts > 0)
         number = self._local_numbers.get(local.fingerprint)
         if number is None:
             number = len(self.locals)
@@ -351,6 +393,7 @@ class Machine(World):
             after.problem = f"{type(error).__name__}: {error}"
             after.host.stack = fork(before.host.stack)
         outputs = self._outputs
+        cuts = self._cuts(event) if event.kind not in (CRASH, CUT) else []
         reached = self.enrol(after)
         after = self.locals[reached]
         leads = self.leads[event.sort]
@@ -363,11 +406,24 @@ class Machine(World):
             self.growth += 1
         self.recipes.append((before.fingerprint, event.fingerprint))
         seen = after.order != before.order or after.problem != before.problem
-        return LocalStep(reached, outputs, seen)
+        return LocalStep(reached, outputs, seen, cuts)
 
     def _begin(self, local: Local) -> None:
         self._acting = local
         self._outputs = []
+        self._stores = []
+        self.effects_left = NEVER
+
+    def _cuts(self, event: Event) -> list[int]:
+        """The ways in which this step could end with a crash that is not as one before or after.
+
+        Where nothing is stored in between, a crash a little sooner is one with slower packets.
+        """
+        if not self._scope.bounds.restarts or not self.may_crash(event.process):
+            return []
+        effects = NEVER - self.effects_left
+        places = sorted({*self._stores, *[place + 1 for place in self._stores]})
+        return [self.event(cut_short(event, at)) for at in places if 0 < at < effects]
 
     def _tell(self, local: Local, event: Event) -> None:
         host = local.host
@@ -389,6 +445,18 @@ class Machine(World):
         elif event.kind == SUSPECT:
             local.suspects = tuple(sorted([*local.suspects, event.source]))
             host.notice(0, Suspect(event.source))
+        elif event.kind == RESTART:
+            local.suspects = ()
+            local.restarted = True
+            host.recover(0, self._build(event.process))
+        elif event.kind == TRUST:
+            local.suspects = tuple([p for p in local.suspects if p != event.source])
+            host.notice(0, Trust(event.source))
+        elif event.kind == CUT:
+            self.effects_left = effects_of_cut(event)
+            self._tell(local, before_cut(event))
+            self.go_on(host)
+            host.crash(0)
         elif event.kind == TOLD:
             local.view = event.number
             host.notice(0, View(event.number, self._scope.views[event.number - 1]))
@@ -397,6 +465,8 @@ class Machine(World):
 
     def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
         for target in to:
+            if self.is_cut(host):
+                return
             if target >= self.followed:
                 raise ClientAddressedError
             event = Event(RECEIVE, target, host.process, transmission.packet, 0, "", 0)
@@ -412,6 +482,11 @@ class Machine(World):
             elif host.process not in m.destinations:
                 local.problem = "integrity: delivered where it is not addressed to"
         local.history = (*local.history, entry)
+        self.is_cut(host)
+
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        self._stores.append(NEVER - self.effects_left)
+        return super().on_store(host, effects)
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         local = self._acting

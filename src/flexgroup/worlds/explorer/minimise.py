@@ -74,7 +74,7 @@ def smaller_scopes(scope: Scope) -> Iterator[Scope]:
                 yield replace(scope, casts=(*casts[:place], changed, *casts[place + 1 :]))
     for place in range(len(scope.views)):
         yield replace(scope, views=scope.views[:place] + scope.views[place + 1 :])
-    for name in ("crashes", "suspicions", "losses", "duplicates", "timers"):
+    for name in ("crashes", "suspicions", "losses", "duplicates", "timers", "restarts"):
         count = getattr(scope.bounds, name)
         if count:
             yield replace(scope, bounds=replace(scope.bounds, **{name: count - 1}))

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from flexgroup.worlds.explorer.machine import KINDS, RECEIVE
+from flexgroup.worlds.explorer.machine import (
+    CUT,
+    KINDS,
+    LOST,
+    RECEIVE,
+    RESTART,
+    before_cut,
+    effects_of_cut,
+)
 from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import DUPLICATION, EVENT, LOSS, Search, Transition
@@ -55,17 +63,26 @@ def schedule_of(search: Search, scope: Scope, path: list[Transition]) -> tuple[S
         for packet in sent:
             channels[machine.events[packet].source, machine.events[packet].process].append(packet)
         event = machine.events[transition.event]
+        after = 0
+        if event.kind == CUT:
+            after = effects_of_cut(event)
+            event = before_cut(event)
         place = 0
         if event.kind == RECEIVE:
             channel = channels[event.source, event.process]
-            place = channel.index(transition.event)
+            packet = machine.event(event)
+            place = channel.index(packet)
             if transition.kind == DUPLICATION:
-                channel.insert(place, transition.event)
+                channel.insert(place, packet)
             else:
                 del channel[place]
+        elif event.kind == RESTART and event.number == LOST:
+            for source, target in channels:
+                if target == event.process:
+                    channels[source, target].clear()
         word = _WORDS.get(transition.kind, KINDS[event.kind])
         steps.append(
-            ScheduleStep(word, event.process, event.source, place, event.name, event.number)
+            ScheduleStep(word, event.process, event.source, place, event.name, event.number, after)
         )
         sent = []
         if transition.kind == EVENT:

@@ -132,8 +132,12 @@ class PropertyChecks:
                     found[message_in(entry)] = self._destinations[place_in(entry)]
         return found
 
-    def completion(self, histories: Histories, crashed: list[bool]) -> list[str]:
-        """List the completion properties that are broken if nothing happens after this."""
+    def completion(self, histories: Histories, gone: list[bool], faulty: list[bool]) -> list[str]:
+        """List the completion properties that are broken if nothing happens after this.
+
+        Nothing is expected of who is gone. Who has crashed and come back is faulty, so that what it
+        multicast may be lost; but it has to catch up with the others.
+        """
         messages = self.messages(histories)
         had: set[tuple[int, MessageId]] = set()
         at_correct: set[MessageId] = set()
@@ -142,15 +146,15 @@ class PropertyChecks:
             for m in _delivered(history):
                 had.add((process, m))
                 anywhere.add(m)
-                if not crashed[process]:
+                if not faulty[process]:
                     at_correct.add(m)
         broken: set[str] = set()
         for m in sorted(messages):
             origin = origin_of(m)
             for process in messages[m]:
-                if crashed[process] or (process, m) in had:
+                if gone[process] or (process, m) in had:
                     continue
-                if origin >= len(crashed) or not crashed[origin]:
+                if origin >= len(faulty) or not faulty[origin]:
                     broken.add(VALIDITY)
                 if m in at_correct:
                     broken.add(AGREEMENT)

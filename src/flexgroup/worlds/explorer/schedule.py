@@ -8,7 +8,7 @@ said is a check of the search.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from flexgroup.core.journal import Journal
@@ -30,6 +30,8 @@ COMMANDS = {
     "choice": "choose {process} {number}",
     "crash": "crash {process}",
     "suspect": "suspect {process} {source}",
+    "restart": "{losing}recover {process}",
+    "trust": "trust {process} {source}",
     "view": "view {process} {number} of={members}",
 }
 """How each kind of step is said to `flexgroup replay` (docs/scripts.md)."""
@@ -47,19 +49,28 @@ class ScheduleStep:
     """The number of older packets in the channel of a packet."""
     name: str = ""
     number: int = 0
-    """The place of a cast in the scope, the option of a choice, or the number of a view."""
+    """The place of a cast in the scope, the option of a choice, the number of a view, or whether a
+    process that starts again loses what is in flight to it."""
+    crash_after: int = 0
+    """The number of effects after which the process crashes; 0 if it does not."""
 
     def command(self, scope: Scope) -> str:
         words = asdict(self)
         words["at"] = f" {self.place}" if self.place else ""
+        words["losing"] = f"drop ->{self.process}\n" if self.number else ""
         if self.kind == "cast":
             words["letter"] = LETTERS[self.number]
             words["destinations"] = ",".join(map(str, scope.casts[self.number].destinations))
         if self.kind == "view":
             words["members"] = ",".join(map(str, scope.views[self.number - 1]))
-        return COMMANDS[self.kind].format(**words)
+        crashing = f"crash-after {self.crash_after} " if self.crash_after else ""
+        return crashing + COMMANDS[self.kind].format(**words)
 
     def perform(self, bench: Bench, scope: Scope) -> None:
+        if self.crash_after:
+            whole = replace(self, crash_after=0)
+            bench.crash_after(self.process, self.crash_after, lambda: whole.perform(bench, scope))
+            return
         match self.kind:
             case "receive":
                 bench.deliver(self.source, self.process, self.place)
@@ -78,6 +89,12 @@ class ScheduleStep:
                 bench.crash(self.process)
             case "suspect":
                 bench.suspect(self.process, self.source)
+            case "trust":
+                bench.trust(self.process, self.source)
+            case "restart":
+                if self.number:
+                    bench.lose(self.process)
+                bench.recover(self.process)
             case "view":
                 bench.tell(self.process, View(self.number, scope.views[self.number - 1]))
 
@@ -97,7 +114,7 @@ def script(stack: str, scope: Scope, run: Sequence[ScheduleStep], title: str = "
     for start in range(first, len(commands), BLOCK):
         blocks.append(commands[start : start + BLOCK])
     end = ["delivered", "verdict"]
-    if any(step.kind == "crash" for step in run):
+    if any(step.kind == "crash" or step.crash_after for step in run):
         end.insert(0, "stabilize  # what is left goes to processes that crashed")
     blocks.append(end)
     text = "\n\n".join("\n".join([*block, "----"]) for block in blocks)

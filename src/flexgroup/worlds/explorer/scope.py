@@ -33,6 +33,8 @@ class Bounds:
     losses: int = 0
     duplicates: int = 0
     timers: int = 0
+    restarts: int = 0
+    """How often a process that has crashed starts again, with what it has in stable storage."""
 
 
 @dataclass(frozen=True)

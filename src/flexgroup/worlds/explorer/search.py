@@ -17,10 +17,16 @@ from flexgroup.worlds.explorer.in_flight import InFlightPackets
 from flexgroup.worlds.explorer.machine import (
     CHOICE,
     CRASH,
+    CUT,
+    KEPT,
+    LOST,
+    RESTART,
     SUSPECT,
     TIMER,
     TOLD,
+    TRUST,
     Event,
+    Local,
     Machine,
     short,
 )
@@ -40,6 +46,12 @@ SUSPICIONS: Final = 1
 LOSSES: Final = 2
 DUPLICATES: Final = 3
 TIMERS: Final = 4
+RESTARTS: Final = 5
+
+STOCKS: Final = {
+    TIMER: TIMERS, CRASH: CRASHES, CUT: CRASHES, SUSPECT: SUSPICIONS, RESTART: RESTARTS
+}  # fmt: skip
+"""What each kind of event draws on; others are free."""
 
 
 @final
@@ -322,9 +334,9 @@ class Search:
         budget = now[2 * self.actors]
         if self._faults_possible or machine.timers_seen:
             kind = machine.events[event].kind
-            if kind >= TIMER and kind != CHOICE and kind != TOLD:
+            if kind >= TIMER and kind != CHOICE and kind != TOLD and kind != TRUST:
                 left = self.budgets.left[int(budget)]
-                what = TIMERS if kind == TIMER else CRASHES if kind == CRASH else SUSPICIONS
+                what = STOCKS[kind]
                 suspect = machine.events[event].source
                 free = kind == SUSPECT and machine.locals[int(now[2 * suspect])].crashed
                 free = free or (kind == TIMER and machine.events[event].number > 0)
@@ -332,6 +344,7 @@ class Search:
                     if not left[what]:
                         return
                     budget = i32(self.budgets.less(int(budget), what))
+        may_restart = self._faults_possible and self.budgets.left[int(budget)][RESTARTS] > 0
         part: i64 = 0
         while part < self._stride:
             after[part] = now[part]
@@ -346,7 +359,7 @@ class Search:
         after[2 * actor + 1] = i32(rest)
         for output in step.outputs:
             target = machine.events[output].process
-            if machine.locals[int(after[2 * target])].crashed:
+            if machine.locals[int(after[2 * target])].crashed and not may_restart:
                 continue
             there = int(after[2 * target + 1])
             longer = in_flight.append(there, output)
@@ -435,11 +448,10 @@ class Search:
     def _completion(self, state: vec[i32]) -> list[str]:
         machine = self.machine
         # Nothing is expected of a process that a view leaves out, as of one that has crashed.
-        gone = [
-            machine.locals[int(state[2 * actor])].crashed or actor in machine.left_out
-            for actor in range(self.actors)
-        ]
-        return self.checks.completion(self.histories(state), gone)
+        locals_ = [machine.locals[int(state[2 * actor])] for actor in range(self.actors)]
+        gone = [local.crashed or actor in machine.left_out for actor, local in enumerate(locals_)]
+        faulty = [away or local.restarted for away, local in zip(gone, locals_, strict=True)]
+        return self.checks.completion(self.histories(state), gone, faulty)
 
     def _end(self) -> None:
         """Note that nothing can happen any more in this state."""
@@ -462,11 +474,18 @@ class Search:
         members = machine.size
         for actor in range(members):
             local = machine.locals[int(now[2 * actor])]
-            if local.crashed:
-                continue
             pending = int(now[2 * actor + 1])
+            if local.crashed:
+                if left[RESTARTS]:
+                    for packets in (KEPT, LOST):
+                        event = machine.event(Event(RESTART, actor, actor, None, 0, "", packets))
+                        self._happen(actor, event, pending if packets == KEPT else 0)
+                continue
             if left[CRASHES] and not local.problem and machine.may_crash(actor):
-                self._happen(actor, machine.event(Event(CRASH, actor, actor, None, 0, "", 0)), 0)
+                crash = machine.event(Event(CRASH, actor, actor, None, 0, "", 0))
+                self._happen(actor, crash, pending if left[RESTARTS] else 0)
+                if left[RESTARTS]:
+                    self._crash_within(actor, local, pending)
             if self.notices and not local.idle:
                 for suspect in range(members):
                     if suspect == actor or suspect in local.suspects:
@@ -476,8 +495,25 @@ class Search:
                         continue
                     event = machine.event(Event(SUSPECT, actor, suspect, None, 0, "", 0))
                     self._happen(actor, event, pending)
+                for suspect in local.suspects:
+                    if machine.locals[int(now[2 * suspect])].restarted:
+                        event = machine.event(Event(TRUST, actor, suspect, None, 0, "", 0))
+                        self._happen(actor, event, pending)
             if left[LOSSES] or left[DUPLICATES]:
                 self._tamper(actor, pending, left)
+
+    def _crash_within(self, actor: int, local: Local, pending: int) -> None:
+        """Let a process crash in the middle of what it may do next, where it stores something."""
+        machine = self.machine
+        number = int(self._now[2 * actor])
+        for event in local.own:
+            for cut in machine.step(number, event).cuts:
+                self._happen(actor, cut, pending)
+        if not local.idle:
+            heads = self.in_flight.heads(pending)
+            for place in range(0, len(heads), 2):
+                for cut in machine.step(number, heads[place]).cuts:
+                    self._happen(actor, cut, heads[place + 1])
 
     def _tamper(self, actor: int, pending: int, left: tuple[int, ...]) -> None:
         heads = self.in_flight.heads(pending)

@@ -8,10 +8,21 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import message_id
+from flexgroup.core.stack import BuildStack, Stack
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import property_checks as properties
 from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
-from flexgroup.worlds.explorer.machine import CAST, CRASH, SUSPECT, Event, Machine
+from flexgroup.worlds.explorer.machine import (
+    CAST,
+    CRASH,
+    KEPT,
+    LOST,
+    RESTART,
+    SUSPECT,
+    TRUST,
+    Event,
+    Machine,
+)
 from flexgroup.worlds.explorer.property_checks import PropertyChecks, StateProperty
 from flexgroup.worlds.explorer.reduction import Reduction
 from flexgroup.worlds.explorer.scope import Scope
@@ -57,7 +68,7 @@ def new_search(
     # A client that multicasts several times has more to do when the search begins.
     follow = options.follow_clients or len(scope.client_casts) > scope.clients
     actors = scope.processes + (scope.clients if follow else 0)
-    machine = Machine(scope, actors, Codec(plan.layers))
+    machine = Machine(scope, actors, Codec(plan.layers), _builder(plan, scope))
     in_flight = InFlightPackets(machine, scope.fifo)
     at_the_start = {} if follow else scope.client_casts
     known = {message_id(cast.origin, 0): place for place, cast in at_the_start.items()}
@@ -97,8 +108,9 @@ def _first_state(
 ) -> list[int]:
     state = [EMPTY] * (2 * actors + 1)
     outputs: list[int] = []
+    build = _builder(plan, scope)
     for process in range(scope.processes + scope.clients):
-        begun = machine.first(plan.build(process, scope.processes, scope.groups, scope.replicas))
+        begun = machine.first(build(process))
         if process < actors:
             state[2 * process] = begun.after
             if symmetry is not None:
@@ -124,6 +136,18 @@ def _name_faults(machine: Machine, scope: Scope) -> None:
         machine.event(Event(CRASH, process, process, None, 0, "", 0))
         for suspect in range(scope.processes):
             machine.event(Event(SUSPECT, process, suspect, None, 0, "", 0))
+            if scope.bounds.restarts:
+                machine.event(Event(TRUST, process, suspect, None, 0, "", 0))
+        if scope.bounds.restarts:
+            for packets in (KEPT, LOST):
+                machine.event(Event(RESTART, process, process, None, 0, "", packets))
+
+
+def _builder(plan: StackPlan, scope: Scope) -> BuildStack:
+    def build(process: int) -> Stack:
+        return plan.build(process, scope.processes, scope.groups, scope.replicas)
+
+    return build
 
 
 def _alike(scope: Scope) -> list[list[int]]:

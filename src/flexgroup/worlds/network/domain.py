@@ -17,11 +17,12 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.host import NEVER, Host, World
 from flexgroup.core.journal import Journal, Transmission
-from flexgroup.core.layer import Notice, View
+from flexgroup.core.layer import Notice, Store, View
 from flexgroup.core.message import Message
 from flexgroup.core.stack import Stack
 from flexgroup.core.varints import Reader, varints
 from flexgroup.worlds.network.faults import Channel, Faults
+from flexgroup.worlds.network.layer_files import LayerFiles
 
 
 @final
@@ -39,6 +40,7 @@ class Domain(World):
         faults: Faults,
         journal: Journal | None,
         clock: Callable[[], int] = time_ns,
+        files: LayerFiles | None = None,
     ) -> None:
         self.process = stack.process
         self.size = size
@@ -64,13 +66,28 @@ class Domain(World):
         """Some timer runs out just then: it was not cancelled or put off."""
         self._now = 0
         self._choices = 0
+        self._files = files
+        """Where it keeps what the stack stores; if nowhere, a server that fails comes back as
+        another one, with nothing to restore."""
 
     # What happens to the stack.
 
     def start(self, now: int) -> None:
         self._now = now
-        self.host.start(self._clock())
+        if self._files is not None and self._files.was_there:
+            self.host.restore(self._clock(), self._files.stored)
+        else:
+            self.host.start(self._clock())
         self._receive_from_itself()
+
+    def commit(self) -> None:
+        """Have on the disk what the stack stored and delivered.
+
+        Whoever calls passes on nothing that was gathered before that.
+        """
+        if self._files is not None:
+            self._files.deliver(self.host.deliveries)
+            self._files.commit()
 
     def cast(self, now: int, m: Message) -> None:
         self._now = now
@@ -144,8 +161,12 @@ class Domain(World):
         self.host.time = self._clock()
         self.host.note(View(number, members))
 
-    # What the stack asks for. What it saves is kept by nobody: a server that fails comes back as
-    # another one, with nothing to restore.
+    # What the stack asks for.
+
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        if self._files is not None:
+            self._files.store(effects)
+        return True
 
     def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
         data = b""

@@ -17,7 +17,7 @@ from mypy_extensions import mypyc_attr
 from flexgroup.core.codec import Codec
 from flexgroup.core.host import Host, World
 from flexgroup.core.journal import Transmission
-from flexgroup.core.layer import Notice, Suspect, Trust, View
+from flexgroup.core.layer import Notice, Save, Store, Suspect, Trust, View, Write
 from flexgroup.core.message import Message, origin_of
 from flexgroup.core.stack import BuildStack
 from flexgroup.trace.recorder import Recorder
@@ -84,6 +84,7 @@ class Simulation(World):
         self._build = build
         self._faults = faults
         self._total = size + clients
+        self._codec = codec
         self.hosts = [Host(build(p), self, codec, recorder) for p in range(self._total)]
         self._channels = [FifoChannels(self._total) for _ in range(self._total)]
         for host in self.hosts:
@@ -170,6 +171,21 @@ class Simulation(World):
 
     def on_deliver(self, host: Host, m: Message) -> None:
         self.application.delivered(self, host.process, host.time, m)
+
+    def on_store(self, host: Host, effects: list[Store]) -> bool:
+        network = self.network
+        if host.process < self.size:
+            host.time += network.sync_cost
+            if network.stored_byte_cost_ps:
+                size = sum([self._size_of(effect) for effect in effects])
+                host.time += size * network.stored_byte_cost_ps // 1000
+        return host.time <= host.crash_at
+
+    def _size_of(self, effect: Store) -> int:
+        if not isinstance(effect, Save | Write):
+            return 0
+        measured = self._codec.measure(effect.packet)
+        return measured.header_bytes + measured.payload_bytes
 
     def on_set_timer(self, host: Host, level: int, name: str, ticks: int) -> int:
         self._timer_number += 1
@@ -268,6 +284,10 @@ class Simulation(World):
             for time, recovered in plan.recoveries:
                 if recovered != process:
                     self.queue.push(time + plan.detection, process, 0, 0, Trust(recovered))
+                else:
+                    # It starts anew, and was told of nothing while it was down.
+                    for other in plan.down_at(time):
+                        self.queue.push(time + plan.detection, process, 0, 0, Suspect(other))
 
     def _recover(self, host: Host, time: int) -> None:
         if not host.up:

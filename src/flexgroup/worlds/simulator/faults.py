@@ -48,6 +48,19 @@ class FaultPlan:
         self.detection = -1
         """How long it takes all others to notice a crash or a recovery; -1 if they never do."""
 
+    def down_at(self, time: int) -> list[int]:
+        """Who has crashed before this time, and has not recovered by then."""
+        last: dict[int, int] = {}
+        for crash, process in self.crashes:
+            if crash < time:
+                last[process] = crash
+        recovered = [
+            process
+            for recovery, process in self.recoveries
+            if process in last and last[process] < recovery <= time
+        ]
+        return sorted(set(last) - set(recovered))
+
     def next_crash(self, process: int, time: int) -> int:
         """When this process crashes next, from this time on."""
         for crash, crashed in self.crashes:

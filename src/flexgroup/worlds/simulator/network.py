@@ -2,9 +2,9 @@
 
 Times are integers, in nanoseconds. Every process is one server: it handles one packet at
 a time, in order of arrival, and spends a cost per packet and per byte on receiving and on
-sending, so queues build up and saturation shows; without contention, each packet is
-handled as if it were alone. A packet to oneself costs and takes nothing. Clients are
-outside the system and cost nothing.
+sending, and on writing to stable storage, so queues build up and saturation shows; without
+contention, each packet is handled as if it were alone. A packet to oneself costs and takes
+nothing. Clients are outside the system and cost nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Network:
         send_cost: int,
         receive_cost: int,
         byte_cost_ps: int,
+        sync_cost: int,
+        stored_byte_cost_ps: int,
         loss: float,
         duplication: float,
         contention: bool,
@@ -49,6 +51,10 @@ class Network:
         self.receive_cost = receive_cost
         self.byte_cost_ps = byte_cost_ps
         """Picoseconds for each byte, on sending and again on receiving."""
+        self.sync_cost = sync_cost
+        """What it costs to make durable what is stored together."""
+        self.stored_byte_cost_ps = stored_byte_cost_ps
+        """Picoseconds for each byte that is stored."""
         self.loss = loss
         self.duplication = duplication
         self.contention = contention

@@ -21,13 +21,16 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """Times in nanoseconds; `byte` in picoseconds, `jitter` the mean of an exponential."""
+    """Times in nanoseconds; `byte` and `stored` in picoseconds, `jitter` the mean of an
+    exponential."""
 
     delay: int
     jitter: int = 0
     send: int = 0
     receive: int = 0
     byte: int = 0
+    sync: int = 0
+    stored: int = 0
     fifo: bool = True
     loss: float = 0.0
     duplication: float = 0.0
@@ -75,6 +78,8 @@ def parse_network(spec: str) -> Network:
         send_cost=options.send,
         receive_cost=options.receive,
         byte_cost_ps=options.byte,
+        sync_cost=options.sync,
+        stored_byte_cost_ps=options.stored,
         loss=options.loss,
         duplication=options.duplication,
         contention=options.contention,
@@ -108,7 +113,7 @@ def _value(spec: str, key: str, value: str) -> int | bool | float:
         if not 0 <= share <= 1:
             raise UsageError(f"network '{spec}': {key} is a share from 0 to 1, not '{value}'")
         return share
-    return parse_time(value) * (1000 if key == "byte" else 1)
+    return parse_time(value) * (1000 if key in ("byte", "stored") else 1)
 
 
 def _region_delays(name: str, delay: int) -> list[list[int]]:

@@ -1,0 +1,171 @@
+"""A replica's ledger, as Lamport 1998 calls it: its votes for the slots of a log, and what came of
+them."""
+
+from __future__ import annotations
+
+from typing import final
+
+from flexgroup.core.layer import Record, Stored
+from flexgroup.core.message import Message, Packet, Stamp
+from flexgroup.protocols.parts.known_messages import KnownMessages
+
+
+@final
+class Ask(Packet):
+    """I lack what is chosen for these slots, from `first` to before `last`."""
+
+    first: int
+    last: int
+
+
+@final
+class Learn(Packet):
+    """This batch, accepted in this ballot, is chosen for this slot."""
+
+    ballot: Stamp
+    slot: int
+    messages: tuple[Message, ...]
+
+
+@final
+class Stable(Packet):
+    """All replicas, you as well, have delivered the slots below this one."""
+
+    slot: int
+
+
+@final
+class Accepting(Packet):
+    """The last vote for a slot, in stable storage under the number of the slot."""
+
+    ballot: Stamp
+    messages: tuple[Message, ...]
+
+
+@final
+class Promised(Packet):
+    """The ballot that was promised, in stable storage with what was delivered below a slot.
+
+    `counts` is flat: an origin, how many of its messages, from its first on, were delivered without
+    a gap, another origin, and so on. `ahead` has the messages that were delivered beyond gaps.
+    """
+
+    ballot: Stamp
+    stable: int
+    counts: tuple[int, ...]
+    ahead: tuple[int, ...]
+
+
+@final
+class Vote(Record):
+    """A batch, and the ballot in which it was accepted."""
+
+    ballot: Stamp
+    messages: tuple[Message, ...]
+
+
+@final
+class Ledger(Record):
+    """The votes for the slots from `stable` on, and which of them are chosen and delivered."""
+
+    votes: dict[int, Vote] = {}
+    """The last vote for each slot that is not stable."""
+    next: int = 0
+    """The first slot that is not delivered."""
+    chosen: dict[int, Stamp] = {}
+    """The lowest ballot in which a batch is known to be chosen, for slots from `next` on."""
+    delivered: KnownMessages = KnownMessages()
+    stable: int = 0
+    """All replicas have delivered the slots below, which are forgotten."""
+    forgotten: KnownMessages = KnownMessages()
+    """What was delivered in the slots below `stable`."""
+
+    def from_next(self) -> dict[int, Vote]:
+        """A copy of the votes for slots that are not delivered."""
+        return {slot: vote.copy() for slot, vote in self.votes.items() if slot >= self.next}
+
+    def votes_since(self, first: int) -> tuple[tuple[int, ...], tuple[Message, ...]]:
+        """The votes for slots from this one on, and the messages of all of them.
+
+        The votes are flat: a slot, the ballot in which a batch was accepted for it, the number of
+        messages in the batch; another slot, and so on.
+        """
+        votes: list[int] = []
+        messages: list[Message] = []
+        for slot in sorted(self.votes):
+            if slot >= first:
+                vote = self.votes[slot]
+                votes += (slot, vote.ballot, len(vote.messages))
+                messages += vote.messages
+        return tuple(votes), tuple(messages)
+
+    def vote(self, ballot: Stamp, slot: int, messages: tuple[Message, ...]) -> None:
+        self.votes[slot] = Vote(ballot, messages)
+
+    def take_chosen(self) -> list[Message]:
+        """What is to be delivered now: in the order of slots, without gaps, each message once.
+
+        What a ballot above that in which a batch was chosen proposes is the same batch.
+        """
+        messages: list[Message] = []
+        while self.next in self.chosen and self.next in self.votes:
+            if self.votes[self.next].ballot < self.chosen[self.next]:
+                break
+            del self.chosen[self.next]
+            messages += self.take_next()
+        return messages
+
+    def take_next(self) -> list[Message]:
+        """What the batch that was accepted for the next slot has that is not delivered yet."""
+        found: list[Message] = []
+        for m in self.votes[self.next].messages:
+            if not self.delivered.has(m.id):
+                self.delivered.add(m.id)
+                found.append(m)
+        self.next += 1
+        return found
+
+    def promised(self, ballot: Stamp) -> Promised:
+        """What to save with the promise, so that slots below `stable` need not be kept."""
+        counts = [number for pair in sorted(self.forgotten.last.items()) for number in pair]
+        return Promised(ballot, self.stable, tuple(counts), tuple(sorted(self.forgotten.ahead)))
+
+    def restore(self, stored: Stored) -> list[Message]:
+        """Begin with what was stored, and where the application is, which was given so much.
+
+        What was delivered was chosen, and the last vote for a slot that was chosen is for that
+        batch. The messages that the application lacks of the last such batch are returned.
+        """
+        saved = stored.saved
+        if isinstance(saved, Promised):
+            self.stable = self.next = saved.stable
+            for known in (self.delivered, self.forgotten):
+                known.last = dict(zip(saved.counts[::2], saved.counts[1::2], strict=True))
+                known.ahead = set(saved.ahead)
+        for slot, entry in stored.log.items():
+            if slot >= self.stable and isinstance(entry, Accepting):
+                self.votes[slot] = Vote(entry.ballot, entry.messages)
+        lacking: list[Message] = []
+        while self.next in self.votes and self.delivered.count() < stored.delivered:
+            had = self.delivered.count()
+            lacking = self.take_next()[stored.delivered - had :]
+        return lacking
+
+    def choose_stable(self, stable: int) -> None:
+        """Know that what this replica accepted for the slots below is chosen, as it delivered it
+        once."""
+        for slot in range(self.next, stable):
+            self.chosen[slot] = self.votes[slot].ballot
+
+    def has_votes(self, stable: int) -> bool:
+        """Tell whether a vote is there for all slots below that are not delivered."""
+        if stable - self.next > len(self.votes):
+            return False
+        return self.votes.keys() >= set(range(self.next, stable))
+
+    def forget_next(self) -> None:
+        """Forget the first slot that is there."""
+        for m in self.votes.pop(self.stable).messages:
+            if not self.forgotten.has(m.id):
+                self.forgotten.add(m.id)
+        self.stable += 1
