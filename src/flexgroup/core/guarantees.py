@@ -14,6 +14,8 @@ class Guarantee(Enum):
     TOTAL = "total"
     UNIFORM = "uniform"
     VIRTUAL_SYNCHRONY = "virtual-synchrony"
+    LEADER = "leader"
+    PROTECTED_MEMORY = "protected-memory"
 
     @property
     def meaning(self) -> str:
@@ -28,6 +30,10 @@ _MEANINGS = {
     Guarantee.UNIFORM: "what one process delivers, even if it crashes, all correct ones deliver",
     Guarantee.VIRTUAL_SYNCHRONY: "who goes from one view to the next delivers what others that do"
     " deliver before it",
+    Guarantee.LEADER: "in the end, all correct members of a group of replicas are told of the same"
+    " correct one that should lead it",
+    Guarantee.PROTECTED_MEMORY: "a protected write lands if its target permits the writer when it"
+    " arrives, else it fails, and the writer learns which",
 }
 
 Guarantees = frozenset[Guarantee]
