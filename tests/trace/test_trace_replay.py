@@ -11,6 +11,7 @@ import pytest
 
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
+from flexgroup.testing.conformance import whole_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
@@ -24,7 +25,10 @@ def events(directory: Path, run: str) -> int:
     return sum(len(rows(path)) for path in (directory / "events").glob(f"*/{run}.parquet"))
 
 
-@pytest.mark.parametrize("stack", [*PROTOCOLS, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"])
+STACKS = [*map(whole_stack, PROTOCOLS), "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"]
+
+
+@pytest.mark.parametrize("stack", STACKS)
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     scenario = replace(SCENARIO, stack=stack)
     if parse_stack(stack).needs_replicas:

@@ -321,8 +321,11 @@ class RamCast(Layer):
             self.check(entry)
 
     def learn_floor(self, sender: int, V: Vector) -> None:
-        """The leader of this group has seen these timestamps, and proposes higher ones from now."""
-        if sender == process_of(self.synced):
+        """The leader has seen these timestamps, and all that it proposed before has landed here.
+
+        That is not so if it has lost the permission: then what it proposed may have failed here.
+        """
+        if sender == process_of(self.synced) and self.ballot == self.synced:
             for at in range(0, len(V), 3):
                 if stamp(V[at], V[at + 1]) == self.synced:
                     self.floor = max(self.floor, max(V[2::3]))
