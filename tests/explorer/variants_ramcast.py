@@ -94,12 +94,35 @@ def memory_that_calls_every_write_landed() -> StackPlan:
     return below_ramcast(memory)
 
 
+def memory_that_permits_only_the_first() -> StackPlan:
+    """An election grants nothing."""
+    memory = loaded_anew("protected_memory")
+    careful = memory.ProtectedMemory.on_cast
+
+    def on_cast(self: Any, m: Any) -> None:
+        if not isinstance(m.payload, memory.Permit) or self.permitted == memory.NOBODY:
+            careful(self, m)
+
+    memory.ProtectedMemory.on_cast = on_cast
+    return below_ramcast(memory)
+
+
+def memory_that_permits_nobody() -> StackPlan:
+    memory = loaded_anew("protected_memory")
+    careful = memory.ProtectedMemory.on_cast
+
+    def on_cast(self: Any, m: Any) -> None:
+        if not isinstance(m.payload, memory.Permit):
+            careful(self, m)
+
+    memory.ProtectedMemory.on_cast = on_cast
+    return below_ramcast(memory)
+
+
 def memory_without_completions() -> StackPlan:
     memory = loaded_anew("protected_memory")
-    memory.ProtectedMemory.pass_on = (
-        lambda self, notice: None
-        if isinstance(notice, memory.WriteCompleted)
-        else self.effects.append(notice)
+    memory.ProtectedMemory.pass_on = lambda self, notice: (
+        None if isinstance(notice, memory.WriteCompleted) else self.effects.append(notice)
     )
     return below_ramcast(memory)
 
@@ -141,7 +164,7 @@ def ramcast_that_takes_its_own_timestamp() -> StackPlan:
 
     def check_acks(self: Any, m: Any, entry: Any) -> None:
         careful(self, m, entry)
-        if entry.final:
+        if entry.final and self.group[0] in entry.ts:
             entry.final = ramcast.stamp(entry.ts[self.group[0]][1], self.group[0])
 
     ramcast.RamCast.check_acks = check_acks
@@ -277,3 +300,36 @@ def ramcast_that_forgets_what_it_delivered() -> StackPlan:
 
     ramcast.RamCast.deliver_final = deliver_final
     return above_memory(ramcast)
+
+
+LEADER_CRASHES = grouped((3,), (2, FIRST), crash=(0,))
+TWO_LEADERS_OF_ONE = grouped((1, 1), (2, (0, 1)), (3, (0, 1)))
+TWO_RACE = grouped((3,), (0, FIRST), (1, FIRST), crash=(0,))
+WRONGLY_DEPOSED = grouped((3,), (0, FIRST), (1, FIRST), suspect=((1, 0),))
+
+CASES = [
+    Case(memory_without_completions, "protected_memory", LEADER_CRASHES, "validity"),
+    Case(memory_that_permits_nobody, "protected_memory", LEADER_CRASHES, "validity"),
+    Case(memory_that_permits_only_the_first, "protected_memory", LEADER_CRASHES, "validity"),
+    Case(ramcast_that_takes_its_own_timestamp, "ramcast", TWO_LEADERS_OF_ONE, "acyclic order"),
+    Case(ramcast_that_delivers_what_is_final, "ramcast", TWO_LEADERS_OF_ONE, "acyclic order"),
+    Case(ramcast_that_is_done_with_what_it_delivered, "ramcast", LEADER_CRASHES,
+         "uniform agreement"),
+    Case(ramcast_that_forgets_what_it_delivered, "ramcast", LEADER_CRASHES, "uniform agreement"),
+]  # fmt: skip
+
+DEEP_CASES = [
+    Case(memory_that_never_revokes, "protected_memory", WRONGLY_DEPOSED, "prefix order"),
+    Case(memory_that_checks_when_a_write_is_sent, "protected_memory", WRONGLY_DEPOSED,
+         "prefix order"),
+    Case(memory_that_calls_every_write_landed, "protected_memory", WRONGLY_DEPOSED,
+         "prefix order"),
+    Case(ramcast_that_needs_one_acknowledgement_too_few, "ramcast", TWO_RACE, "prefix order"),
+    Case(ramcast_that_takes_over_alone, "ramcast", TWO_RACE, "prefix order"),
+    Case(ramcast_that_ignores_what_it_reads, "ramcast", TWO_RACE, "prefix order"),
+    Case(ramcast_that_reads_no_clock, "ramcast", TWO_RACE, "prefix order"),
+]  # fmt: skip
+"""Variants that show only in scopes that take long to exhaust."""
+
+LEFT_ALONE = {"ramcast": RAMCAST, "protected_memory": RAMCAST}
+"""The stacks of which variants replace a layer."""
