@@ -22,10 +22,11 @@ from flexgroup.testing.conformance import (
     check_conformance,
     name_of_rule,
     under_way,
+    whole_stack,
 )
 
 STACKS = [
-    *PROTOCOLS,
+    *map(whole_stack, PROTOCOLS),
     "dcc/rv",
     "dcc/any",
     "dcc-published/rv",
@@ -37,7 +38,7 @@ STACKS = [
     "reliable virtual-synchrony",
 ]
 
-WITHOUT_STATE = ("best-effort",)
+WITHOUT_STATE = ("best-effort", "protected-memory")  # which has what the layer above protects
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of_rule)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.guarantees import Guarantee
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
+from flexgroup.testing.conformance import whole_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
@@ -25,10 +25,10 @@ def events(directory: Path, run: str) -> int:
     return sum(len(rows(path)) for path in (directory / "events").glob(f"*/{run}.parquet"))
 
 
-ALONE = [name for name in PROTOCOLS if Guarantee.LEADER not in PROTOCOLS[name].layer.NEEDS]
+STACKS = [*map(whole_stack, PROTOCOLS), "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"]
 
 
-@pytest.mark.parametrize("stack", [*ALONE, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"])
+@pytest.mark.parametrize("stack", STACKS)
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     scenario = replace(SCENARIO, stack=stack)
     if parse_stack(stack).needs_replicas:

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from flexgroup.core.errors import PeerError
 from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT
-from flexgroup.core.journal import Transmission
+from flexgroup.core.journal import COMPLETION, ONE_SIDED, Transmission
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
     NO_MESSAGE,
@@ -131,7 +131,7 @@ class _Level:
 class Codec:
     """Encodes, decodes and measures the packets of one stack."""
 
-    __slots__ = ("_levels", "_measured", "_measured_bytes", "_stored")
+    __slots__ = ("_adapters", "_levels", "_measured", "_measured_bytes", "_stored")
 
     def __init__(self, layers: list[type[Layer]]) -> None:
         carrier, unordered = unordered_way(layers)
@@ -144,6 +144,11 @@ class Codec:
             for level, layer in enumerate(layers)
         ]
         self._stored = [_Level(layer.STORED) for layer in layers]
+        self._adapters: dict[type[Packet], int] = {}
+        """The packets that adapters take in, or send as well, without a processor."""
+        for layer in layers:
+            for packet in layer.ONE_SIDED:
+                self._adapters[packet] = COMPLETION if packet in layer.COMPLETIONS else ONE_SIDED
         # One message may go to a thousand destinations, in a hundred thousand packets.
         self._measured: tuple[int, ...] = ()
         self._measured_bytes = 1
@@ -287,6 +292,8 @@ class Codec:
 
     def _measure(self, packet: Packet, measured: Transmission) -> None:
         size = 1
+        if self._adapters and type(packet) in self._adapters:
+            measured.work_of = self._adapters[type(packet)]
         for name, kind in packet.FIELDS:
             if kind == MESSAGE:
                 size += self._measure_message(getattr(packet, name), measured)

@@ -15,6 +15,7 @@ class Guarantee(Enum):
     UNIFORM = "uniform"
     VIRTUAL_SYNCHRONY = "virtual-synchrony"
     LEADER = "leader"
+    PROTECTED_MEMORY = "protected-memory"
 
     @property
     def meaning(self) -> str:
@@ -29,7 +30,10 @@ _MEANINGS = {
     Guarantee.UNIFORM: "what one process delivers, even if it crashes, all correct ones deliver",
     Guarantee.VIRTUAL_SYNCHRONY: "who goes from one view to the next delivers what others that do"
     " deliver before it",
-    Guarantee.LEADER: "an oracle names a member of each group of replicas that should lead it",
+    Guarantee.LEADER: "in the end, all correct members of a group of replicas are told of the same"
+    " correct one that should lead it",
+    Guarantee.PROTECTED_MEMORY: "a protected write lands if its target permits the writer when it"
+    " arrives, else it fails, and the writer learns which",
 }
 
 Guarantees = frozenset[Guarantee]

@@ -29,12 +29,18 @@ CHOICE: Final = 9
 NO_LABEL: Final = 0
 
 
+# Whose work a packet is, where it arrives and where it is sent.
+OF_PROCESSORS: Final = 0
+ONE_SIDED: Final = 1
+COMPLETION: Final = 2
+
+
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Transmission:
     """A packet on its way, and what a journal says of it: the same for all who receive it."""
 
-    __slots__ = ("depth", "header_bytes", "label", "message", "packet", "payload_bytes")
+    __slots__ = ("depth", "header_bytes", "label", "message", "packet", "payload_bytes", "work_of")
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
@@ -46,6 +52,8 @@ class Transmission:
         """The number under which the journal keeps the type and the detail of the packet."""
         self.depth = 0
         """How many communication steps, this one included, led here from the multicast."""
+        self.work_of = OF_PROCESSORS
+        """Which of its ends need no processor: ONE_SIDED where it arrives, COMPLETION both."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

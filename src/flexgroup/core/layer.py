@@ -319,6 +319,20 @@ class Leader(Notice):
     """The members of the group that are not suspected here, ascending."""
 
 
+@final
+class WriteCompleted(Notice):
+    """A protected write of this process has landed in the memory of another one, or failed.
+
+    It fails if the writer had not the target's permission when the write arrived there.
+    """
+
+    process: int
+    """The target."""
+    packet: Packet
+    """What was written."""
+    landed: bool
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Layer:
     """The base of every protocol."""
@@ -340,6 +354,13 @@ class Layer:
     UNORDERED: ClassVar[tuple[type[Packet], ...]] = ()
     """Packets, without messages, that only have to arrive. If this is the top layer, they pass by
     those below that would put them in order."""
+
+    ONE_SIDED: ClassVar[tuple[type[Packet], ...]] = ()
+    """Packets that the target's network adapter takes in: they cost its processor nothing."""
+
+    COMPLETIONS: ClassVar[tuple[type[Packet], ...]] = ()
+    """Those of them that an adapter sends as well: they leave when what they answer has arrived,
+    however busy the processor is, and cost it nothing."""
 
     CLOSED: ClassVar[bool] = False
     """Only members multicast: what a client wants sent is cast by a member on its behalf."""

@@ -79,6 +79,9 @@ class Packet:
     FIELDS: ClassVar[Fields] = ()
     """The fields of a subclass and their kinds, for the codec; derived."""
 
+    PROTECTED: ClassVar[bool] = False
+    """Over `protected-memory`, it is written where only the writer that its target permits may."""
+
     def __init_subclass__(cls) -> None:
         derive(cls, kinds=True)
 

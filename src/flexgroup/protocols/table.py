@@ -19,6 +19,8 @@ from flexgroup.protocols.fifo import Fifo
 from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.paxos import Paxos
+from flexgroup.protocols.protected_memory import ProtectedMemory
+from flexgroup.protocols.ramcast import RamCast
 from flexgroup.protocols.reliable import Reliable
 from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
@@ -229,6 +231,22 @@ PROTOCOLS: dict[str, Protocol] = {
             Paxos,
             "a log for each group of replicas: ballots of a leader, and majorities",
             "Lamport 1998 and 2001",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "protected-memory",
+            ProtectedMemory,
+            "one-sided writes into the memory of others, if the owner permits",
+            "Aguilera and others 2019",
+            faults=(Fault.CRASHES_OF_RECEIVERS,),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "ramcast",
+            RamCast,
+            "leaders write timestamps into the memory of followers, who acknowledge",
+            "after Le and others 2021",
             faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
             genuine=Genuine.YES,
         ),

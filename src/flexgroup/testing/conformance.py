@@ -20,9 +20,9 @@ from operator import methodcaller
 from random import Random
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import PeerError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT, names_of
-from flexgroup.core.guarantees import Guarantee
+from flexgroup.core.guarantees import guarantees_of_channels
 from flexgroup.core.layer import Context, Layer, Record, Send, Suspect, View, copied
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, message_id, stamp
 from flexgroup.core.replicas import Replicas
@@ -60,6 +60,22 @@ def name_of_rule(rule: Rule) -> str:
     return rule.__name__.replace("_", " ")
 
 
+def whole_stack(name: str) -> str:
+    """The protocol and, below it, those of the table that give what it needs and no channel has."""
+    needs = PROTOCOLS[name].layer.NEEDS - guarantees_of_channels(reliable=True, fifo=True)
+    below = [other for other, row in PROTOCOLS.items() if row.layer.GIVES & needs]
+    return " ".join([*below, name])
+
+
+def needs_order(plan: StackPlan) -> bool:
+    """Whether packets of this stack must not overtake each other."""
+    try:
+        plan.promises(guarantees_of_channels(reliable=True, fifo=False))
+    except UsageError:
+        return True
+    return False
+
+
 # Systems under way.
 
 
@@ -76,6 +92,7 @@ class Trial:
         self.random = random = Random(seed)
         self.bench = Bench(plan, SIZE, replicas=replicas_for(plan))
         self.told: list[list[Told]] = [[] for _ in range(SIZE)]
+        self.in_order = needs_order(plan)
         for number in range(10):
             to = tuple(sorted(random.sample(range(SIZE), random.randint(1, SIZE))))
             if plan.needs_replicas:
@@ -98,8 +115,7 @@ class Trial:
         random, bench = self.random, self.bench
         source, target = random.choice(sorted(bench.channels))
         length = len(bench.channels[source, target])
-        needs_fifo = Guarantee.FIFO in bench.plan.layers[0].NEEDS
-        packet = bench.deliver(source, target, 0 if needs_fifo else random.randrange(length))
+        packet = bench.deliver(source, target, 0 if self.in_order else random.randrange(length))
         self._note(target, "receive", source, packet)
         running = sorted((p, *timer) for p, timers in bench.timers.items() for timer in timers)
         if running and random.random() >= 0.7:

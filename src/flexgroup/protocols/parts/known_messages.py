@@ -31,3 +31,21 @@ class KnownMessages(Record):
             self.ahead.remove(message_id(source, turn))
             turn += 1
         self.last[source] = turn
+
+    def told(self) -> tuple[tuple[int, ...], tuple[MessageId, ...]]:
+        """The known messages for others to `merge`: a source, its count, ..., and those ahead."""
+        counts: list[int] = []
+        for source in sorted(self.last):
+            counts += (source, self.last[source])
+        return tuple(counts), tuple(sorted(self.ahead))
+
+    def merge(self, counts: tuple[int, ...], ahead: tuple[MessageId, ...]) -> None:
+        """Know what another process told as well."""
+        for at in range(0, len(counts), 2):
+            source = counts[at]
+            self.last[source] = max(counts[at + 1], self.last.get(source, 0))
+        messages = sorted([*self.ahead, *ahead])
+        self.ahead.clear()
+        for m in messages:
+            if not self.has(m):
+                self.add(m)

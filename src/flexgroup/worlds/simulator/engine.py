@@ -4,7 +4,9 @@ One event is taken from the queue at a time. A packet that arrives waits until i
 is free, is handled when its cost has been paid, and what the stack then asks for happens
 from that moment on. The whole handling of a packet is done when its arrival is taken from
 the queue: processes handle packets in order of arrival and crashes are planned ahead, so
-nothing that is taken later can change it.
+nothing that is taken later can change it. What is one-sided costs no processor where it
+arrives: it is there at once, its completion leaves at once, and the process finds it as soon
+as it is free.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from mypy_extensions import mypyc_attr
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.host import Host, World
-from flexgroup.core.journal import Transmission
+from flexgroup.core.journal import COMPLETION, OF_PROCESSORS, Transmission
 from flexgroup.core.layer import Notice, Save, Store, Suspect, Trust, View, Write
 from flexgroup.core.message import Message, origin_of
 from flexgroup.core.stack import BuildStack
@@ -90,6 +92,8 @@ class Simulation(World):
         for host in self.hosts:
             host.crash_at = faults.next_crash(host.process, 0)
         self._timer_number = 0
+        self._arrival = 0
+        """When the packet arrived that is being handled."""
         self._contention = network.contention
         self._unreliable = network.loss > 0 or network.duplication > 0 or bool(faults.partitions)
         self._plan_faults()
@@ -141,6 +145,9 @@ class Simulation(World):
         network = self.network
         queue = self.queue
         cost = 0
+        if transmission.work_of == COMPLETION:
+            self._complete(host, to[0], transmission)
+            return
         if source < self.size:
             size = transmission.header_bytes + transmission.payload_bytes
             cost = network.send_cost + size * network.byte_cost_ps // 1000
@@ -204,12 +211,24 @@ class Simulation(World):
         host = self.hosts[target]
         start = time if time > host.time or not self._contention else host.time
         finish = start
-        if source != target and target < self.size:
+        self._arrival = time
+        if source != target and target < self.size and transmission.work_of == OF_PROCESSORS:
             network = self.network
             size = transmission.header_bytes + transmission.payload_bytes
             finish += network.receive_cost + size * network.byte_cost_ps // 1000
         if host.up and finish <= host.crash_at:
             host.receive(finish, source, transmission, sent, start - time)
+
+    def _complete(self, host: Host, target: int, transmission: Transmission) -> None:
+        """Let the adapter of a process tell that what arrived has arrived, without its processor.
+
+        In the history of the process it follows what the processor did before.
+        """
+        busy = host.time
+        host.time = self._arrival
+        step = host.sent(target, transmission)
+        self._send_unreliably(host, target, step, transmission)
+        host.time = busy
 
     def _send_unreliably(
         self, host: Host, target: int, step: int, transmission: Transmission

@@ -1,0 +1,579 @@
+"""RamCast: Skeen's timestamps, agreed on by leaders that write into the memory of others.
+
+Source: L. H. Le, M. Eslahi-Kelorazi, P. Coelho and F. Pedone, "RamCast: RDMA-based atomic
+multicast", Middleware 2021, as Louzada 2024, section 3.2.2, tells it and as the authors' prototype
+does it. A process writes m into the memory of all destinations. The leader of each destination
+group gives m a timestamp, and writes it into the memory of its followers, which have permitted
+nobody else to write there, and of the other groups. Who has the timestamps of all groups for m
+acknowledges them by writing to all destinations. What majorities of all groups have acknowledged is
+the same for all: m is delivered in the order of the highest of its timestamps. A new leader asks
+for the permission to write, by which that of the old one ends; it reads what a majority has, and
+makes that the state of its group.
+
+Assumes protected memory and a leader oracle below (`leader protected-memory ramcast`), reliable
+channels in order, and groups of 2f + 1 replicas of which f may crash without recovery. The oracle
+may err: in the end, those that crashed are suspected and nobody else is. Guarantees total order and
+uniform agreement whatever is suspected, and that what a correct process multicasts is delivered
+once the oracle errs no more. Genuine.
+
+What differs from the publication is on the page of this protocol. In short: leaders write their
+timestamps to all destinations themselves, since a leader that delivers what its group cannot know
+breaks the order when it crashes; timestamps travel with their message; and recovery, which the
+prototype leaves open, is that of the ballots of White-Box atomic multicast (Gotsman, Lefort and
+Chockler 2019) with permissions in the place of promises.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, final
+
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Record, WriteCompleted
+from flexgroup.core.message import (
+    PROCESS_BITS,
+    Message,
+    MessageId,
+    Packet,
+    Stamp,
+    clock_of,
+    process_of,
+    stamp,
+)
+from flexgroup.core.replicas import Replicas, group_of
+from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.permit import Permit
+from flexgroup.protocols.parts.timestamps import FAR
+
+MOST_TS: Final = FAR >> PROCESS_BITS
+
+Vector = tuple[int, ...]
+"""The timestamps of a message, flat: of each destination group, in order, the ballot in which it
+was proposed, as its round and its owner, and the timestamp."""
+
+
+@final
+class Multicast(Packet):
+    """A process writes m into the memory of the destinations."""
+
+    m: Message
+
+
+@final
+class Propose(Packet):
+    """The leader of this group gives m this timestamp."""
+
+    PROTECTED: ClassVar[bool] = True
+
+    m: Message
+    ballot: Stamp
+    ts: int
+
+
+@final
+class Timestamp(Packet):
+    """The leader of another destination group gives m this timestamp."""
+
+    m: Message
+    ballot: Stamp
+    ts: int
+
+
+@final
+class Ack(Packet):
+    """I have m with these timestamps of all its groups."""
+
+    m: MessageId
+    V: Vector
+
+
+@final
+class Ask(Packet):
+    """Permit me to write, and nobody with a lower ballot."""
+
+    ballot: Stamp
+
+
+@final
+class Grant(Packet):
+    """You may write, and this is what I have.
+
+    These messages have these timestamps of our group, in the state that the owner of the ballot
+    `synced` gave it; these others, all of them below `counts` (a source, a count, ...) and those
+    in `ahead`, all their destinations have acknowledged.
+    """
+
+    ballot: Stamp
+    synced: Stamp
+    clock: int
+    counts: tuple[int, ...]
+    ahead: tuple[int, ...]
+    ts: tuple[int, ...]
+    messages: tuple[Message, ...]
+
+
+@final
+class Deny(Packet):
+    """I have permitted the owner of this higher ballot to write."""
+
+    ballot: Stamp
+
+
+@final
+class NewState(Packet):
+    """The new leader tells what the state of the group is, in the words of `Grant`."""
+
+    PROTECTED: ClassVar[bool] = True
+
+    ballot: Stamp
+    clock: int
+    counts: tuple[int, ...]
+    ahead: tuple[int, ...]
+    ts: tuple[int, ...]
+    messages: tuple[Message, ...]
+
+
+@final
+class Entry(Record):
+    """What a process knows of a message."""
+
+    m: Message | None = None
+    """The message, unless only acknowledgements of it have come."""
+    ts: dict[int, tuple[Stamp, int]] = {}
+    """The timestamp of each group, by its lowest member, and the ballot in which it came."""
+    acked: Vector = ()
+    """What this process acknowledged last."""
+    acks: dict[Vector, set[int]] = {}
+    """Who acknowledged which timestamps."""
+    final: Stamp = 0
+    """The highest timestamp, with its group, once majorities of all groups have acknowledged it."""
+    decided: Stamp = FAR
+    """The lowest ballot of this group in which they have."""
+
+
+@final
+class Leading(Record):
+    """What a new leader has read in the memory of its group."""
+
+    is_ready: bool = False
+    """Whether a majority has permitted it to write."""
+    granted: set[int] = set()
+    """Who has."""
+    clock: int = 0
+    """The highest of their clocks."""
+    synced: Stamp = 0
+    """The ballot whose owner gave the latest of their states."""
+    reported: dict[MessageId, tuple[Stamp, int, Message]] = {}
+    """The messages that have a timestamp in these states, with that in the latest of them."""
+    forgotten: KnownMessages = KnownMessages()
+    """What all destinations have acknowledged, as somebody knows."""
+
+
+class RamCast(Layer):
+    __slots__ = ("ballot", "clock", "done", "floor", "forgotten", "group", "leading", "pending",
+                 "synced", "trusted")  # fmt: skip
+
+    NEEDS: ClassVar[Guarantees] = frozenset(
+        {Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER, Guarantee.PROTECTED_MEMORY}
+    )
+    GIVES: ClassVar[Guarantees] = frozenset(
+        {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
+    )
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
+        Multicast, Propose, Timestamp, Ack, Ask, Grant, Deny, NewState, Permit
+    )  # fmt: skip
+    NEEDS_REPLICAS: ClassVar[bool] = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.group = group_of(context.replicas, context.process)
+        lowest = self.group[0] if self.group else 0
+        self.clock = 0
+        """The highest timestamp that it knows of."""
+        self.pending: dict[MessageId, Entry] = {}
+        """What is not delivered."""
+        # What is not in the paper.
+        self.ballot: Stamp = stamp(0, lowest)
+        """The owner of this ballot, and of none below it, may write into the memory here."""
+        self.synced: Stamp = self.ballot
+        """The owner of this ballot gave the state that the group's timestamps here are part of."""
+        self.floor = 0
+        """The leader that did so proposes only higher timestamps, besides those that are here."""
+        self.done: dict[MessageId, Entry] = {}
+        """What is delivered, and not acknowledged by all destinations."""
+        self.forgotten = KnownMessages()
+        """What is delivered, and all destinations have acknowledged the same timestamps."""
+        self.leading = Leading(is_ready=True) if self.process == lowest else None
+        """What it read, if it leads or wants to."""
+        self.trusted = self.group
+        """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
+
+    def on_start(self) -> None:
+        if self.group:
+            self.permit(self.group[0])
+
+    def permit(self, writer: int) -> None:
+        self.send((self.process,), Permit(writer))
+
+    def write(self, to: tuple[int, ...], packet: Packet) -> None:
+        """Write into the memory of these, as far as they are others."""
+        others = tuple([j for j in to if j != self.process])
+        if others:
+            self.send(others, packet)
+
+    def groups_of(self, m: Message) -> Replicas:
+        return tuple([group for group in self.context.replicas if group[0] in m.destinations])
+
+    # A process writes m into the memory of all destinations.
+
+    def on_cast(self, m: Message) -> None:
+        self.write(m.destinations, Multicast(m))
+        if self.process in m.destinations:
+            self.check(self.remember(m))
+
+    def entry_of(self, m: MessageId) -> Entry | None:
+        """What is known of a message, unless there is nothing left to do about it."""
+        if self.forgotten.has(m):
+            return None
+        entry = self.pending.get(m) or self.done.get(m)
+        if entry is None:
+            entry = self.pending[m] = Entry()
+        return entry
+
+    def remember(self, m: Message) -> Entry | None:
+        entry = self.entry_of(m.id)
+        if entry is not None and entry.m is None:
+            entry.m = m
+            self.propose(m, entry)
+        return entry
+
+    # The leader of each destination group gives m a timestamp.
+
+    def propose(self, m: Message, entry: Entry) -> None:
+        if self.leading is None or not self.leading.is_ready or self.group[0] in entry.ts:
+            return
+        self.clock += 1
+        self.write(self.group, Propose(m, self.ballot, self.clock))
+        self.give(m, entry, self.clock)
+        self.floor = self.clock
+        if m.destinations == self.group:
+            # They know that it has all timestamps of m.
+            self.acknowledge(m, entry, self.group)
+
+    def give(self, m: Message, entry: Entry, ts: int) -> None:
+        """Take a timestamp of this group for m in the ballot here, and tell the other groups."""
+        entry.ts[self.group[0]] = (self.ballot, ts)
+        if self.leading is not None:
+            others = tuple([j for j in m.destinations if j not in self.group])
+            self.write(others, Timestamp(m, self.ballot, ts))
+
+    def on_propose(self, sender: int, packet: Propose) -> None:
+        entry = self.remember(packet.m)
+        if entry is None:
+            return
+        entry.ts[self.group[0]] = (packet.ballot, packet.ts)
+        self.clock = max(self.clock, packet.ts)
+        self.floor = max(self.floor, packet.ts)
+        if packet.m.destinations == self.group:
+            entry.acks.setdefault(self.vector(packet.m, entry), set()).add(sender)
+            # The leader learns from the completion that this process has m with its timestamp.
+            self.acknowledge(packet.m, entry, (sender,))
+        self.check(entry)
+
+    def on_timestamp(self, sender: int, packet: Timestamp) -> None:
+        entry = self.remember(packet.m)
+        if entry is None:
+            return
+        lowest = group_of(self.context.replicas, sender)[0]
+        if lowest not in entry.ts or packet.ballot > entry.ts[lowest][0]:
+            entry.ts[lowest] = (packet.ballot, packet.ts)
+        self.clock = max(self.clock, packet.ts)
+        self.check(entry)
+
+    # Who has all timestamps of m acknowledges them to all destinations.
+
+    def vector(self, m: Message, entry: Entry) -> Vector:
+        """The timestamps of m; nothing, if one of them is not here."""
+        V: list[int] = []
+        for group in self.groups_of(m):
+            if group[0] not in entry.ts:
+                return ()
+            ballot, ts = entry.ts[group[0]]
+            V += (clock_of(ballot), process_of(ballot), ts)
+        return tuple(V)
+
+    def acknowledge(self, m: Message, entry: Entry, silently: tuple[int, ...] = ()) -> None:
+        """Acknowledge the timestamps of m, if that of this group is its leader's."""
+        V = self.vector(m, entry)
+        if not V or entry.acked == V or entry.ts[self.group[0]][0] != self.ballot:
+            return
+        if self.ballot != self.synced:
+            return
+        entry.acked = V
+        entry.acks.setdefault(V, set()).add(self.process)
+        self.write(tuple([j for j in m.destinations if j not in silently]), Ack(m.id, V))
+        self.learn_floor(self.process, V)
+
+    def on_ack(self, sender: int, packet: Ack) -> None:
+        entry = self.entry_of(packet.m)
+        if entry is not None:
+            entry.acks.setdefault(packet.V, set()).add(sender)
+            self.learn_floor(sender, packet.V)
+            self.check(entry)
+
+    def learn_floor(self, sender: int, V: Vector) -> None:
+        """The leader has seen these timestamps, and all that it proposed before has landed here.
+
+        That is not so if it has lost the permission: then what it proposed may have failed here.
+        """
+        if sender == process_of(self.synced) and self.ballot == self.synced:
+            for at in range(0, len(V), 3):
+                if stamp(V[at], V[at + 1]) == self.synced:
+                    self.floor = max(self.floor, max(V[2::3]))
+
+    # What majorities of all groups have acknowledged is final.
+
+    def check(self, entry: Entry | None) -> None:
+        if entry is not None and entry.m is not None:
+            self.acknowledge(entry.m, entry)
+            self.check_acks(entry.m, entry)
+            self.deliver_final()
+
+    def check_acks(self, m: Message, entry: Entry) -> None:
+        groups = self.groups_of(m)
+        for V in sorted(entry.acks):
+            if not self.is_decided(groups, V, entry.acks[V]):
+                continue
+            for at, group in enumerate(groups):
+                entry.final = max(entry.final, stamp(V[3 * at + 2], group[0]))
+                if group == self.group:
+                    entry.decided = min(entry.decided, stamp(V[3 * at], V[3 * at + 1]))
+            if m.id in self.done and len(entry.acks[V]) == len(m.destinations):
+                del self.done[m.id]
+                self.forgotten.add(m.id)
+
+    def is_decided(self, groups: Replicas, V: Vector, acks: set[int]) -> bool:
+        return len(V) == 3 * len(groups) and all(self.is_majority(g, acks) for g in groups)
+
+    def is_majority(self, group: tuple[int, ...], members: set[int]) -> bool:
+        return 2 * len(members.intersection(group)) > len(group)
+
+    # Delivery, in the order of final timestamps.
+
+    def deliver_final(self) -> None:
+        """Deliver what is final, if nothing that is here or comes later can be before it."""
+        while self.pending:
+            _, first = min([(self.bound(self.pending[m]), m) for m in self.pending])
+            entry = self.pending[first]
+            if entry.m is None or not entry.final or entry.decided > self.synced:
+                return
+            if clock_of(entry.final) > self.floor:
+                return
+            del self.pending[first]
+            self.done[first] = entry
+            self.deliver(entry.m)
+            self.check_acks(entry.m, entry)
+
+    def bound(self, entry: Entry) -> Stamp:
+        """The lowest final timestamp that a message can have, as far as is known here."""
+        lowest = self.group[0]
+        if entry.final or lowest not in entry.ts:
+            return entry.final or FAR
+        return stamp(entry.ts[lowest][1], lowest)
+
+    # Who leads.
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, WriteCompleted):
+            self.on_completed(notice)
+            return
+        if isinstance(notice, Leader):
+            self.trusted = notice.trusted
+            self.check_leader()
+        self.pass_on(notice)
+
+    def check_leader(self) -> None:
+        """Take over if the owner of the highest ballot is suspected, and this process is next."""
+        if self.trusted[0] == self.process and process_of(self.ballot) not in self.trusted:
+            self.ask()
+
+    def on_completed(self, notice: WriteCompleted) -> None:
+        """Count who has a message of this group alone; ask who is permitted now if nobody is."""
+        written = notice.packet
+        if not notice.landed:
+            if self.leading is not None:
+                self.write((notice.process,), Ask(self.ballot))
+        elif isinstance(written, Propose) and written.m.destinations == self.group:
+            entry = self.entry_of(written.m.id)
+            if entry is not None:
+                V = (clock_of(written.ballot), process_of(written.ballot), written.ts)
+                entry.acks.setdefault(V, set()).add(notice.process)
+                self.check(entry)
+
+    # A new leader asks for the permission to write, and reads what a majority has.
+
+    def ask(self) -> None:
+        """Begin a ballot above all others that are known here."""
+        self.ballot = stamp(clock_of(self.ballot) + 1, self.process)
+        self.permit(self.process)
+        self.leading = Leading()
+        self.write(self.group, Ask(self.ballot))
+        self.read(self.leading, self.process, self.state())
+
+    def state(self) -> Grant:
+        """What a new leader has to know of the state here."""
+        ts: list[int] = []
+        messages: list[Message] = []
+        for identity in sorted([*self.pending, *self.done]):
+            entry = self.pending.get(identity) or self.done[identity]
+            if entry.m is not None and self.group[0] in entry.ts:
+                ts.append(entry.ts[self.group[0]][1])
+                messages.append(entry.m)
+        counts, ahead = self.forgotten.told()
+        return Grant(
+            self.ballot, self.synced, self.clock, counts, ahead, tuple(ts), tuple(messages)
+        )
+
+    def on_ask(self, sender: int, packet: Ask) -> None:
+        if packet.ballot < self.ballot:
+            self.write((sender,), Deny(self.ballot))
+            return
+        self.ballot = packet.ballot
+        self.leading = None
+        self.permit(sender)
+        self.write((sender,), self.state())
+        self.check_leader()
+
+    def on_deny(self, packet: Deny) -> None:
+        if packet.ballot > self.ballot:
+            self.ballot = packet.ballot
+            self.leading = None
+            self.permit(self.process)  # and nobody else before the owner of that ballot asks
+            self.check_leader()
+
+    def on_grant(self, sender: int, packet: Grant) -> None:
+        leading = self.leading
+        if leading is not None and not leading.is_ready and packet.ballot == self.ballot:
+            self.read(leading, sender, packet)
+
+    def read(self, leading: Leading, owner: int, packet: Grant) -> None:
+        leading.granted.add(owner)
+        leading.clock = max(leading.clock, packet.clock)
+        leading.synced = max(leading.synced, packet.synced)
+        leading.forgotten.merge(packet.counts, packet.ahead)
+        for m, ts in zip(packet.messages, packet.ts, strict=True):
+            if m.id not in leading.reported or packet.synced > leading.reported[m.id][0]:
+                leading.reported[m.id] = (packet.synced, ts, m)
+        if self.is_majority(self.group, leading.granted):
+            self.take_over(leading)
+
+    # It makes the latest state the state of its group.
+
+    def take_over(self, leading: Leading) -> None:
+        leading.is_ready = True
+        ts: list[int] = []
+        messages: list[Message] = []
+        for identity in sorted(leading.reported):
+            synced, its_ts, m = leading.reported[identity]
+            if synced == leading.synced or leading.forgotten.has(identity):
+                ts.append(its_ts)
+                messages.append(m)
+        counts, ahead = leading.forgotten.told()
+        state = NewState(self.ballot, leading.clock, counts, ahead, tuple(ts), tuple(messages))
+        self.write(self.group, state)
+        self.on_new_state(state)
+        leading.reported.clear()
+
+    def on_new_state(self, packet: NewState) -> None:
+        self.synced = packet.ballot
+        self.clock = max(self.clock, packet.clock)
+        self.floor = packet.clock
+        forgotten = KnownMessages()
+        forgotten.merge(packet.counts, packet.ahead)
+        given = {m.id for m in packet.messages}
+        for entries in (self.pending, self.done):
+            for identity in entries:
+                if identity not in given and not forgotten.has(identity):
+                    entries[identity].ts.pop(self.group[0], None)
+        for m, ts in zip(packet.messages, packet.ts, strict=True):
+            entry = self.entry_of(m.id)
+            if entry is not None:
+                entry.m = m
+                self.give(m, entry, ts)
+        for identity in sorted([*self.pending, *self.done]):
+            entry = self.entry_of(identity)
+            if entry is not None and entry.m is not None:
+                self.propose(entry.m, entry)
+                self.check(entry)
+
+    # Packets.
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Multicast) and self.is_ours(packet.m):
+            self.check(self.remember(packet.m))
+        elif not self.is_sound(sender, packet):
+            raise self.refuse(sender, packet)
+        elif isinstance(packet, Propose):
+            self.on_propose(sender, packet)
+        elif isinstance(packet, Timestamp):
+            self.on_timestamp(sender, packet)
+        elif isinstance(packet, Ack):
+            self.on_ack(sender, packet)
+        elif isinstance(packet, Ask):
+            self.on_ask(sender, packet)
+        elif isinstance(packet, Grant):
+            self.on_grant(sender, packet)
+        elif isinstance(packet, Deny):
+            self.on_deny(packet)
+        elif isinstance(packet, NewState):
+            self.on_new_state(packet)
+
+    def is_ours(self, m: Message) -> bool:
+        """Tell whether m goes to this process, and to whole groups."""
+        if not self.is_for_me(m):
+            return False
+        return sum([len(group) for group in self.groups_of(m)]) == len(m.destinations)
+
+    def is_sound(self, sender: int, packet: Packet) -> bool:
+        """Tell whether another process, if it is correct, may have sent it."""
+        if sender == self.process or not self.group:
+            return False
+        if isinstance(packet, Ack):
+            return self.are_timestamps(sender, packet.V)
+        if isinstance(packet, Timestamp):
+            sound = sender not in self.group and sender in packet.m.destinations
+            return sound and self.is_timestamp(packet.m, packet.ts) and owns(sender, packet.ballot)
+        if sender not in self.group:
+            return False
+        if isinstance(packet, Propose):
+            return self.is_timestamp(packet.m, packet.ts) and owns(sender, packet.ballot)
+        if isinstance(packet, Ask):
+            return owns(sender, packet.ballot)
+        if isinstance(packet, Deny):
+            return process_of(packet.ballot) in self.group and packet.ballot < FAR
+        if isinstance(packet, Grant):
+            sound = packet.ballot <= self.ballot and packet.synced <= packet.ballot
+            return sound and owns(self.process, packet.ballot) and self.is_state(packet)
+        return (
+            isinstance(packet, NewState) and owns(sender, packet.ballot) and self.is_state(packet)
+        )
+
+    def is_timestamp(self, m: Message, ts: int) -> bool:
+        return self.is_ours(m) and 0 < ts < MOST_TS
+
+    def are_timestamps(self, sender: int, V: Vector) -> bool:
+        if not V or len(V) % 3 or max(V) >= MOST_TS:
+            return False
+        groups = [group_of(self.context.replicas, owner) for owner in V[1::3]]
+        ascending = groups == sorted(set(groups)) and () not in groups
+        return ascending and self.group in groups and any(sender in group for group in groups)
+
+    def is_state(self, state: Grant | NewState) -> bool:
+        if len(state.ts) != len(state.messages) or len(state.counts) % 2:
+            return False
+        if max([state.clock, *state.counts], default=0) >= MOST_TS:
+            return False
+        return all(map(self.is_timestamp, state.messages, state.ts))
+
+
+def owns(process: int, ballot: Stamp) -> bool:
+    return process_of(ballot) == process and ballot < FAR
