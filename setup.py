@@ -89,6 +89,7 @@ COMPILED = (
     "protocols/parts/senders.py",
     "protocols/parts/timestamps.py",
     "protocols/paxos.py",
+    "protocols/primcast.py",
     "protocols/reliable.py",
     "protocols/safe.py",
     "protocols/skeen.py",

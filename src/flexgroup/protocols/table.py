@@ -19,6 +19,7 @@ from flexgroup.protocols.fifo import Fifo
 from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.paxos import Paxos
+from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.reliable import Reliable
 from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
@@ -229,6 +230,14 @@ PROTOCOLS: dict[str, Protocol] = {
             Paxos,
             "a log for each group of replicas: ballots of a leader, and majorities",
             "Lamport 1998 and 2001",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "primcast",
+            PrimCast,
+            "atomic multicast among groups of replicas: epochs of a primary, clocks of majorities",
+            "Pacheco, Coelho and Pedone 2023",
             faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
             genuine=Genuine.YES,
         ),
