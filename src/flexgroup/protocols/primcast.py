@@ -379,7 +379,10 @@ class PrimCast(Layer):
         if self.trusted[0] == self.process:
             self.new_epoch()
         elif self.E_prom > self.E_cur:
-            self.send((self.trusted[0],), Bump(self.E_prom, self.clock))
+            self.tell_next()
+
+    def tell_next(self) -> None:
+        self.send((self.trusted[0],), Bump(self.E_prom, self.clock))
 
     def hear_of(self, epoch: Stamp) -> None:
         if epoch > self.E_prom:
@@ -422,15 +425,22 @@ class PrimCast(Layer):
         self.enter(self.E_prom, max(candidacy.clock, self.clock), candidacy.T)
         ts, messages = flat(self.T)
         self.send_to_group(NewState(self.E_cur, self.clock, ts, messages))
-        for local_ts, m in self.T:
+        self.tell_other_groups()
+        self.propose_waiting()
+        self.try_deliver()
+
+    def tell_other_groups(self) -> None:
+        """Acknowledge T to the other groups, to which the primary before may not have sent it."""
+        for ts, m in self.T:
             remote = tuple([j for j in m.destinations if j not in self.group])
             if remote:
-                self.send(remote, Proposal(m, self.E_cur, local_ts, self.stable))
+                self.send(remote, Proposal(m, self.E_cur, ts, self.stable))
+
+    def propose_waiting(self) -> None:
         for id_ in sorted(self.pending):
-            waiting = self.pending[id_].m
-            if waiting is not None:
-                self.propose(waiting)
-        self.try_deliver()
+            m = self.pending[id_].m
+            if m is not None:
+                self.propose(m)
 
     def on_new_state(self, sender: int, packet: NewState) -> None:
         if packet.epoch < self.E_prom:
@@ -438,9 +448,12 @@ class PrimCast(Layer):
             return
         self.enter(packet.epoch, packet.clock, list(zip(packet.ts, packet.messages, strict=True)))
         self.send_to_group(AcceptEpoch(self.E_cur, self.clock))
+        self.acknowledge_state()
+        self.check_leader()
+
+    def acknowledge_state(self) -> None:
         for ts, m in self.T:
             self.acknowledge(ts, m)
-        self.check_leader()
 
     def enter(self, epoch: Stamp, clock: int, T: list[Proposed]) -> None:
         """Take over T, which the primary of the epoch acknowledges thereby, and the clock."""
