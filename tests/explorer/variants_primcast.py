@@ -121,18 +121,6 @@ def primcast_that_acknowledges_whatever_it_promised() -> StackPlan:
     return on_an_oracle(primcast)
 
 
-def primcast_that_counts_clocks_of_later_epochs() -> StackPlan:
-    """The candidate of an epoch may have been promised before the clock was so high."""
-    primcast = loaded_anew("primcast")
-    careful = primcast.PrimCast.note_clock
-
-    def note_clock(self: Any, member: int, epoch: int, clock: int) -> None:
-        careful(self, member, min(epoch, self.E_cur), clock)
-
-    primcast.PrimCast.note_clock = note_clock
-    return on_an_oracle(primcast)
-
-
 def primcast_that_delivers_though_it_promised_another_epoch() -> StackPlan:
     """It has not kept what the primary proposed since."""
     primcast = loaded_anew("primcast")

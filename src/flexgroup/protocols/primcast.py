@@ -146,7 +146,7 @@ class Candidacy(Record):
 
 
 class PrimCast(Layer):
-    __slots__ = ("E_cur", "E_prom", "T", "accepted", "ahead", "candidacy", "clock", "delivered",
+    __slots__ = ("E_cur", "E_prom", "T", "accepted", "candidacy", "clock", "delivered",
                  "done", "group", "have", "min_clock", "order", "pending", "stable",
                  "trusted")  # fmt: skip
 
@@ -170,7 +170,7 @@ class PrimCast(Layer):
         self.T: list[Proposed] = []
         """What the primary proposed, in the order of timestamps, but for what is forgotten."""
         self.min_clock: dict[int, int] = dict.fromkeys(self.group, 0)
-        """The clock of each member is as high, and was before it promised an epoch after E_cur."""
+        """The clock of each member is as high, and was when it promised an epoch above E_prom."""
         self.accepted: dict[int, Stamp] = dict.fromkeys(self.group, self.E_cur)
         """The highest epoch that each member is known to have been in."""
         self.delivered = KnownMessages()
@@ -178,8 +178,6 @@ class PrimCast(Layer):
         self.pending: dict[MessageId, Pending] = {}
         self.order: list[tuple[int, MessageId]] = []
         """Messages in T that are not delivered, by their min-ts."""
-        self.ahead: dict[tuple[Stamp, int], int] = {}
-        """Clocks told by members that had promised an epoch which this process is not in yet."""
         self.candidacy: Candidacy | None = None
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
@@ -254,7 +252,7 @@ class PrimCast(Layer):
             self.known(m.id).m = m
             self.forget(min(packet.stable, self.delivered_until()))
             self.append(m, packet.ts)
-            self.note_clock(sender, packet.epoch, packet.ts)
+            self.note_clock(sender, packet.ts)
             self.acknowledge(packet.ts, m)
         else:
             raise self.refuse(sender, packet)
@@ -267,7 +265,7 @@ class PrimCast(Layer):
         known.ts = ts
         self.place(m.id, known)
         self.clock = max(self.clock, ts)
-        self.note_clock(self.process, self.E_cur, self.clock)
+        self.note_clock(self.process, self.clock)
 
     def acknowledge(self, ts: int, m: Message) -> None:
         self.send_to_destinations(m, Ack(m.id, self.E_cur, ts, self.delivered_until()))
@@ -276,7 +274,7 @@ class PrimCast(Layer):
     def on_ack(self, sender: int, packet: Ack) -> None:
         if sender in self.group:
             self.accepted[sender] = max(packet.epoch, self.accepted[sender])
-            self.note_clock(sender, packet.epoch, packet.ts)
+            self.note_clock(sender, packet.ts)
             if packet.epoch == self.E_cur:
                 self.have[sender] = packet.have
             self.hear_of(packet.epoch)
@@ -314,22 +312,15 @@ class PrimCast(Layer):
         """Take over the clock of another group, and tell this process's own group."""
         if ts > self.clock:
             self.clock = ts
-            self.note_clock(self.process, self.E_prom, ts)
+            self.note_clock(self.process, ts)
             self.send_to_group(Bump(self.E_prom, ts))
 
     def on_bump(self, sender: int, packet: Bump) -> None:
-        self.note_clock(sender, packet.epoch, packet.clock)
+        self.note_clock(sender, packet.clock)
         self.hear_of(packet.epoch)
 
-    def note_clock(self, member: int, epoch: Stamp, clock: int) -> None:
-        """A clock counts if it was so high before its process promised an epoch after E_cur.
-
-        Then it is part of what the process promises in any epoch after E_cur.
-        """
-        if epoch <= self.E_cur:
-            self.min_clock[member] = max(clock, self.min_clock[member])
-        else:
-            self.ahead[epoch, member] = max(clock, self.ahead.get((epoch, member), 0))
+    def note_clock(self, member: int, clock: int) -> None:
+        self.min_clock[member] = max(clock, self.min_clock[member])
 
     # Delivery.
 
@@ -385,6 +376,10 @@ class PrimCast(Layer):
         self.send((self.trusted[0],), Bump(self.E_prom, self.clock))
 
     def hear_of(self, epoch: Stamp) -> None:
+        """Take part in no epoch below this one, and deliver nothing before it, or a later one.
+
+        The clocks of those that have promised it may have come too late for its candidate.
+        """
         if epoch > self.E_prom:
             self.E_prom = epoch
             self.candidacy = None
@@ -462,11 +457,8 @@ class PrimCast(Layer):
         self.candidacy = None
         self.clock = max(clock, self.clock)
         self.accepted[primary] = self.accepted[self.process] = epoch
-        self.note_clock(primary, epoch, clock)
-        self.note_clock(self.process, epoch, self.clock)
-        for told, member in sorted(self.ahead):
-            if told <= epoch:
-                self.note_clock(member, told, self.ahead.pop((told, member)))
+        self.note_clock(primary, clock)
+        self.note_clock(self.process, self.clock)
         self.T = T
         self.done = 0
         self.have.clear()
