@@ -20,6 +20,7 @@ from . import (
     variants_causal,
     variants_majority,
     variants_paxos,
+    variants_primcast,
     variants_safe,
     variants_vcube,
     variants_virtual_synchrony,
@@ -46,8 +47,9 @@ LAYERS = {
 
 
 def left_alone(module: str) -> StackPlan:
-    if module in variants_paxos.LEFT_ALONE:
-        return variants_paxos.LEFT_ALONE[module]
+    for stacks in (variants_paxos.LEFT_ALONE, variants_primcast.LEFT_ALONE):
+        if module in stacks:
+            return stacks[module]
     layer: type[Layer] = getattr(loaded_anew(module), LAYERS[module])
     return plan_of(layer)
 
@@ -376,6 +378,7 @@ CASES = [
     *variants_causal.CASES,
     *variants_majority.CASES,
     *variants_paxos.CASES,
+    *variants_primcast.CASES,
     *variants_safe.CASES,
     *variants_vcube.CASES,
     *variants_virtual_synchrony.CASES,

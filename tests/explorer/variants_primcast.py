@@ -299,3 +299,33 @@ def primcast_that_sends_the_message_once() -> StackPlan:
 
     primcast.PrimCast.on_proposal = on_proposal
     return on_an_oracle(primcast)
+
+
+GROUP = (0, 1, 2)
+
+LEADER_CRASHES = replace(grouped((3,), PlannedCast(2, GROUP), crashes=1), crashing=(0,))
+TWO_RACE = replace(
+    grouped((3,), PlannedCast(0, GROUP), PlannedCast(1, GROUP), crashes=1), crashing=(0,)
+)
+WRONGLY_DEPOSED = replace(grouped((3,), PlannedCast(2, GROUP), suspicions=1), suspecting=((1, 0),))
+ALIKE = grouped((1, 1), PlannedCast(2, (0, 1)), PlannedCast(3, (0, 1)))
+ONE_IS_AHEAD = grouped((1, 1), PlannedCast(0, (0,)), PlannedCast(1, (0, 1)))
+
+CASES = [
+    Case(primcast_that_decides_with_one_ack_too_few, "primcast", TWO_RACE, "prefix order"),
+    Case(primcast_that_begins_with_one_promise_too_few, "primcast", TWO_RACE, "prefix order"),
+    Case(primcast_that_counts_acks_of_all_epochs_together, "primcast", TWO_RACE, "prefix order"),
+    Case(primcast_that_acknowledges_whatever_it_promised, "primcast", TWO_RACE, "prefix order"),
+    Case(primcast_that_begins_with_its_own_T, "primcast", LEADER_CRASHES, "uniform agreement"),
+    Case(primcast_that_begins_with_its_own_clock, "primcast", LEADER_CRASHES, "validity"),
+    Case(primcast_without_the_state_of_the_epoch, "primcast", LEADER_CRASHES, "validity"),
+    Case(primcast_that_does_not_propose_what_waited, "primcast", LEADER_CRASHES, "validity"),
+    Case(primcast_that_forgets_what_it_has_delivered, "primcast", LEADER_CRASHES, "validity"),
+    Case(primcast_that_does_not_acknowledge_the_state, "primcast", WRONGLY_DEPOSED, "validity"),
+    Case(primcast_that_delivers_without_all_local_timestamps, "primcast", ALIKE, "acyclic order"),
+    Case(primcast_that_does_not_wait_for_lower_timestamps, "primcast", ALIKE, "acyclic order"),
+    Case(primcast_that_keeps_its_clock, "primcast", ONE_IS_AHEAD, "validity"),
+]
+
+LEFT_ALONE = {"primcast": parse_stack("leader primcast")}
+"""The stack of which variants replace a layer."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
@@ -24,7 +25,15 @@ def events(directory: Path, run: str) -> int:
     return sum(len(rows(path)) for path in (directory / "events").glob(f"*/{run}.parquet"))
 
 
-@pytest.mark.parametrize("stack", [*PROTOCOLS, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"])
+def hosted(name: str) -> str:
+    """The protocol, and a leader oracle below it if it needs one."""
+    needs_leader = Guarantee.LEADER in PROTOCOLS[name].layer.NEEDS
+    return f"leader {name}" if needs_leader else name
+
+
+@pytest.mark.parametrize(
+    "stack", [*map(hosted, PROTOCOLS), "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"]
+)
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     scenario = replace(SCENARIO, stack=stack)
     if parse_stack(stack).needs_replicas:
