@@ -27,15 +27,15 @@ def on_an_oracle(primcast: Any) -> StackPlan:
 
 
 def primcast_that_decides_with_one_ack_too_few() -> StackPlan:
-    primcast = loaded_anew("primcast")
-    careful = primcast.PrimCast.count_ack
+    primcast = loaded_anew("primcast", "group_timestamps")
+    careful = primcast.GroupTimestamps.count_ack
 
     def count_ack(self: Any, sender: int, m: int, epoch: int, ts: int) -> None:
-        if not self.delivered.has(m) and len(primcast.group_of(self.context.replicas, sender)) > 1:
+        if not self.delivered.has(m) and len(primcast.group_of(self.replicas, sender)) > 1:
             self.known(m).acks.setdefault(epoch, set()).add(NOBODY)
         careful(self, sender, m, epoch, ts)
 
-    primcast.PrimCast.count_ack = count_ack
+    primcast.GroupTimestamps.count_ack = count_ack
     return on_an_oracle(primcast)
 
 
@@ -94,14 +94,14 @@ def primcast_that_delivers_before_a_quorum_is_in_the_epoch() -> StackPlan:
 
 
 def primcast_that_counts_acks_of_all_epochs_together() -> StackPlan:
-    primcast = loaded_anew("primcast")
-    careful = primcast.PrimCast.count_ack
+    primcast = loaded_anew("primcast", "group_timestamps")
+    careful = primcast.GroupTimestamps.count_ack
 
     def count_ack(self: Any, sender: int, m: int, epoch: int, ts: int) -> None:
-        first = primcast.group_of(self.context.replicas, sender)[0]
+        first = primcast.group_of(self.replicas, sender)[0]
         careful(self, sender, m, primcast.stamp(0, first), ts)
 
-    primcast.PrimCast.count_ack = count_ack
+    primcast.GroupTimestamps.count_ack = count_ack
     return on_an_oracle(primcast)
 
 
@@ -180,9 +180,9 @@ def primcast_without_the_state_of_the_epoch() -> StackPlan:
     primcast = loaded_anew("primcast")
     careful = primcast.PrimCast.on_new_state
 
-    def on_new_state(self: Any, sender: int, packet: Any) -> None:
-        ts, messages = primcast.flat(self.T)
-        careful(self, sender, primcast.NewState(packet.epoch, packet.clock, ts, messages))
+    def on_new_state(self: Any, packet: Any) -> None:
+        ts, messages = self.T.flat()
+        careful(self, primcast.NewState(packet.epoch, packet.clock, ts, messages))
 
     primcast.PrimCast.on_new_state = on_new_state
     return on_an_oracle(primcast)
@@ -209,7 +209,13 @@ def primcast_that_does_not_propose_what_waited() -> StackPlan:
 def primcast_that_does_not_tell_who_is_next() -> StackPlan:
     """Who promised an epoch that never begins waits for ever."""
     primcast = loaded_anew("primcast")
-    primcast.PrimCast.tell_next = lambda self: None
+    careful = primcast.PrimCast.check_leader
+
+    def check_leader(self: Any) -> None:
+        if self.trusted[0] == self.process:
+            careful(self)
+
+    primcast.PrimCast.check_leader = check_leader
     return on_an_oracle(primcast)
 
 
@@ -225,34 +231,35 @@ def primcast_that_does_not_hear_of_epochs() -> StackPlan:
 
 def primcast_that_takes_the_lowest_timestamp() -> StackPlan:
     """Not the maximum of the local timestamps."""
-    primcast = loaded_anew("primcast")
-    careful = primcast.PrimCast.place
+    primcast = loaded_anew("primcast", "group_timestamps")
+    careful = primcast.GroupTimestamps.place
 
     def place(self: Any, m: int, known: Any) -> None:
-        local_ts = known.local_ts
-        decided = known.m is not None and self.is_final(known.m)
-        known.local_ts = {0: 0} if decided else local_ts
-        ts, known.ts = known.ts, min(local_ts.values()) if decided and known.ts else known.ts
+        local_ts, ts = known.local_ts, known.ts
+        if ts and known.m is not None and self.is_final(known.m):
+            known.local_ts, known.ts = {}, min(local_ts.values())
         careful(self, m, known)
         known.local_ts, known.ts = local_ts, ts
 
-    primcast.PrimCast.place = place
+    primcast.GroupTimestamps.place = place
     return on_an_oracle(primcast)
 
 
 def primcast_that_does_not_wait_for_lower_timestamps() -> StackPlan:
-    primcast = loaded_anew("primcast")
-    careful = primcast.PrimCast.try_deliver
+    primcast = loaded_anew("primcast", "group_timestamps")
+    careful = primcast.GroupTimestamps.take_first
 
-    def try_deliver(self: Any) -> None:
-        for entry in list(self.order):
-            whole = self.order
+    def take_first(self: Any, until: int) -> Any:
+        whole = self.order
+        for entry in whole:
             self.order = [entry]
-            careful(self)
-            delivered = not self.order
-            self.order = [other for other in whole if other != entry or not delivered]
+            if (m := careful(self, until)) is not None:
+                self.order = [other for other in whole if other != entry]
+                return m
+        self.order = whole
+        return None
 
-    primcast.PrimCast.try_deliver = try_deliver
+    primcast.GroupTimestamps.take_first = take_first
     return on_an_oracle(primcast)
 
 
@@ -264,8 +271,8 @@ def primcast_that_keeps_its_clock() -> StackPlan:
 
 
 def primcast_that_delivers_without_all_local_timestamps() -> StackPlan:
-    primcast = loaded_anew("primcast")
-    primcast.PrimCast.is_final = lambda self, m: bool(self.pending[m.id].local_ts)
+    primcast = loaded_anew("primcast", "group_timestamps")
+    primcast.GroupTimestamps.is_final = lambda self, m: bool(self.pending[m.id].local_ts)
     return on_an_oracle(primcast)
 
 
@@ -279,7 +286,7 @@ def primcast_that_forgets_what_it_has_delivered() -> StackPlan:
 
     def try_deliver(self: Any) -> None:
         careful(self)
-        self.forget(self.delivered_until())
+        self.T.forget(self.delivered_until())
 
     primcast.PrimCast.try_deliver = try_deliver
     return on_an_oracle(primcast)
@@ -293,7 +300,7 @@ def primcast_that_sends_the_message_once() -> StackPlan:
     def on_proposal(self: Any, sender: int, packet: Any) -> None:
         if sender not in self.group:
             self.advance(packet.ts)
-            self.count_ack(sender, packet.m.id, packet.epoch, packet.ts)
+            self.timestamps.count_ack(sender, packet.m.id, packet.epoch, packet.ts)
         else:
             careful(self, sender, packet)
 

@@ -239,14 +239,14 @@ def test_what_a_whole_group_has_delivered_is_forgotten_and_what_one_lacks_is_not
     for number in range(20):
         bench.cast(number % 4, (0, 1, 2, 3))
         settle(bench)
-    assert all(len(layer(bench, process).T) <= 2 for process in range(4))
-    assert not any(layer(bench, process).pending for process in range(4))
+    assert all(len(layer(bench, process).T.entries) <= 2 for process in range(4))
+    assert not any(layer(bench, process).timestamps.pending for process in range(4))
     bench.crash(2)
     for _ in range(10):
         bench.cast(0, (0, 1, 2, 3))
         settle(bench)
-    assert len(layer(bench, 0).T) >= 10
-    assert len(layer(bench, 3).T) <= 2
+    assert len(layer(bench, 0).T.entries) >= 10
+    assert len(layer(bench, 3).T.entries) <= 2
     assert [len(order) for order in bench.delivered] == [30, 30, 20, 30]
 
 
