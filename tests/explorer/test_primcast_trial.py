@@ -10,6 +10,7 @@ import pytest
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.random_walks import RandomWalks
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocols" / "primcast.md"
@@ -75,3 +76,12 @@ def test_the_row_is_true(row: list[str]) -> None:
 @pytest.mark.parametrize("row", of_size(small=False), ids=" ".join)
 def test_the_long_row_is_true(row: list[str]) -> None:
     check(row)
+
+
+@pytest.mark.parametrize("messages", ["0:{0,1,2,3} 3:{0,1,2,3}", "0:{0,1,2} 3:{0,1,2,3}"])
+def test_two_groups_two_messages_and_both_faults_in_walks(messages: str) -> None:
+    """What is too large to be exhausted: three epochs meet, and two groups."""
+    scope = scope_of("3,1", messages, "1", "1 of 0")
+    outcome = RandomWalks(PRIMCAST, scope, 60, seed=1, depth=3).take()
+    assert not outcome.violations
+    assert outcome.complete > 0
