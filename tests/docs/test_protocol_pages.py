@@ -46,6 +46,7 @@ CODE_COLUMNS = {
     ("paxos.md", "ours"): "paxos",
     ("protected-memory.md", "ours"): "protected-memory",
     ("ramcast.md", "ours"): "ramcast",
+    ("primcast.md", "ours"): "primcast",
     ("vcube-atomic.md", "`vcube_atomic`"): "vcube-atomic",
     ("vcube-atomic-majority.md", "`vcube_atomic_majority`"): "vcube-atomic-majority",
 }
@@ -166,6 +167,10 @@ def test_the_index_knows_every_packet() -> None:
     }
     unlisted.add(("ramcast", "Timestamp"))  # which goes to other groups
     unlisted.add(("protected-memory", "Completion"))  # which protocols above bring about
+    unlisted |= {
+        ("primcast", packet)  # likewise, or a clock that is behind
+        for packet in ("Bump", "NewEpoch", "Promise", "NewState", "AcceptEpoch")
+    }
     unlisted |= {
         ("xamp-atomic", packet)
         for packet in ("Reject", "RequestDecision", "Inquiry", "State")  # likewise, or a loss

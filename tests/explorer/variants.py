@@ -21,6 +21,7 @@ from . import (
     variants_majority,
     variants_paxos,
     variants_ramcast,
+    variants_primcast,
     variants_safe,
     variants_vcube,
     variants_virtual_synchrony,
@@ -47,7 +48,11 @@ LAYERS = {
 
 
 def left_alone(module: str) -> StackPlan:
-    for stacks in (variants_paxos.LEFT_ALONE, variants_ramcast.LEFT_ALONE):
+    for stacks in (
+        variants_paxos.LEFT_ALONE,
+        variants_primcast.LEFT_ALONE,
+        variants_ramcast.LEFT_ALONE,
+    ):
         if module in stacks:
             return stacks[module]
     layer: type[Layer] = getattr(loaded_anew(module), LAYERS[module])
@@ -379,6 +384,7 @@ CASES = [
     *variants_majority.CASES,
     *variants_paxos.CASES,
     *variants_ramcast.CASES,
+    *variants_primcast.CASES,
     *variants_safe.CASES,
     *variants_vcube.CASES,
     *variants_virtual_synchrony.CASES,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.message import Message, MessageId, message_id, origin_of
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
@@ -37,19 +38,34 @@ class Planned(NamedTuple):
 
 
 def simulate(
-    stack: str, size: int, casts: Sequence[Planned], network: Network | None = None, seed: int = 1
+    stack: str,
+    size: int,
+    casts: Sequence[Planned],
+    network: Network | None = None,
+    seed: int = 1,
+    *,
+    sizes: Sequence[int] = (),
+    crashes: Sequence[tuple[float, int]] = (),
+    detection: float = 0.0,
 ) -> History:
-    """Run to the end; the i-th multicast comes from a client of its own, process size + i."""
+    """Run to the end; the i-th multicast comes from a client of its own, process size + i.
+
+    `sizes` are those of groups of replicas. Processes crash at these times, counted in delays, and
+    all are told so `detection` later.
+    """
     plan = parse_stack(stack)
+    faults = FaultPlan()
+    faults.crashes = sorted((round(at * DELAY), process) for at, process in crashes)
+    faults.detection = round(detection * DELAY)
     collector = Collector()
     recorder = Recorder(collector)
     simulation = Simulation(
         size=size,
         clients=len(casts),
-        build=lambda process: plan.build(process, size),
+        build=lambda process: plan.build(process, size, replicas=replicas_of_sizes(sizes)),
         codec=Codec(plan.layers),
         network=network or parse_network("unit"),
-        faults=FaultPlan(),
+        faults=faults,
         application=Application(),
         recorder=recorder,
         random=Random(seed),

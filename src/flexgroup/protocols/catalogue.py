@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantees, names
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.promises import promised_properties
+from flexgroup.core.promises import PROMISED_BY, promised_properties
 from flexgroup.core.replicas import Replicas, check_replicas
 from flexgroup.core.stack import Stack, guarantees_above
 from flexgroup.protocols.table import PROTOCOLS, Answers, Fault, Genuine, Protocol
@@ -131,9 +131,10 @@ class StackPlan:
 
     def _loss(self) -> tuple[Protocol, Protocol, Guarantees] | None:
         """The first layer that gives something, the one above it that does not keep that, and
-        what is lost. What a layer needs it may use up, as in `fifo dcc`."""
+        what is lost. What a layer needs it may use up, as in `fifo dcc`; what promises nothing of
+        messages, such as a leader, no application misses."""
         for place, giver in enumerate(self.protocols):
-            given = giver.layer.GIVES
+            given = giver.layer.GIVES.intersection(PROMISED_BY)
             for taker in self.protocols[place + 1 :]:
                 given -= taker.layer.NEEDS | taker.layer.GIVES
                 if lost := given - taker.layer.KEEPS:

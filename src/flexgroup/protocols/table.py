@@ -21,6 +21,7 @@ from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.paxos import Paxos
 from flexgroup.protocols.protected_memory import ProtectedMemory
 from flexgroup.protocols.ramcast import RamCast
+from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.reliable import Reliable
 from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
@@ -247,6 +248,14 @@ PROTOCOLS: dict[str, Protocol] = {
             RamCast,
             "leaders write timestamps into the memory of followers, who acknowledge",
             "after Le and others 2021",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "primcast",
+            PrimCast,
+            "atomic multicast among groups of replicas: epochs of a primary, clocks of majorities",
+            "Pacheco, Coelho and Pedone 2023",
             faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
             genuine=Genuine.YES,
         ),
