@@ -94,6 +94,7 @@ COMPILED = (
     "protocols/skeen.py",
     "protocols/vcube_atomic.py",
     "protocols/vcube_atomic_published.py",
+    "protocols/white_box.py",
     "server/clients/backpressure.py",
     "server/clients/confirmations.py",
     "server/clients/contents.py",

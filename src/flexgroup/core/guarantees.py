@@ -14,6 +14,7 @@ class Guarantee(Enum):
     TOTAL = "total"
     UNIFORM = "uniform"
     VIRTUAL_SYNCHRONY = "virtual-synchrony"
+    LEADER = "leader"
 
     @property
     def meaning(self) -> str:
@@ -28,6 +29,8 @@ _MEANINGS = {
     Guarantee.UNIFORM: "what one process delivers, even if it crashes, all correct ones deliver",
     Guarantee.VIRTUAL_SYNCHRONY: "who goes from one view to the next delivers what others that do"
     " deliver before it",
+    Guarantee.LEADER: "in the end, all correct members of a group of replicas are told of the same"
+    " correct one that should lead it",
 }
 
 Guarantees = frozenset[Guarantee]

@@ -25,6 +25,7 @@ from flexgroup.protocols.parts.detection import Data
 class LeaderOracle(Layer):
     __slots__ = ("group", "trusted")
 
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.LEADER})
     KEEPS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Data,)
     NEEDS_REPLICAS: ClassVar[bool] = True
