@@ -290,7 +290,7 @@ class WhiteBox(Layer):
         self.send((sender,), NewStateAck(packet.ballot))
 
     def on_newstate_ack(self, sender: int, packet: NewStateAck) -> None:
-        if self.status != RECOVERING or packet.ballot != self.cballot:
+        if self.status != RECOVERING or packet.ballot != self.ballot:
             return
         self.newstate_acks.add(sender)
         if 2 * (len(self.newstate_acks) + 1) > len(self.group):
