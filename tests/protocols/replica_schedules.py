@@ -1,4 +1,4 @@
-"""Random schedules of multicasts to groups of replicas, with crashes and failure detectors that err.
+"""Random schedules of groups of replicas, in which some crash and failure detectors err.
 
 Members and clients multicast to one group or to several. Fewer than half of a group crash, each at
 any moment; of what a process sent last, any of its channels may lose any part. At any moment any
@@ -49,9 +49,7 @@ def bench_after(
     random = Random(seed)
     replicas = replicas_of_sizes(sizes)
     size = sum(sizes)
-    bench = Bench(
-        parse_stack(stack) if isinstance(stack, str) else stack, size, replicas=replicas
-    )
+    bench = Bench(parse_stack(stack) if isinstance(stack, str) else stack, size, replicas=replicas)
     left = [random.randrange(size + 2) for _ in range(load.multicasts)]
     to_crash = sorted_crashes(replicas, load.crashes, random)
     to_suspect = [pair for group in replicas for pair in pairs_of(group)]
