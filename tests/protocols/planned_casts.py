@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.message import Message, MessageId, message_id, origin_of
-from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.core.replicas import Replicas
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
@@ -43,15 +43,14 @@ def simulate(
     casts: Sequence[Planned],
     network: Network | None = None,
     seed: int = 1,
+    replicas: Replicas = (),
     *,
-    sizes: Sequence[int] = (),
     crashes: Sequence[tuple[float, int]] = (),
     detection: float = 0.0,
 ) -> History:
     """Run to the end; the i-th multicast comes from a client of its own, process size + i.
 
-    `sizes` are those of groups of replicas. Processes crash at these times, counted in delays, and
-    all are told so `detection` later.
+    Processes crash at these times, counted in delays, and all are told so `detection` later.
     """
     plan = parse_stack(stack)
     faults = FaultPlan()
@@ -62,7 +61,7 @@ def simulate(
     simulation = Simulation(
         size=size,
         clients=len(casts),
-        build=lambda process: plan.build(process, size, replicas=replicas_of_sizes(sizes)),
+        build=lambda process: plan.build(process, size, replicas=replicas),
         codec=Codec(plan.layers),
         network=network or parse_network("unit"),
         faults=faults,

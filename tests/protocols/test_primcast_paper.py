@@ -38,7 +38,7 @@ PLAN = parse_stack(STACK)
 def run(
     sizes: Sequence[int], casts: Sequence[Planned], stack: str = STACK, **options: Any
 ) -> History:
-    return simulate(stack, sum(sizes), casts, sizes=sizes, **options)
+    return simulate(stack, sum(sizes), casts, replicas=replicas_of_sizes(sizes), **options)
 
 
 def to_all(sizes: Sequence[int], at: float = 0.0) -> Planned:

@@ -32,6 +32,7 @@ from flexgroup.protocols.vcube_best_effort import VCubeBestEffort
 from flexgroup.protocols.vcube_detector import VCubeDetector
 from flexgroup.protocols.vcube_reliable import VCubeReliable
 from flexgroup.protocols.virtual_synchrony import VirtualSynchrony
+from flexgroup.protocols.white_box import WhiteBox
 from flexgroup.protocols.xamp_at_least import XampAtLeast
 from flexgroup.protocols.xamp_atomic import PUBLISHED, XampAtomic
 from flexgroup.protocols.xamp_best_effort import XampBestEffort
@@ -256,6 +257,14 @@ PROTOCOLS: dict[str, Protocol] = {
             PrimCast,
             "atomic multicast among groups of replicas: epochs of a primary, clocks of majorities",
             "Pacheco, Coelho and Pedone 2023",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "white-box",
+            WhiteBox,
+            "skeen with replicated destinations: leaders propose, majorities of all groups accept",
+            "Gotsman, Lefort and Chockler 2019",
             faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
             genuine=Genuine.YES,
         ),

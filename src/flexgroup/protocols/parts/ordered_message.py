@@ -1,0 +1,77 @@
+"""A message on its way through White-Box: its phase, its timestamps, and who accepted them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from flexgroup.core.layer import Record
+from flexgroup.core.message import Message, Stamp, clock_of, process_of, stamp
+from flexgroup.core.replicas import Replicas
+
+# Phases.
+START: Final = 0
+PROPOSED: Final = 1
+ACCEPTED: Final = 2
+COMMITTED: Final = 3
+
+State = tuple[int, ...]
+"""What is told of a message to a new leader, and by it: the phase, the clock of the local
+timestamp, clock and group of the global one."""
+
+FORGOTTEN: Final[State] = (START, 0, 0, 0)
+WIDTH: Final = 4
+"""How many numbers tell the state of a message."""
+
+
+@final
+class OrderedMessage(Record):
+    """What a process knows of a message."""
+
+    m: Message
+    groups: tuple[int, ...]
+    """The numbers of its destination groups."""
+    phase: int = START
+    """Phase[m]. A message in the phase START is only remembered."""
+    lts: Stamp = 0
+    """LocalTS[m]: in the process's own group."""
+    gts: Stamp = 0
+    """GlobalTS[m], once it is committed."""
+    accepts: dict[int, tuple[int, Stamp]] = {}
+    """Ballot and local timestamp in the ACCEPT of the highest ballot that came from each group."""
+    acks: dict[int, tuple[int, ...]] = {}
+    """The ballots in the last ACCEPT_ACK of each process, at a leader, until it is committed."""
+
+    def ballots(self, own: int, cballot: int) -> tuple[int, ...]:
+        """Bal: the ballots in the ACCEPTs of all groups.
+
+        Nothing, unless all have come and that of the process's own group is of this ballot.
+        """
+        if len(self.accepts) < len(self.groups) or self.accepts[own][0] != cballot:
+            return ()
+        return tuple([self.accepts[group][0] for group in self.groups])
+
+    def highest(self) -> Stamp:
+        """The highest of the local timestamps in the ACCEPTs."""
+        return max([lts for _, lts in self.accepts.values()])
+
+    def place(self) -> Stamp:
+        """The timestamp by which it is ordered: the global one or, while unknown, the local one."""
+        return self.gts or self.lts
+
+    def is_acknowledged(self, ballots: tuple[int, ...], replicas: Replicas) -> bool:
+        """Tell whether majorities of all groups have acknowledged these ballots, and no others."""
+        for group in self.groups:
+            members = replicas[group]
+            if 2 * len([j for j in members if self.acks.get(j) == ballots]) <= len(members):
+                return False
+        return ballots != ()
+
+    def state(self) -> State:
+        return (self.phase, clock_of(self.lts), clock_of(self.gts), process_of(self.gts))
+
+    def restore(self, state: State, own: int) -> None:
+        """Take over the state that a ballot begins with; what is committed stays so."""
+        if self.phase != COMMITTED:
+            self.phase = state[0]
+            self.lts = stamp(state[1], own) if state[1] else 0
+            self.gts = stamp(state[2], state[3])
