@@ -298,6 +298,10 @@ class Layer:
     """Packets, without messages, that only have to arrive. If this is the top layer, they pass by
     those below that would put them in order."""
 
+    HOSTED: ClassVar[tuple[type[Packet], ...]] = ()
+    """The packets of the layers that this one can run inside itself, as a part of its state:
+    messages in its own packets carry them, and these carry the packets of the layer above."""
+
     CLOSED: ClassVar[bool] = False
     """Only members multicast: what a client wants sent is cast by a member on its behalf."""
 
