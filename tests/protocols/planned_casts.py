@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.message import Message, MessageId, message_id, origin_of
+from flexgroup.core.replicas import Replicas
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
@@ -37,7 +38,12 @@ class Planned(NamedTuple):
 
 
 def simulate(
-    stack: str, size: int, casts: Sequence[Planned], network: Network | None = None, seed: int = 1
+    stack: str,
+    size: int,
+    casts: Sequence[Planned],
+    network: Network | None = None,
+    seed: int = 1,
+    replicas: Replicas = (),
 ) -> History:
     """Run to the end; the i-th multicast comes from a client of its own, process size + i."""
     plan = parse_stack(stack)
@@ -46,7 +52,7 @@ def simulate(
     simulation = Simulation(
         size=size,
         clients=len(casts),
-        build=lambda process: plan.build(process, size),
+        build=lambda process: plan.build(process, size, replicas=replicas),
         codec=Codec(plan.layers),
         network=network or parse_network("unit"),
         faults=FaultPlan(),

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from flexgroup.core.guarantees import Guarantee
 from flexgroup.core.layer import Context, Layer, Notice
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.state import fingerprint
@@ -24,8 +25,15 @@ from flexgroup.testing.conformance import (
     under_way,
 )
 
+
+
+def hosted(name: str) -> str:
+    """A stack in which the protocol can run: some rest on a log for each group of replicas."""
+    return f"log {name}" if Guarantee.TOTAL in PROTOCOLS[name].layer.NEEDS else name
+
+
 STACKS = [
-    *PROTOCOLS,
+    *map(hosted, PROTOCOLS),
     "dcc/rv",
     "dcc/any",
     "dcc-published/rv",
@@ -35,6 +43,9 @@ STACKS = [
     "reliable causal",
     "reliable atomic safe",
     "reliable virtual-synchrony",
+    "leader paxos",
+    "leader paxos skeen-cft",
+    "leader paxos ft-abcast",
 ]
 
 WITHOUT_STATE = ("best-effort",)

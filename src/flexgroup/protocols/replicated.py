@@ -18,6 +18,12 @@ Assumes a log for each group (`paxos`, or `log` in small scopes), a leader oracl
 processes, casts a message by sending one packet, and asks the world for nothing but timers.
 Guarantees what the inner layer does without crashes, and uniform agreement, although fewer than
 half of each group crash and although the oracle errs.
+
+`dcc-cft` is algorithms 5.1 to 5.3 of the DCC dissertation (Louzada 2024) with `dcc` inside, and
+`dcc-cft-published` the same as printed, with `dcc_published` inside: all members of a group send a
+message on, and the next group takes the first copy ("deliver first") in whatever order its log has
+them, although chapter 4 assumes FIFO channels. Where line 6 of algorithm 5.2 and line 20 of 5.3 say
+n, a process, for an end of an edge, which is a group, the process's group is meant.
 """
 
 from __future__ import annotations
@@ -59,6 +65,10 @@ INNER: Final[dict[str, type[Layer]]] = {
     "dcc-published": DccPublished,
 }
 """The layers that groups can run, by the option that stands for each."""
+
+FIRST_COPY: Final = "first-copy"
+"""The option that stands for chapter 5 as printed: all members send, and what comes is taken as it
+comes, if it is the first copy."""
 
 CONFIRMED_AT_ONCE: Final = 16
 """How many transfers of a channel are confirmed together."""
@@ -162,7 +172,7 @@ class Replicated(Layer):
 
     def inner_at(self, number: int) -> Layer:
         """The inner layer in its first state, at the process or client of this number."""
-        (name,) = self.context.options
+        (name,) = self.context.options & INNER.keys()
         return INNER[name](Context(number, len(self.context.replicas)))
 
     def client_number(self, origin: int) -> int:
@@ -206,20 +216,25 @@ class Replicated(Layer):
     def on_transfer(self, inner: Layer, source: int, packet: Transfer) -> None:
         """Take all transfers whose turn has come."""
         incoming = self.incoming.setdefault(source, Incoming())
-        if packet.number < incoming.taken:
+        if packet.number < incoming.taken or packet.number in incoming.early:
             return
         incoming.early[packet.number] = packet
-        leaving: Leaving = {}
+        in_order = FIRST_COPY not in self.context.options
+        arrived = [] if in_order else [packet]
         while incoming.taken in incoming.early:
-            messages = incoming.early.pop(incoming.taken).messages
+            following = incoming.early.pop(incoming.taken)
             incoming.taken += 1
-            for m in messages:
+            if in_order:
+                arrived.append(following)
+            if self.leads and incoming.taken % CONFIRMED_AT_ONCE == 0:
+                self.send(self.context.replicas[source], Confirm(incoming.taken))
+        leaving: Leaving = {}
+        for transfer in arrived:
+            for m in transfer.messages:
                 if len(m.destinations) > 1:
                     self.on_submit(inner, m, leaving)
                 else:
                     self.take(inner, source, m, leaving)
-            if self.leads and incoming.taken % CONFIRMED_AT_ONCE == 0:
-                self.send(self.context.replicas[source], Confirm(incoming.taken))
         self.transfer(leaving)
 
     def take(self, inner: Layer, sender: int, m: Message, leaving: Leaving) -> None:
@@ -264,7 +279,7 @@ class Replicated(Layer):
             outgoing.sent += 1
             if packet.number >= outgoing.confirmed:
                 outgoing.kept.append(packet)
-            if self.leads:
+            if self.leads or FIRST_COPY in self.context.options:
                 self.send(self.context.replicas[number], packet)
 
     def on_confirm(self, source: int, number: int) -> None:

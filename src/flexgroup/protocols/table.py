@@ -23,7 +23,7 @@ from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.log import Log
 from flexgroup.protocols.paxos import Paxos
 from flexgroup.protocols.reliable import Reliable
-from flexgroup.protocols.replicated import Replicated
+from flexgroup.protocols.replicated import FIRST_COPY, Replicated
 from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
 from flexgroup.protocols.vcube_atomic import VCubeAtomic
@@ -279,7 +279,7 @@ PROTOCOLS: dict[str, Protocol] = {
             "Louzada 2024, algorithms 5.1 to 5.3",
             genuine=Genuine.PARTLY,
             answers=Answers.LAST,
-            always=frozenset({"dcc-published"}),
+            always=frozenset({"dcc-published", FIRST_COPY}),
         ),
         Protocol(
             "ft-abcast",
