@@ -20,6 +20,7 @@ from . import (
     variants_causal,
     variants_majority,
     variants_paxos,
+    variants_replicated,
     variants_safe,
     variants_vcube,
     variants_virtual_synchrony,
@@ -43,11 +44,12 @@ LAYERS = {
     **variants_vcube.LAYERS,
     **variants_virtual_synchrony.LAYERS,
 }
+LEFT_ALONE = {**variants_paxos.LEFT_ALONE, **variants_replicated.LEFT_ALONE}
 
 
 def left_alone(module: str) -> StackPlan:
-    if module in variants_paxos.LEFT_ALONE:
-        return variants_paxos.LEFT_ALONE[module]
+    if module in LEFT_ALONE:
+        return LEFT_ALONE[module]
     layer: type[Layer] = getattr(loaded_anew(module), LAYERS[module])
     return plan_of(layer)
 
@@ -376,6 +378,7 @@ CASES = [
     *variants_causal.CASES,
     *variants_majority.CASES,
     *variants_paxos.CASES,
+    *variants_replicated.CASES,
     *variants_safe.CASES,
     *variants_vcube.CASES,
     *variants_virtual_synchrony.CASES,
