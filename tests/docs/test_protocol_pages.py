@@ -43,6 +43,8 @@ CODE_COLUMNS = {
     ("dcc.md", "`dcc`"): "dcc",
     ("leader.md", "ours"): "leader",
     ("paxos.md", "ours"): "paxos",
+    ("replicated.md", "ours"): "dcc-cft",
+    ("ft-abcast.md", "ours"): "ft-abcast",
     ("vcube-atomic.md", "`vcube_atomic`"): "vcube-atomic",
     ("vcube-atomic-majority.md", "`vcube_atomic_majority`"): "vcube-atomic-majority",
 }
@@ -151,6 +153,7 @@ def test_the_index_knows_every_packet() -> None:
         ("paxos", packet)
         for packet in ("Prepare", "Promise", "Reject", "Ask", "Learn")  # likewise
     }
+    unlisted.add(("ft-abcast", "End"))  # which a message to several groups brings about
     unlisted |= {
         ("xamp-atomic", packet)
         for packet in ("Reject", "RequestDecision", "Inquiry", "State")  # likewise, or a loss

@@ -66,6 +66,10 @@ INNER: Final[dict[str, type[Layer]]] = {
 }
 """The layers that groups can run, by the option that stands for each."""
 
+INNER_PACKETS: Final[tuple[type[Packet], ...]] = tuple(
+    dict.fromkeys(chain(*[layer.PACKETS for layer in INNER.values()]))
+)
+
 FIRST_COPY: Final = "first-copy"
 """The option that stands for chapter 5 as printed: all members send, and what comes is taken as it
 comes, if it is the first copy."""
@@ -107,7 +111,7 @@ class Confirm(Packet):
 
 @final
 class Expired(Packet):
-    """A timer of the inner layer has run out at the sender; it was the so manieth to be set."""
+    """A timer of the inner layer has run out at the sender; all that are ever set are numbered."""
 
     name: str
     number: int
@@ -136,7 +140,8 @@ class Incoming(Record):
 
 
 class Replicated(Layer):
-    __slots__ = ("copies", "incoming", "inner", "leads", "number", "outgoing", "set", "timers")
+    __slots__ = ("copies", "incoming", "inner", "leads", "number", "outgoing", "timers",
+                 "timers_set")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
@@ -146,9 +151,7 @@ class Replicated(Layer):
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Submit, Transfer, Confirm, Expired)
     UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Confirm,)
-    HOSTED: ClassVar[tuple[type[Packet], ...]] = tuple(
-        dict.fromkeys(chain(*[layer.PACKETS for layer in INNER.values()]))
-    )
+    HOSTED: ClassVar[tuple[type[Packet], ...]] = INNER_PACKETS
     NEEDS_REPLICAS: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -162,8 +165,8 @@ class Replicated(Layer):
         self.copies: dict[MessageId, int] = {}
         """How many copies came of what an origin sent to several groups; of each, one comes from
         the origin and one from every other group."""
-        self.set = 0
-        """How many timers the inner layer has set."""
+        self.timers_set = 0
+        """How many timers the inner layer has set so far."""
         self.timers: dict[str, int] = {}
         """The number of each timer that is set."""
         # The state of this process.
@@ -172,7 +175,7 @@ class Replicated(Layer):
 
     def inner_at(self, number: int) -> Layer:
         """The inner layer in its first state, at the process or client of this number."""
-        (name,) = self.context.options & INNER.keys()
+        (name,) = [option for option in self.context.options if option in INNER]
         return INNER[name](Context(number, len(self.context.replicas)))
 
     def client_number(self, origin: int) -> int:
@@ -303,8 +306,8 @@ class Replicated(Layer):
 
     def keep_time(self, inner: Layer, effect: Effect) -> None:
         if isinstance(effect, SetTimer):
-            self.set += 1
-            self.timers[effect.name] = self.set
+            self.timers_set += 1
+            self.timers[effect.name] = self.timers_set
             self.set_timer(effect.name, effect.ticks)
         elif isinstance(effect, CancelTimer):
             self.timers.pop(effect.name, None)
