@@ -1,7 +1,7 @@
 """Random schedules of several groups of replicas, for multicasts that survive crashes and errors.
 
-As in `suspicion_schedules`; messages go to several groups, clients and members multicast, fewer than
-half of each group crash, and of what a process has sent when it crashes, any part may be lost.
+As in `suspicion_schedules`; messages go to several groups, clients and members multicast, fewer
+than half of each group crash, and of what a process has sent when it crashes, any part may be lost.
 """
 
 from __future__ import annotations

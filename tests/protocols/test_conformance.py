@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from flexgroup.core.guarantees import Guarantee
 from flexgroup.core.layer import Context, Layer, Notice
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.state import fingerprint
@@ -25,15 +24,10 @@ from flexgroup.testing.conformance import (
     under_way,
 )
 
-
-
-def hosted(name: str) -> str:
-    """A stack in which the protocol can run: some rest on a log for each group of replicas."""
-    return f"log {name}" if Guarantee.TOTAL in PROTOCOLS[name].layer.NEEDS else name
-
+from .runnable_stacks import RUNNABLE_STACKS
 
 STACKS = [
-    *map(hosted, PROTOCOLS),
+    *RUNNABLE_STACKS,
     "dcc/rv",
     "dcc/any",
     "dcc-published/rv",

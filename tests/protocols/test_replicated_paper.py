@@ -279,8 +279,8 @@ def test_a_timer_runs_out_when_the_log_says_so() -> None:
 
 def test_a_layer_that_lets_the_world_choose_cannot_run_in_a_group() -> None:
     bench = bench_of(on_paxos(Undecided), 1)
+    bench.cast(1, (0,))
     with pytest.raises(UsageError, match="Undecided cannot run in a group of replicas: it asks"):
-        bench.cast(1, (0,))
         settle(bench)
 
 

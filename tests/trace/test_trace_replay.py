@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from flexgroup.core.errors import UsageError
-from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
 
+from ..protocols.runnable_stacks import RUNNABLE_STACKS, rests_on_a_log
 from .recorded import SCENARIO, event_file, record, replay_again, rows, tamper
 
 Rows = list[dict[str, Any]]
@@ -24,11 +25,14 @@ def events(directory: Path, run: str) -> int:
     return sum(len(rows(path)) for path in (directory / "events").glob(f"*/{run}.parquet"))
 
 
-@pytest.mark.parametrize("stack", [*PROTOCOLS, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"])
+@pytest.mark.parametrize(
+    "stack", [*RUNNABLE_STACKS, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"]
+)
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     scenario = replace(SCENARIO, stack=stack)
     if parse_stack(stack).needs_replicas:
-        scenario = replace(scenario, workload="random:1", groups="2x2")
+        groups = 2 if rests_on_a_log(stack.split()[-1]) else 1
+        scenario = replace(scenario, workload=f"random:{groups}", groups="2x2")
     run = record(tmp_path, scenario)
     result = replay_again(tmp_path, read_run(tmp_path, run))
     assert result.divergence is None

@@ -9,8 +9,8 @@ and uniform agreement, although fewer than half of each group crash. Genuine. Th
 group until its leader delivers, and one more for END.
 
 Reads the algorithm thus: `propose` and `decide` are the log's. What is sent to a group goes through
-its log, so that lines 5 and 21 propose as well, lines 6 to 9 and 13, which see to it that all members
-propose, have nothing left to do, and `Rec` holds what is decided during a wait. As the text says, all
+its log, so that lines 5 and 21 propose as well, lines 6 to 9 and 13, by which all members propose,
+have nothing left to do, and `Rec` holds what is decided during a wait. As the text says, all
 members of a group send m on, and the first copy counts.
 
 Differs from the algorithm as printed (`ft-abcast-published`): an END that comes before m is

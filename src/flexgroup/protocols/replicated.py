@@ -3,9 +3,9 @@
 Source: F. Schneider, "Implementing fault-tolerant services using the state machine approach", 1990.
 A layer is a deterministic state machine, so the members of a group that hand it the same inputs in
 the same order keep the same copy of it. The *inner* layer is that of `skeen`, `df` or `dcc`; its
-processes are the groups, by number. Its inputs are what the log below delivers: what the origin of a
-message sends (SUBMIT), what another group sends (TRANSFER), timers that ran out (EXPIRED). What it
-sends to its own group it gets at once.
+processes are the groups, by number. Its inputs are what the log below delivers: what the origin of
+a message sends (SUBMIT), what another group sends (TRANSFER), timers that ran out (EXPIRED). What
+it sends to its own group it gets at once.
 
 The channel from one group to another is numbered: all members of the sending group compute the same
 transfers with the same numbers, so it does not matter which of them sends one, or how many do. The
