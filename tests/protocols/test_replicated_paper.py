@@ -6,14 +6,22 @@ from typing import Any, ClassVar
 
 import pytest
 
+from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import Message, Packet
+from flexgroup.core.message import Message, Packet, message_id, stamp
 from flexgroup.core.replicas import members_of_groups, replicas_of_sizes
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
 from flexgroup.protocols.paxos import WINDOW
-from flexgroup.protocols.replicated import CONFIRMED_AT_ONCE, Confirm, Replicated
+from flexgroup.protocols.replicated import (
+    CONFIRMED_AT_ONCE,
+    Confirm,
+    Replicated,
+    Submit,
+    Transfer,
+)
+from flexgroup.protocols.skeen import LocalTs, Skeen, Start
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.worlds.bench import Bench
@@ -81,7 +89,7 @@ def test_groups_of_one_take_as_long_as_processes(stack: str) -> None:
 @pytest.mark.parametrize("n", [3, 5])
 @pytest.mark.parametrize("k", [2, 3])
 def test_skeen_over_consensus_takes_six_delays_alone(n: int, k: int) -> None:
-    """White-Box, section 1: two rounds of Skeen, each with a consensus: 2 x (1 + 2)."""
+    """White-Box (Gotsman and others 2019): two rounds, each with a consensus, are 2 x (1 + 2)."""
     assert first_deliveries(alone("skeen-cft", n, k), n, k) == [6.0] * k
 
 
@@ -109,7 +117,7 @@ def worst_case(late: float) -> float:
 
 
 def test_skeen_over_consensus_takes_ten_delays_in_the_worst_case() -> None:
-    """White-Box, section 1, has 12: a message that comes in the last moment gets a timestamp lower
+    """White-Box (Gotsman and others 2019) has 12: what comes in the last moment gets a timestamp lower
     than the final one of another, which has to wait for its six delays. There, the last moment is
     when the clock has passed the final timestamp, after six delays. Here a timestamp is given
     where the log says, so it is when the log has a place for the other group's timestamp, after
@@ -139,6 +147,20 @@ def test_all_members_send_on_as_printed(n: int, k: int) -> None:
     """n copies, which take WINDOW + 1 batches, where one would do."""
     copies = n * n + 3 * (n - 1) * (WINDOW + 1)
     assert among_replicas(alone("dcc-cft-published", n, k)) == 3 * (n - 1) + (k - 1) * copies
+
+
+def test_headers() -> None:
+    """What the adapter adds to an inner packet of n bytes."""
+    codec = Codec([Replicated])
+    m = Message(message_id(9, 0), (0, 1, 2), b"")
+    start, local = Start(m), LocalTs(m.id, stamp(1, 0))
+    inner = Codec([Skeen])
+    sizes = len(inner.encode(start)), len(inner.encode(local))
+    passed_on, own = Message(m.id, (0, 1, 2), start), Message(message_id(0, 0), (1,), local)
+    assert len(codec.encode(Submit(passed_on))) == sizes[0] + 4 + 3
+    both = sum(sizes) + 3 + (3 + 3) + 4
+    assert len(codec.encode(Transfer(0, (passed_on, own)))) == both
+    assert len(codec.encode(Confirm(16))) == 2
 
 
 # Channels between groups.
