@@ -10,7 +10,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.message import Message
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.ft_abcast import FtAbcast
+from flexgroup.protocols.ft_abcast import End, FtAbcast
 from flexgroup.protocols.paxos import WINDOW
 from flexgroup.trace.history import History
 from flexgroup.worlds.bench import Bench
@@ -87,7 +87,7 @@ def test_an_end_that_comes_before_the_message_is_remembered_once() -> None:
     bench = bench_of(3, 1)
     m = bench.cast(4, (0, 1, 2, 3))
     late = top(bench, 2)
-    late.on_packet(3, late.PACKETS[1](m.id))
+    late.on_packet(3, End(m.id))
     assert late.ended == {m.id}
     settle(bench)
     assert late.ended == set()

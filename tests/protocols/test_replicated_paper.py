@@ -117,11 +117,11 @@ def worst_case(late: float) -> float:
 
 
 def test_skeen_over_consensus_takes_ten_delays_in_the_worst_case() -> None:
-    """White-Box (Gotsman and others 2019) has 12: what comes in the last moment gets a timestamp lower
-    than the final one of another, which has to wait for its six delays. There, the last moment is
-    when the clock has passed the final timestamp, after six delays. Here a timestamp is given
-    where the log says, so it is when the log has a place for the other group's timestamp, after
-    four."""
+    """White-Box (Gotsman and others 2019) has 12: what comes in the last moment gets a timestamp
+    lower than the final one of another, which has to wait for its six delays. There, the last
+    moment is when the clock has passed the final timestamp, after six delays. Here a timestamp is
+    given where the log says, so it is when the log has a place for the other group's timestamp,
+    after four."""
     moment = 0.001
     assert worst_case(4 - moment) == pytest.approx(10.0, abs=2 * moment)
     assert worst_case(4 + moment) == worst_case(6 - moment) == 6.0
