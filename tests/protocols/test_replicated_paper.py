@@ -309,7 +309,16 @@ def test_a_layer_that_lets_the_world_choose_cannot_run_in_a_group() -> None:
 # Crashes.
 
 
-@pytest.mark.parametrize("stack", ["skeen-cft", "df-cft", "dcc-cft", "ft-abcast"])
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "leader paxos skeen-cft",
+        "leader paxos df-cft",
+        "leader paxos dcc-cft",
+        "leader paxos ft-abcast",
+        "heartbeat leader paxos dcc-cft",
+    ],
+)
 def test_crashes_and_wrong_suspicions_in_the_simulator(stack: str) -> None:
     """One replica of each group crashes, two of them leaders, and another is suspected wrongly."""
     faults = Faults(
@@ -317,7 +326,7 @@ def test_crashes_and_wrong_suspicions_in_the_simulator(stack: str) -> None:
     )
     collector = Collector()
     scenario = Scenario(
-        f"leader paxos {stack}", 9, 6, "random:2", "lan", 0.08, drain=0.3, faults=faults,
+        stack, 9, 6, "random:2", "lan", 0.08, drain=0.3, faults=faults,
         groups="3x3",
     )  # fmt: skip
     outcome = run_scenario(scenario, collector)
