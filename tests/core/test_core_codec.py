@@ -129,6 +129,34 @@ def test_the_bytes_of_layers_on_top_of_each_other() -> None:
     )
 
 
+class Within(Packet):
+    """A packet of a layer that another one hosts."""
+
+    number: int
+    m: Message
+
+
+class Hosting(Plain):
+    """Its messages carry packets of a layer inside it, and these what lies above."""
+
+    __slots__ = ()
+    HOSTED: ClassVar[tuple[type[Packet], ...]] = (Note, Within)
+
+
+def test_the_bytes_of_a_hosted_layer() -> None:
+    """Tag 0; 2.1 to {0}; in place of a payload, tag 1 of the hosted layer; 9; 2.0 to {1}; in place
+    of a payload, tag 0 of the layer above; 2.3 to {1} with 'hi'; 5; and 7."""
+    above = Note(Message(message_id(2, 3), (1,), b"hi"), 5)
+    within = Within(9, Message(message_id(2, 0), (1,), above))
+    packet = Note(Message(message_id(2, 1), (0,), within), 7)
+    codec = Codec([Hosting, Plain])
+    encoded = codec.encode(packet)
+    assert encoded.hex(" ") == "00 02 01 01 00 01 09 02 00 01 01 00 02 03 01 01 02 68 69 05 07"
+    assert codec.decode(encoded) == packet
+    assert codec.measure(packet).header_bytes == len(encoded) - 2
+    assert codec.measure(packet).message == message_id(2, 3)
+
+
 @pytest.mark.parametrize(
     ("value", "encoded"),
     [

@@ -8,7 +8,10 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import (
     check_destinations,
     check_replicas,
+    group_number,
     group_of,
+    members_of_groups,
+    numbers_of_groups,
     replicas_of_sizes,
 )
 
@@ -40,3 +43,11 @@ def test_a_message_goes_to_whole_groups() -> None:
         check_destinations(replicas, destinations)
     with pytest.raises(UsageError, match="goes to a part of the group 3,4"):
         check_destinations(replicas, (0, 1, 3))
+
+
+def test_groups_have_numbers() -> None:
+    replicas = replicas_of_sizes([3, 1, 2])
+    assert [group_number(replicas, process) for process in range(7)] == [0, 0, 0, 1, 2, 2, -1]
+    assert numbers_of_groups(replicas, (0, 1, 2, 4, 5)) == (0, 2)
+    assert members_of_groups(replicas, (0, 2)) == (0, 1, 2, 4, 5)
+    assert members_of_groups(replicas, ()) == numbers_of_groups(replicas, ()) == ()

@@ -173,12 +173,20 @@ class GivesReliable(Plain):
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
 
 
+class NeedsReliable(Plain):
+    __slots__ = ()
+    NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+    GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
+
+
 @pytest.mark.parametrize(
     ("layers", "passed"),
     [
         ([Plain, Plain, Plain, Telling], [1, 2]),
         ([Plain, GivesReliable, Plain, Telling], [2]),
         ([Plain, GivesReliable, Telling], []),
+        ([Plain, NeedsReliable, Telling], [1]),
+        ([Plain, Plain, NeedsReliable, Plain, Telling], [2, 3]),
         ([GivesReliable, Telling, Telling], []),  # the lower one would take it for its own
     ],
 )

@@ -102,6 +102,28 @@ def test_a_fork_shares_the_context_and_knows_its_place() -> None:
     assert twin.layers[0].context.options == {"rv"}
 
 
+class Hosting(Layer):
+    """Holds another layer."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.inner = Keeper(context)
+
+    def on_cast(self, m: Message) -> None:
+        self.inner.on_cast(m)
+
+
+def test_a_layer_in_a_layer_is_part_of_its_state() -> None:
+    stack = Stack([Hosting(Context(0, 1))])
+    twin = fork(stack)
+    before = fingerprint(stack)
+    twin.cast(message(0, 3, 1))
+    assert fingerprint(stack) == before != fingerprint(twin)
+    assert fingerprint(fork(twin)) == fingerprint(twin)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -20,8 +20,9 @@ from . import (
     variants_causal,
     variants_majority,
     variants_paxos,
-    variants_ramcast,
     variants_primcast,
+    variants_ramcast,
+    variants_replicated,
     variants_safe,
     variants_vcube,
     variants_virtual_synchrony,
@@ -45,16 +46,17 @@ LAYERS = {
     **variants_vcube.LAYERS,
     **variants_virtual_synchrony.LAYERS,
 }
+LEFT_ALONE = {
+    **variants_paxos.LEFT_ALONE,
+    **variants_primcast.LEFT_ALONE,
+    **variants_ramcast.LEFT_ALONE,
+    **variants_replicated.LEFT_ALONE,
+}
 
 
 def left_alone(module: str) -> StackPlan:
-    for stacks in (
-        variants_paxos.LEFT_ALONE,
-        variants_primcast.LEFT_ALONE,
-        variants_ramcast.LEFT_ALONE,
-    ):
-        if module in stacks:
-            return stacks[module]
+    if module in LEFT_ALONE:
+        return LEFT_ALONE[module]
     layer: type[Layer] = getattr(loaded_anew(module), LAYERS[module])
     return plan_of(layer)
 
@@ -385,6 +387,7 @@ CASES = [
     *variants_paxos.CASES,
     *variants_ramcast.CASES,
     *variants_primcast.CASES,
+    *variants_replicated.CASES,
     *variants_safe.CASES,
     *variants_vcube.CASES,
     *variants_virtual_synchrony.CASES,

@@ -24,7 +24,13 @@ def test_a_former_name_still_names_the_same(former: str) -> None:
 
 def test_forms_as_published_are_named_alike() -> None:
     forms = {name for name in PROTOCOLS if name.endswith("-published")}
-    assert forms == {"dcc-published", "vcube-atomic-published", "xamp-atomic-published"}
+    assert forms == {
+        "dcc-published",
+        "dcc-cft-published",
+        "ft-abcast-published",
+        "vcube-atomic-published",
+        "xamp-atomic-published",
+    }
     assert not any("published" in row.layer.OPTIONS for row in PROTOCOLS.values())
     for form in forms:
         assert form.removesuffix("-published") in PROTOCOLS

@@ -36,6 +36,9 @@ STACKS = [
     "reliable causal",
     "reliable atomic safe",
     "reliable virtual-synchrony",
+    "leader paxos",
+    "leader paxos skeen-cft",
+    "leader paxos ft-abcast",
 ]
 
 WITHOUT_STATE = ("best-effort", "protected-memory")  # which has what the layer above protects

@@ -154,7 +154,8 @@ def test_concurrently_it_takes_less_than_five_delays_if_some_writes_take_less() 
     """The later message comes to that leader at once, and to the other with the timestamp."""
     network = SomeFaster(
         name="", region_delays=[[UNIT]], jitter=[], fifo=True, send_cost=0, receive_cost=0,
-        byte_cost_ps=0, loss=0.0, duplication=0.0, contention=True,
+        byte_cost_ps=0, sync_cost=0, stored_byte_cost_ps=0, loss=0.0, duplication=0.0,
+        contention=True,
     )  # fmt: skip
     network.fast = (6, 0)
     run = simulate((1, 3), [*BEFORE, (2.99, 6, EVERYONE)], network)

@@ -11,7 +11,7 @@ import pytest
 
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
-from flexgroup.testing.conformance import whole_stack
+from flexgroup.testing.conformance import replicas_for, whole_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
@@ -32,7 +32,8 @@ STACKS = [*map(whole_stack, PROTOCOLS), "dcc/rv", "fifo dcc", "fifo skeen", "lea
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     scenario = replace(SCENARIO, stack=stack)
     if parse_stack(stack).needs_replicas:
-        scenario = replace(scenario, workload="random:1", groups="2x2")
+        groups = min(2, len(replicas_for(parse_stack(stack))))
+        scenario = replace(scenario, workload=f"random:{groups}", groups="2x2")
     run = record(tmp_path, scenario)
     result = replay_again(tmp_path, read_run(tmp_path, run))
     assert result.divergence is None

@@ -2,8 +2,8 @@
 
 Integers are of variable length (`flexgroup.core.varints`); lists and byte strings carry their
 length. A message carries identity, destinations and payload; where the layer is not the top one,
-the payload is the packet of the layer above, encoded in turn. A packet with several messages is
-about the first of them.
+the payload is the packet of the layer above, or of one that the layer hosts, encoded in turn. A
+packet with several messages is about the first of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from flexgroup.core.message import (
     seq_of,
     stamp,
 )
-from flexgroup.core.stack import unordered_way
+from flexgroup.core.stack import packets_by_level
 from flexgroup.core.varints import Reader, append_varint, varint_size
 
 MAX_LIST: Final = 1 << 20
@@ -134,15 +134,7 @@ class Codec:
     __slots__ = ("_adapters", "_levels", "_measured", "_measured_bytes", "_stored")
 
     def __init__(self, layers: list[type[Layer]]) -> None:
-        carrier, unordered = unordered_way(layers)
-        self._levels = [
-            _Level(
-                layer.PACKETS
-                if level != carrier + 1 or level == len(layers) - 1
-                else (*layer.PACKETS, *[p for p in layers[-1].UNORDERED if p in unordered])
-            )
-            for level, layer in enumerate(layers)
-        ]
+        self._levels = [_Level(packets) for packets in packets_by_level(layers)]
         self._stored = [_Level(layer.STORED) for layer in layers]
         self._adapters: dict[type[Packet], int] = {}
         """The packets that adapters take in, or send as well, without a processor."""

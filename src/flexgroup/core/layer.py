@@ -362,6 +362,10 @@ class Layer:
     """Those of them that an adapter sends as well: they leave when what they answer has arrived,
     however busy the processor is, and cost it nothing."""
 
+    HOSTED: ClassVar[tuple[type[Packet], ...]] = ()
+    """The packets of the layers that this one can run inside itself, as a part of its state:
+    messages in its own packets carry them, and these carry the packets of the layer above."""
+
     CLOSED: ClassVar[bool] = False
     """Only members multicast: what a client wants sent is cast by a member on its behalf."""
 

@@ -33,6 +33,24 @@ def group_of(replicas: Replicas, process: int) -> tuple[int, ...]:
     return ()
 
 
+def group_number(replicas: Replicas, process: int) -> int:
+    """The place of that group among all groups; -1 for a client."""
+    for number, group in enumerate(replicas):
+        if process in group:
+            return number
+    return -1
+
+
+def numbers_of_groups(replicas: Replicas, destinations: tuple[int, ...]) -> tuple[int, ...]:
+    """The groups that have a member among these processes, by their places among all groups."""
+    return tuple([n for n, group in enumerate(replicas) if not set(group).isdisjoint(destinations)])
+
+
+def members_of_groups(replicas: Replicas, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """All members of these groups, ascending."""
+    return tuple([process for number in numbers for process in replicas[number]])
+
+
 def check_replicas(replicas: Replicas, processes: int) -> None:
     """Raise UsageError unless every process is in exactly one of the groups, or there is none."""
     sizes = [len(group) for group in replicas]

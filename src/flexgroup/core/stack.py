@@ -49,17 +49,35 @@ def guarantees_above(layers: list[type[Layer]], below: Guarantees) -> Guarantees
 def unordered_way(layers: list[type[Layer]]) -> tuple[int, frozenset[type[Packet]]]:
     """The level that carries packets of the top layer that need no order, and their types.
 
-    It is the lowest one that lets nothing get lost; there may be no such packets. A type that a
-    layer in between has as well goes the way of all others.
+    It is the lowest one that lets nothing get lost, because it gives that or because the layer
+    above it would not be there otherwise; there may be no such packets. A type that a layer in
+    between has as well goes the way of all others.
     """
     top = len(layers) - 1
     unordered = frozenset(layers[top].UNORDERED)
     given = NOTHING
     for level in range(top if unordered else 0):
         given = layers[level].GIVES | (given & layers[level].KEEPS)
-        if Guarantee.RELIABLE in given:
+        if Guarantee.RELIABLE in given | layers[level + 1].NEEDS:
             return level, unordered.difference(*[one.PACKETS for one in layers[level + 1 : top]])
     return 0, unordered.difference(*[one.PACKETS for one in layers[1:top]])
+
+
+def packets_by_level(layers: list[type[Layer]]) -> list[tuple[type[Packet], ...]]:
+    """The types of packets at each level of the wire: messages of one carry packets of the next.
+
+    A level is a layer of the stack, or what the layer below it hosts.
+    """
+    carrier, unordered = unordered_way(layers)
+    top = len(layers) - 1
+    levels: list[tuple[type[Packet], ...]] = []
+    for place, layer in enumerate(layers):
+        passing_by = [packet for packet in layers[top].UNORDERED if packet in unordered]
+        is_passed = place == carrier + 1 and place != top
+        levels.append((*layer.PACKETS, *passing_by) if is_passed else layer.PACKETS)
+        if layer.HOSTED:
+            levels.append(layer.HOSTED)
+    return levels
 
 
 @final

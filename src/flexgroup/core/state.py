@@ -51,7 +51,8 @@ def fork_layer(layer: AnyLayer) -> AnyLayer:
     twin.level = layer.level
     twin.effects = list(layer.effects)
     for name in state_names(layer):
-        setattr(twin, name, copied(getattr(layer, name)))
+        value = getattr(layer, name)
+        setattr(twin, name, fork_layer(value) if isinstance(value, Layer) else copied(value))
     return twin
 
 
@@ -108,7 +109,7 @@ def write_canonically(out: bytearray, value: object) -> None:
         write_canonically(out, type(value).__name__)
         for name, _ in value.FIELDS:
             write_canonically(out, getattr(value, name))
-    elif isinstance(value, Record):
+    elif isinstance(value, Record | Layer):
         # The name of the class tells a record without content from None, and from other records.
         out += b"R"
         write_canonically(out, type(value).__name__)

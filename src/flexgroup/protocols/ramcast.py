@@ -214,7 +214,7 @@ class RamCast(Layer):
     def permit(self, writer: int) -> None:
         self.send((self.process,), Permit(writer))
 
-    def write(self, to: tuple[int, ...], packet: Packet) -> None:
+    def write_to(self, to: tuple[int, ...], packet: Packet) -> None:
         """Write into the memory of these, as far as they are others."""
         others = tuple([j for j in to if j != self.process])
         if others:
@@ -226,7 +226,7 @@ class RamCast(Layer):
     # A process writes m into the memory of all destinations.
 
     def on_cast(self, m: Message) -> None:
-        self.write(m.destinations, Multicast(m))
+        self.write_to(m.destinations, Multicast(m))
         if self.process in m.destinations:
             self.check(self.remember(m))
 
@@ -252,7 +252,7 @@ class RamCast(Layer):
         if self.leading is None or not self.leading.is_ready or self.group[0] in entry.ts:
             return
         self.clock += 1
-        self.write(self.group, Propose(m, self.ballot, self.clock))
+        self.write_to(self.group, Propose(m, self.ballot, self.clock))
         self.give(m, entry, self.clock)
         self.floor = self.clock
         if m.destinations == self.group:
@@ -264,7 +264,7 @@ class RamCast(Layer):
         entry.ts[self.group[0]] = (self.ballot, ts)
         if self.leading is not None:
             others = tuple([j for j in m.destinations if j not in self.group])
-            self.write(others, Timestamp(m, self.ballot, ts))
+            self.write_to(others, Timestamp(m, self.ballot, ts))
 
     def on_propose(self, sender: int, packet: Propose) -> None:
         entry = self.remember(packet.m)
@@ -310,7 +310,7 @@ class RamCast(Layer):
             return
         entry.acked = V
         entry.acks.setdefault(V, set()).add(self.process)
-        self.write(tuple([j for j in m.destinations if j not in silently]), Ack(m.id, V))
+        self.write_to(tuple([j for j in m.destinations if j not in silently]), Ack(m.id, V))
         self.learn_floor(self.process, V)
 
     def on_ack(self, sender: int, packet: Ack) -> None:
@@ -401,7 +401,7 @@ class RamCast(Layer):
         written = notice.packet
         if not notice.landed:
             if self.leading is not None:
-                self.write((notice.process,), Ask(self.ballot))
+                self.write_to((notice.process,), Ask(self.ballot))
         elif isinstance(written, Propose) and written.m.destinations == self.group:
             entry = self.entry_of(written.m.id)
             if entry is not None:
@@ -416,7 +416,7 @@ class RamCast(Layer):
         self.ballot = stamp(clock_of(self.ballot) + 1, self.process)
         self.permit(self.process)
         self.leading = Leading()
-        self.write(self.group, Ask(self.ballot))
+        self.write_to(self.group, Ask(self.ballot))
         self.read(self.leading, self.process, self.state())
 
     def state(self) -> Grant:
@@ -435,12 +435,12 @@ class RamCast(Layer):
 
     def on_ask(self, sender: int, packet: Ask) -> None:
         if packet.ballot < self.ballot:
-            self.write((sender,), Deny(self.ballot))
+            self.write_to((sender,), Deny(self.ballot))
             return
         self.ballot = packet.ballot
         self.leading = None
         self.permit(sender)
-        self.write((sender,), self.state())
+        self.write_to((sender,), self.state())
         self.check_leader()
 
     def on_deny(self, packet: Deny) -> None:
@@ -479,7 +479,7 @@ class RamCast(Layer):
                 messages.append(m)
         counts, ahead = leading.forgotten.told()
         state = NewState(self.ballot, leading.clock, counts, ahead, tuple(ts), tuple(messages))
-        self.write(self.group, state)
+        self.write_to(self.group, state)
         self.on_new_state(state)
         leading.reported.clear()
 

@@ -16,13 +16,17 @@ from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
 from flexgroup.protocols.df import DelporteFauconnier
 from flexgroup.protocols.fifo import Fifo
+from flexgroup.protocols.ft_abcast import PUBLISHED as FT_ABCAST_PUBLISHED
+from flexgroup.protocols.ft_abcast import FtAbcast
 from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.leader import LeaderOracle
+from flexgroup.protocols.log import Log
 from flexgroup.protocols.paxos import Paxos
+from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.protected_memory import ProtectedMemory
 from flexgroup.protocols.ramcast import RamCast
-from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.reliable import Reliable
+from flexgroup.protocols.replicated import FIRST_COPY, Replicated
 from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
 from flexgroup.protocols.vcube_atomic import VCubeAtomic
@@ -267,6 +271,69 @@ PROTOCOLS: dict[str, Protocol] = {
             "Gotsman, Lefort and Chockler 2019",
             faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
             genuine=Genuine.YES,
+        ),
+        Protocol(
+            "log",
+            Log,
+            "an abstract log for each group of replicas, to explore what rests on one",
+            "folklore: a sequencer",
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "skeen-cft",
+            Replicated,
+            "Skeen's algorithm between groups of replicas, over a log",
+            "after Fritzke and others 1998 and Schneider 1990",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+            always=frozenset({"skeen"}),
+        ),
+        Protocol(
+            "df-cft",
+            Replicated,
+            "D&F's algorithm between groups of replicas, over a log",
+            "after Delporte-Gallet and Fauconnier 2000 and Schneider 1990",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+            answers=Answers.LAST,
+            always=frozenset({"df"}),
+        ),
+        Protocol(
+            "dcc-cft",
+            Replicated,
+            "Daisy Chain Cast, corrected, between groups of replicas, over a log",
+            "after Louzada 2024, section 5.1, and Schneider 1990",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.PARTLY,
+            answers=Answers.LAST,
+            always=frozenset({"dcc"}),
+        ),
+        Protocol(
+            "dcc-cft-published",
+            Replicated,
+            "the same as published: neither safe nor live, crashes or not",
+            "Louzada 2024, algorithms 5.1 to 5.3",
+            genuine=Genuine.PARTLY,
+            answers=Answers.LAST,
+            always=frozenset({"dcc-published", FIRST_COPY}),
+        ),
+        Protocol(
+            "ft-abcast",
+            FtAbcast,
+            "D&F between groups of replicas: all members send on and wait for the end",
+            "after Louzada 2024, algorithm 3.3; Delporte-Gallet and Fauconnier 2000",
+            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            genuine=Genuine.YES,
+            answers=Answers.LAST,
+        ),
+        Protocol(
+            "ft-abcast-published",
+            FtAbcast,
+            "the same as published: an end that comes early is lost, and a replica blocks",
+            "Louzada 2024, algorithm 3.3",
+            genuine=Genuine.YES,
+            answers=Answers.LAST,
+            always=frozenset({FT_ABCAST_PUBLISHED}),
         ),
         Protocol(
             "vcube-best-effort",

@@ -22,12 +22,12 @@ from random import Random
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT, names_of
-from flexgroup.core.guarantees import guarantees_of_channels
+from flexgroup.core.guarantees import Guarantee, guarantees_of_channels
 from flexgroup.core.layer import Context, Layer, Record, Send, Suspect, View, copied
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, message_id, stamp
-from flexgroup.core.replicas import Replicas
-from flexgroup.core.stack import Stack
-from flexgroup.core.state import fingerprint, fork, state_names
+from flexgroup.core.replicas import Replicas, members_of_groups, replicas_of_sizes
+from flexgroup.core.stack import Stack, packets_by_level
+from flexgroup.core.state import fingerprint, fork, fork_layer, state_names
 from flexgroup.protocols.catalogue import PROTOCOLS, StackPlan
 from flexgroup.worlds.bench import Bench
 
@@ -60,11 +60,18 @@ def name_of_rule(rule: Rule) -> str:
     return rule.__name__.replace("_", " ")
 
 
+BELOW = {
+    Guarantee.TOTAL: "log",
+    Guarantee.LEADER: "leader",
+    Guarantee.PROTECTED_MEMORY: "protected-memory",
+}
+"""The layer that gives what no channel has."""
+
+
 def whole_stack(name: str) -> str:
-    """The protocol and, below it, those of the table that give what it needs and no channel has."""
-    needs = PROTOCOLS[name].layer.NEEDS - guarantees_of_channels(reliable=True, fifo=True)
-    below = [other for other, row in PROTOCOLS.items() if row.layer.GIVES & needs]
-    return " ".join([*below, name])
+    """The protocol and, below it, what gives it all that it needs and no channel has."""
+    needs = PROTOCOLS[name].layer.NEEDS
+    return " ".join([*[layer for need, layer in BELOW.items() if need in needs], name])
 
 
 def needs_order(plan: StackPlan) -> bool:
@@ -79,9 +86,19 @@ def needs_order(plan: StackPlan) -> bool:
 # Systems under way.
 
 
+GROUPS = replicas_of_sizes([2, 1, 1])
+
+
 def replicas_for(plan: StackPlan) -> Replicas:
-    """One group of replicas, if the stack needs any."""
-    return (EVERYONE,) if plan.needs_replicas else ()
+    """Groups of replicas, if the stack needs any: one, if a message cannot go to several."""
+    if not plan.needs_replicas:
+        return ()
+    client = plan.build(SIZE, SIZE, replicas=GROUPS)
+    try:
+        client.cast(Message(message_id(SIZE, 0), EVERYONE, b""))
+    except UsageError:
+        return (EVERYONE,)
+    return GROUPS
 
 
 class Trial:
@@ -90,13 +107,15 @@ class Trial:
     def __init__(self, plan: StackPlan, seed: int) -> None:
         """Multicast ten messages of different lengths from processes and, if they may, clients."""
         self.random = random = Random(seed)
-        self.bench = Bench(plan, SIZE, replicas=replicas_for(plan))
+        replicas = replicas_for(plan)
+        self.bench = Bench(plan, SIZE, replicas=replicas)
         self.told: list[list[Told]] = [[] for _ in range(SIZE)]
         self.in_order = needs_order(plan)
         for number in range(10):
             to = tuple(sorted(random.sample(range(SIZE), random.randint(1, SIZE))))
-            if plan.needs_replicas:
-                to = EVERYONE
+            if replicas:
+                groups = random.sample(range(len(replicas)), random.randint(1, len(replicas)))
+                to = members_of_groups(replicas, tuple(sorted(groups)))
             origin = random.choice((SIZE, SIZE + 1, random.randrange(SIZE)))
             if plan.closed:
                 origin %= SIZE
@@ -216,7 +235,8 @@ def state_holds_only_what_can_be_copied(plan: StackPlan) -> None:
             for layer in stack.layers:
                 for attribute in state_names(layer):
                     value = getattr(layer, attribute)
-                    assert is_copy(value, copied(value)), (
+                    twin = fork_layer(value) if isinstance(value, Layer) else copied(value)
+                    assert is_copy(value, twin), (
                         f"{type(layer).__name__}.{attribute} = {value!r} cannot be copied"
                     )
 
@@ -235,7 +255,7 @@ def is_copy(value: object, twin: object) -> bool:
         return value == twin
     if value is twin or type(value) is not type(twin):
         return False
-    if isinstance(value, Record):
+    if isinstance(value, Record | Layer):
         names = state_names(value)
         return all(is_copy(getattr(value, name), getattr(twin, name)) for name in names)
     if isinstance(value, list) and isinstance(twin, list):
@@ -273,7 +293,7 @@ def shuffle_containers(part: Layer | Record, random: Random) -> None:
     """Fill every dict and set of the state anew, in another order."""
     for name in state_names(part):
         value = getattr(part, name)
-        if isinstance(value, Record):
+        if isinstance(value, Record | Layer):
             shuffle_containers(value, random)
         elif isinstance(value, dict):
             for item in value.values():
@@ -311,10 +331,21 @@ def packets_survive_the_codec(plan: StackPlan) -> None:
             )
             if measure.message == NO_MESSAGE:
                 assert measure.payload_bytes == 0
-            elif MESSAGES not in dict(packet.FIELDS).values():
+            elif not may_carry_several(packet):
                 about = trial.bench.messages[measure.message]
                 assert isinstance(about.payload, bytes)
                 assert measure.payload_bytes in (0, len(about.payload))
+
+
+def may_carry_several(packet: Packet) -> bool:
+    """Whether a packet, or one that a message in it carries, has a list of messages."""
+    for name, kind in packet.FIELDS:
+        if kind == MESSAGES:
+            return True
+        carried = getattr(packet, name).payload if kind == MESSAGE else None
+        if isinstance(carried, Packet) and may_carry_several(carried):
+            return True
+    return False
 
 
 def example_of(kind: int, number: int) -> object:
@@ -416,12 +447,12 @@ def hostile_values(random: Random, kind: int, carried: Callable[[], bytes | Pack
     return message()
 
 
-def hostile_packet(random: Random, layers: list[type[Layer]]) -> Packet:
+def hostile_packet(random: Random, levels: list[tuple[type[Packet], ...]]) -> Packet:
     """A packet of the right type, as the codec could produce it, with any values."""
-    packet = random.choice(layers[0].PACKETS)
+    packet = random.choice(levels[0])
 
     def carried() -> bytes | Packet:
-        return hostile_packet(random, layers[1:]) if layers[1:] else random.randbytes(2)
+        return hostile_packet(random, levels[1:]) if levels[1:] else random.randbytes(2)
 
     return packet(*(hostile_values(random, kind, carried) for _, kind in packet.FIELDS))
 
@@ -435,7 +466,7 @@ def hostile_packets_are_the_fault_of_the_peer(plan: StackPlan) -> None:
         stack.take_effects()
         told: list[Packet] = []
         for _ in range(random.randint(1, 6)):
-            told.append(hostile_packet(random, plan.layers))
+            told.append(hostile_packet(random, packets_by_level(plan.layers)))
             try:
                 refused = refusal(stack, random.randrange(SIZE + 3), told[-1])
             except Exception as error:

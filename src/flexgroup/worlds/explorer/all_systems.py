@@ -7,10 +7,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
+from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.result import ExplorationResult
@@ -29,10 +30,12 @@ def destination_sets(processes: int) -> list[Destinations]:
     ]
 
 
-def systems(processes: int, messages: int, fifo: bool = True) -> Iterator[Scope]:
+def systems(
+    processes: int, messages: int, fifo: bool = True, replicas: Replicas = ()
+) -> Iterator[Scope]:
     """List all systems of a size, with a client for each message."""
     for chosen in combinations_with_replacement(destination_sets(processes), messages):
-        yield from_clients(processes, *chosen, fifo=fifo)
+        yield replace(from_clients(processes, *chosen, fifo=fifo), replicas=replicas)
 
 
 @dataclass
@@ -98,10 +101,14 @@ def explore_all(
     workers: int = 1,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> SystemTotals:
-    """Explore all systems of a size, each for all properties that can be broken in it."""
+    """Explore all systems of a size, each for all properties that can be broken in it.
+
+    Where a stack needs groups of replicas, each process is a group.
+    """
     began = time.monotonic()
     result = SystemTotals(plan.name, processes, messages)
-    todo = systems(processes, messages, fifo)
+    alone = replicas_of_sizes([1] * processes) if plan.needs_replicas else ()
+    todo = systems(processes, messages, fifo, alone)
     for outcome in _outcomes(plan, options or SearchOptions(), todo, workers):
         result.add(outcome)
         result.seconds = time.monotonic() - began

@@ -110,7 +110,7 @@ class Clients(Application):
                 self.answered(simulation, NOBODY, process, time, m.id)
                 return
             client = self.size + waiting.client
-        if not self.last_answers or process == m.destinations[-1]:
+        if not self.last_answers or self._is_last(process, m.destinations[-1]):
             simulation.answer(process, client, m.id)
 
     def answered(
@@ -143,6 +143,12 @@ class Clients(Application):
         lacking = 1 if self.last_answers else self._answers_to(m.destinations)
         self._waiting[m.id] = Waiting(time, lacking, client)
         simulation.cast(process, time, m)
+
+    def _is_last(self, process: int, last: int) -> bool:
+        """Tell whether this process, or one that it replicates, is the last destination."""
+        if self.group_of:
+            return self.group_of[process] == self.group_of[last]
+        return process == last
 
     def _answers_to(self, destinations: tuple[int, ...]) -> int:
         """How many answers a message to these lacks, if all of them answer."""

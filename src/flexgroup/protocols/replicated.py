@@ -1,0 +1,367 @@
+"""An unchanged protocol between groups of replicas: each group runs one process of it.
+
+Source: F. Schneider, "Implementing fault-tolerant services using the state machine approach", 1990.
+A layer is a deterministic state machine, so the members of a group that hand it the same inputs in
+the same order keep the same copy of it. The *inner* layer is that of `skeen`, `df` or `dcc`; its
+processes are the groups, by number. Its inputs are what the log below delivers: what the origin of
+a message sends (SUBMIT), what another group sends (TRANSFER), timers that ran out (EXPIRED). What
+it sends to its own group it gets at once.
+
+The channel from one group to another is numbered: all members of the sending group compute the same
+transfers with the same numbers, so it does not matter which of them sends one, or how many do. The
+receivers take each number once, in order. Who leads the group sends; the others keep what is not
+confirmed, and whoever leads next sends it again. What a message's origin sends to several groups,
+each of them passes on to the others with its own first transfer, so that all get it if one does.
+
+Assumes a log for each group (`paxos`, or `log` in small scopes), a leader oracle below it
+(`leader`), and of the inner layer: it needs no more than reliable FIFO channels between its
+processes, casts a message by sending one packet, and asks the world for nothing but timers.
+Guarantees what the inner layer does without crashes, and uniform agreement, although fewer than
+half of each group crash and although the oracle errs.
+
+`dcc-cft` is algorithms 5.1 to 5.3 of the DCC dissertation (Louzada 2024) with `dcc` inside, and
+`dcc-cft-published` the same as printed, with `dcc_published` inside: all members of a group send a
+message on, and the next group takes the first copy ("deliver first") in whatever order its log has
+them, although chapter 4 assumes FIFO channels. Where line 6 of algorithm 5.2 and line 20 of 5.3 say
+n, a process, for an end of an edge, which is a group, the process's group is meant.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import ClassVar, Final, final
+
+from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee, Guarantees
+from flexgroup.core.layer import (
+    CancelTimer,
+    Context,
+    Deliver,
+    Effect,
+    Layer,
+    Leader,
+    Notice,
+    Record,
+    Send,
+    SetTimer,
+)
+from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of
+from flexgroup.core.replicas import (
+    check_destinations,
+    group_number,
+    members_of_groups,
+    numbers_of_groups,
+)
+from flexgroup.protocols.dcc import Dcc
+from flexgroup.protocols.dcc_published import DccPublished
+from flexgroup.protocols.df import DelporteFauconnier
+from flexgroup.protocols.parts.timestamps import FAR
+from flexgroup.protocols.skeen import Skeen
+
+INNER: Final[dict[str, type[Layer]]] = {
+    "skeen": Skeen,
+    "df": DelporteFauconnier,
+    "dcc": Dcc,
+    "dcc-published": DccPublished,
+}
+"""The layers that groups can run, by the option that stands for each."""
+
+INNER_PACKETS: Final[tuple[type[Packet], ...]] = tuple(
+    dict.fromkeys(chain(*[layer.PACKETS for layer in INNER.values()]))
+)
+
+FIRST_COPY: Final = "first-copy"
+"""The option that stands for chapter 5 as printed: all members send, and what comes is taken as it
+comes, if it is the first copy."""
+
+CONFIRMED_AT_ONCE: Final = 16
+"""How many transfers of a channel are confirmed together."""
+
+Leaving = dict[int, list[Message]]
+"""What one input made the inner layer send, for each group that it goes to."""
+
+
+@final
+class Submit(Packet):
+    """What the origin of a message sends for the inner layer, to each group that it goes to.
+
+    Its identity is that of the message, its destinations are the groups, its payload the packet.
+    """
+
+    m: Message
+
+
+@final
+class Transfer(Packet):
+    """The sender's group has these packets for yours, after so many other transfers.
+
+    A packet for several groups is passed on: the sender's group got it from a message's origin.
+    """
+
+    number: int
+    messages: tuple[Message, ...]
+
+
+@final
+class Confirm(Packet):
+    """The log of the sender's group has all of your group's transfers before this number."""
+
+    number: int
+
+
+@final
+class Expired(Packet):
+    """A timer of the inner layer has run out at the sender; all that are ever set are numbered."""
+
+    name: str
+    number: int
+
+
+@final
+class Outgoing(Record):
+    """A channel to another group."""
+
+    sent: int = 0
+    """How many transfers there were."""
+    confirmed: int = 0
+    """How many of them, from the first on, are known to be in the other group's log."""
+    kept: list[Transfer] = []
+    """Those that are not."""
+
+
+@final
+class Incoming(Record):
+    """A channel from another group."""
+
+    taken: int = 0
+    """How many transfers the inner layer has got."""
+    early: dict[int, Transfer] = {}
+    """Transfers that came while one before them is missing."""
+
+
+class Replicated(Layer):
+    __slots__ = ("copies", "incoming", "inner", "leads", "number", "outgoing", "timers",
+                 "timers_set")  # fmt: skip
+
+    NEEDS: ClassVar[Guarantees] = frozenset(
+        {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
+    )
+    GIVES: ClassVar[Guarantees] = frozenset(
+        {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
+    )
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Submit, Transfer, Confirm, Expired)
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Confirm,)
+    HOSTED: ClassVar[tuple[type[Packet], ...]] = INNER_PACKETS
+    NEEDS_REPLICAS: ClassVar[bool] = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.number = group_number(context.replicas, context.process)
+        """That of this process's group; it is the number of the inner layer's process, too."""
+        # The state that all members of a group have alike, when they are as far in its log.
+        self.inner = self.inner_at(self.number) if self.number >= 0 else None
+        self.incoming: dict[int, Incoming] = {}
+        self.outgoing: dict[int, Outgoing] = {}
+        self.copies: dict[MessageId, int] = {}
+        """How many copies came of what an origin sent to several groups; of each, one comes from
+        the origin and one from every other group."""
+        self.timers_set = 0
+        """How many timers the inner layer has set so far."""
+        self.timers: dict[str, int] = {}
+        """The number of each timer that is set."""
+        # The state of this process.
+        self.leads = self.number >= 0 and context.replicas[self.number][0] == self.process
+        """Whether it sends what its group has for others."""
+
+    def inner_at(self, number: int) -> Layer:
+        """The inner layer in its first state, at the process or client of this number."""
+        (name,) = [option for option in self.context.options if option in INNER]
+        return INNER[name](Context(number, len(self.context.replicas)))
+
+    def client_number(self, origin: int) -> int:
+        """The client of the inner layer that stands for the origin of messages."""
+        return len(self.context.replicas) + origin
+
+    # The origin of a message, be it a member or not, is a client of the groups.
+
+    def on_cast(self, m: Message) -> None:
+        replicas = self.context.replicas
+        check_destinations(replicas, m.destinations)
+        client = self.inner_at(self.client_number(self.process))
+        groups = numbers_of_groups(replicas, m.destinations)
+        client.on_cast(Message(m.id, groups, m.payload))
+        (sending,) = client.effects
+        assert isinstance(sending, Send)
+        submitted = Message(m.id, sending.to, sending.packet)
+        for number in sending.to:
+            self.send(replicas[number], Submit(submitted))
+
+    # The inputs of the inner layer.
+
+    def on_start(self) -> None:
+        if self.inner is not None:
+            leaving: Leaving = {}
+            self.inner.on_start()
+            self.perform(self.inner, leaving)
+            self.transfer(leaving)
+
+    def on_submit(self, inner: Layer, m: Message, leaving: Leaving) -> None:
+        """Pass it on to the other groups it is for, and take the first copy."""
+        copies = self.copies.pop(m.id, 0) + 1
+        if copies == 1:
+            for number in m.destinations:
+                if number != self.number:
+                    leaving.setdefault(number, []).append(m)
+            self.take(inner, self.client_number(origin_of(m.id)), m, leaving)
+        if copies < len(m.destinations):
+            self.copies[m.id] = copies
+
+    def on_transfer(self, inner: Layer, source: int, packet: Transfer) -> None:
+        """Take all transfers whose turn has come."""
+        incoming = self.incoming.setdefault(source, Incoming())
+        if packet.number < incoming.taken or packet.number in incoming.early:
+            return
+        incoming.early[packet.number] = packet
+        in_order = FIRST_COPY not in self.context.options
+        arrived = [] if in_order else [packet]
+        while incoming.taken in incoming.early:
+            following = incoming.early.pop(incoming.taken)
+            incoming.taken += 1
+            if in_order:
+                arrived.append(following)
+            if self.leads and incoming.taken % CONFIRMED_AT_ONCE == 0:
+                self.send(self.context.replicas[source], Confirm(incoming.taken))
+        leaving: Leaving = {}
+        for transfer in arrived:
+            for m in transfer.messages:
+                if len(m.destinations) > 1:
+                    self.on_submit(inner, m, leaving)
+                else:
+                    self.take(inner, source, m, leaving)
+        self.transfer(leaving)
+
+    def take(self, inner: Layer, sender: int, m: Message, leaving: Leaving) -> None:
+        assert isinstance(m.payload, Packet)
+        inner.on_packet(sender, m.payload)
+        self.perform(inner, leaving)
+
+    # What the inner layer asks for.
+
+    def perform(self, inner: Layer, leaving: Leaving) -> None:
+        """Do it, and hand the inner layer what it sends to itself."""
+        own: list[Packet] = []
+        while inner.effects or own:
+            effects = inner.effects
+            inner.effects = []
+            for effect in effects:
+                if isinstance(effect, Send):
+                    self.gather(effect, own, leaving)
+                elif isinstance(effect, Deliver):
+                    m = effect.message
+                    members = members_of_groups(self.context.replicas, m.destinations)
+                    self.deliver(Message(m.id, members, m.payload))
+                else:
+                    self.keep_time(inner, effect)
+            if own:
+                inner.on_packet(self.number, own.pop(0))
+
+    def gather(self, effect: Send, own: list[Packet], leaving: Leaving) -> None:
+        for number in effect.to:
+            if number == self.number:
+                own.append(effect.packet)
+            else:
+                sent = self.outgoing.setdefault(number, Outgoing()).sent
+                m = Message(message_id(self.number, sent), (number,), effect.packet)
+                leaving.setdefault(number, []).append(m)
+
+    def transfer(self, leaving: Leaving) -> None:
+        """Number what one input made the inner layer send, and send it if this process leads."""
+        for number in sorted(leaving):
+            outgoing = self.outgoing.setdefault(number, Outgoing())
+            packet = Transfer(outgoing.sent, tuple(leaving[number]))
+            outgoing.sent += 1
+            if packet.number >= outgoing.confirmed:
+                outgoing.kept.append(packet)
+            if self.leads or FIRST_COPY in self.context.options:
+                self.send(self.context.replicas[number], packet)
+
+    def on_confirm(self, source: int, number: int) -> None:
+        """Forget transfers; those that this member will compute only later as well."""
+        outgoing = self.outgoing.setdefault(source, Outgoing())
+        if number > outgoing.confirmed:
+            outgoing.confirmed = number
+            outgoing.kept = [packet for packet in outgoing.kept if packet.number >= number]
+
+    def on_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Leader):
+            leads = notice.process == self.process
+            if leads and not self.leads:
+                for number in sorted(self.outgoing):
+                    for packet in self.outgoing[number].kept:
+                        self.send(self.context.replicas[number], packet)
+            self.leads = leads
+        self.pass_on(notice)
+
+    # Timers run at every member, and run out when the log says so.
+
+    def keep_time(self, inner: Layer, effect: Effect) -> None:
+        if isinstance(effect, SetTimer):
+            self.timers_set += 1
+            self.timers[effect.name] = self.timers_set
+            self.set_timer(effect.name, effect.ticks)
+        elif isinstance(effect, CancelTimer):
+            self.timers.pop(effect.name, None)
+            self.cancel_timer(effect.name)
+        else:
+            raise UsageError(
+                f"{type(inner).__name__} cannot run in a group of replicas: it asks the world for "
+                f"{type(effect).__name__}, which the members would get different answers to"
+            )
+
+    def on_timer(self, name: str) -> None:
+        self.send(self.context.replicas[self.number], Expired(name, self.timers[name]))
+
+    def on_expired(self, inner: Layer, packet: Expired) -> None:
+        """The first member whose timer runs out speaks for all."""
+        if self.timers.get(packet.name) == packet.number:
+            del self.timers[packet.name]
+            self.cancel_timer(packet.name)
+            leaving: Leaving = {}
+            inner.on_timer(packet.name)
+            self.perform(inner, leaving)
+            self.transfer(leaving)
+
+    # Packets.
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        inner = self.inner
+        source = group_number(self.context.replicas, sender)
+        if inner is None:
+            raise self.refuse(sender, packet)
+        if isinstance(packet, Submit) and self.is_for_group(packet.m):
+            leaving: Leaving = {}
+            self.on_submit(inner, packet.m, leaving)
+            self.transfer(leaving)
+        elif isinstance(packet, Transfer) and self.is_possible(source, packet):
+            self.on_transfer(inner, source, packet)
+        elif isinstance(packet, Confirm) and self.is_another(source) and packet.number < FAR:
+            self.on_confirm(source, packet.number)
+        elif isinstance(packet, Expired) and source == self.number:
+            self.on_expired(inner, packet)
+        else:
+            raise self.refuse(sender, packet)
+
+    def is_another(self, source: int) -> bool:
+        return source >= 0 and source != self.number
+
+    def is_for_group(self, m: Message) -> bool:
+        """Tell whether m is for this group, and all other groups that it is for exist."""
+        if self.number not in m.destinations or not isinstance(m.payload, Packet):
+            return False
+        return m.destinations[-1] < len(self.context.replicas)
+
+    def is_possible(self, source: int, packet: Transfer) -> bool:
+        """Tell whether a member of that group, if it is correct, may have sent it."""
+        if not self.is_another(source) or packet.number >= FAR:
+            return False
+        return bool(packet.messages) and all(map(self.is_for_group, packet.messages))

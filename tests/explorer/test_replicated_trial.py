@@ -1,0 +1,156 @@
+"""Protocols between groups of replicas on trial: what their pages say was explored is so.
+
+With one replica in each group they are the protocols that they run: system by system, the explorer
+sees the same orders and gives the same verdicts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.worlds.explorer.all_systems import explore_all, systems
+from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.result import ExplorationResult
+from flexgroup.worlds.explorer.scope import Scope
+
+from .variants_replicated import between_groups
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "protocols"
+
+MOST_STATES = 10_000
+
+
+def rows() -> list[list[str]]:
+    """Stack, sizes of groups, messages, channels, crashes, suspicions and states of each scope."""
+    return [
+        [cell.strip(" `") for cell in line.strip().strip("|").split("|")]
+        for page in ("replicated.md", "ft-abcast.md")
+        for line in (PAGES / page).read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| `[^|]+` \| [\d,]+ \| [\d{}, ]+ \| (fifo|reordering) \|", line)
+    ]
+
+
+def of_size(small: bool) -> list[list[str]]:
+    return [row for row in rows() if (int(row[6].replace(",", "")) < MOST_STATES) is small]
+
+
+def scope_of(row: list[str]) -> Scope:
+    """Messages are written by the numbers of groups; a crash is that of process 0."""
+    _, sizes, messages, channels, crashes, suspicions, _ = row
+    groups = [tuple(map(int, text.split(","))) for text in re.findall(r"\{([\d,]+)\}", messages)]
+    scope = between_groups(
+        [int(size) for size in sizes.split(",")],
+        *groups,
+        fifo=channels == "fifo",
+        crashes=int(crashes),
+        suspicions=int(suspicions),
+    )
+    return replace(scope, crashing=(0,)) if scope.bounds.crashes else scope
+
+
+def check(row: list[str]) -> None:
+    outcome = explore(parse_stack(row[0]), scope_of(row))
+    assert outcome.exhausted
+    assert not outcome.violations
+    assert outcome.complete == outcome.terminals > 0
+    assert f"{outcome.states:,}" == row[6]
+
+
+def test_the_pages_have_scopes_of_every_stack_with_crashes_and_with_suspicions() -> None:
+    tried = {(row[0].split()[-1], *row[4:6]) for row in rows()}
+    for name in ("skeen-cft", "df-cft", "dcc-cft", "ft-abcast"):
+        assert {(name, "0", "0"), (name, "0", "1")} <= tried
+    assert {("df-cft", "1", "0"), ("dcc-cft", "1", "0"), ("ft-abcast", "1", "0")} <= tried
+    assert "3,1,1" in {row[1] for row in rows()}
+
+
+@pytest.mark.parametrize("row", of_size(small=True), ids=" ".join)
+def test_the_row_is_true(row: list[str]) -> None:
+    check(row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", of_size(small=False), ids=" ".join)
+def test_the_long_row_is_true(row: list[str]) -> None:
+    check(row)
+
+
+def seen(outcome: ExplorationResult) -> tuple[object, ...]:
+    """Verdicts and orders. Without crashes, uniform agreement is agreement."""
+    assert outcome.exhausted
+    return (
+        outcome.broken - {"uniform agreement"},
+        outcome.terminal_orders,
+        outcome.seen_orders,
+        outcome.complete < outcome.terminals,
+    )
+
+
+def compare(plain: str, replicated: str, processes: int, messages: int, every: int = 1) -> int:
+    """Compare two stacks in every so manieth system of a size, and count those with a cycle."""
+    cyclic = 0
+    plans = parse_stack(plain), parse_stack(replicated)
+    alone = replicas_of_sizes([1] * processes)
+    for scope in islice(systems(processes, messages), 0, None, every):
+        outcome = explore(plans[0], scope, keep_going=True)
+        grouped = explore(plans[1], replace(scope, replicas=alone), keep_going=True)
+        assert seen(grouped) == seen(outcome), scope.described()
+        cyclic += "acyclic order" in outcome.broken
+    return cyclic
+
+
+PAIRS = [
+    ("df", "log df-cft"),
+    ("dcc", "log dcc-cft"),
+    ("dcc", "leader paxos dcc-cft"),
+    ("dcc-published", "log dcc-cft-published"),
+    ("df", "leader log ft-abcast"),
+]
+
+
+@pytest.mark.parametrize(("plain", "replicated"), PAIRS)
+def test_with_groups_of_one_it_is_the_same_protocol(plain: str, replicated: str) -> None:
+    assert compare(plain, replicated, 3, 4, every=3) == 0
+    assert compare(plain, replicated, 4, 3, every=40) == 0
+
+
+@pytest.mark.slow
+def test_skeen_with_groups_of_one_is_skeen() -> None:
+    """Four messages, or four groups, have too many states."""
+    assert compare("skeen", "log skeen-cft", 3, 2) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("plain", "replicated"), PAIRS)
+def test_in_all_systems_of_four_groups_and_four_messages(plain: str, replicated: str) -> None:
+    assert compare(plain, replicated, 4, 4) == (4 if plain == "dcc-published" else 0)
+
+
+def test_all_systems_of_a_size_are_of_groups_of_one() -> None:
+    assert explore_all(parse_stack("log dcc-cft"), 3, 3).states == 416
+
+
+RING = ((0, 1), (0, 2), (1, 2))
+
+
+def test_as_printed_dcc_between_groups_lacks_fifo_channels() -> None:
+    """Three groups of one, and three messages: not even `dcc-published` is broken so soon."""
+    ring = between_groups([1, 1, 1], *RING, fifo=False)
+    assert "acyclic order" in explore(parse_stack("log dcc-cft-published"), ring).broken
+    assert not explore(parse_stack("log dcc-cft"), ring).broken
+    fifo = between_groups([1, 1, 1], *RING)
+    assert not explore(parse_stack("log dcc-cft-published"), fifo).broken
+
+
+def test_as_printed_ft_abcast_blocks_without_any_fault() -> None:
+    scope = between_groups([2, 1], (0, 1), (0,))
+    blocked = explore(parse_stack("leader log ft-abcast-published"), scope, keep_going=True)
+    assert blocked.broken == {"validity", "agreement", "uniform agreement"}
+    assert not explore(parse_stack("log ft-abcast-published"), scope).broken
