@@ -155,8 +155,10 @@ def _one(search: Search, choose: Choose) -> tuple[list[Transition], list[str]]:
     path: list[Transition] = []
     while len(path) < LONGEST:
         transitions = search.transitions_from(state)
-        if not transitions:
-            return path, search.broken(state, terminal=True)
+        if search.is_over(state, transitions):
+            broken = search.broken(state, terminal=True)
+            if broken or not transitions:
+                return path, broken
         transition = choose(transitions)
         path.append(transition)
         state = transition.after

@@ -17,7 +17,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-FORMAT = "flexgroup exploration 3"
+FORMAT = "flexgroup exploration 4"
 """The number grows whenever states get other fingerprints, or are packed in another way."""
 
 
