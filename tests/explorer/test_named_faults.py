@@ -258,7 +258,7 @@ def test_nor_does_it_on_a_walk() -> None:
     assert not any(step.kind == "suspect" for step in outcome.violations[0].run)
 
 
-def test_counterexamples_with_faults_by_name_are_shortest() -> None:
+def test_the_full_search_has_no_longer_counterexample() -> None:
     for case in BROKEN:
         if case.scope in (TWO_RACE, WRONGLY_DEPOSED):
             reduced = explore(case.variant(), case.scope, REDUCED)
