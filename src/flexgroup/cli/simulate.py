@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         verdicts = check(history, promised)
     violated = any(verdict.outcome == "violated" for verdict in verdicts)
     note = _why_crashes_may_violate(scenario) if violated else ""
-    _show(options, outcome, history, verdicts, note)
+    _show(options, scenario, outcome, history, verdicts, note)
     return 1 if violated else 0
 
 
@@ -178,14 +178,17 @@ def _why_crashes_may_violate(scenario: Scenario) -> str:
 
 def _show(
     options: argparse.Namespace,
+    scenario: Scenario,
     outcome: SimulationResult,
     history: History | None,
     verdicts: list[Verdict],
     note: str,
 ) -> None:
     from flexgroup.metrics.costs import costs
+    from flexgroup.worlds.simulator.scenario import parse_groups
 
-    measured = costs(history) if history is not None else None
+    replicas = parse_groups(scenario.groups)
+    measured = costs(history, replicas) if history is not None else None
     if options.json:
         print_json(
             {
