@@ -190,8 +190,19 @@ class Reference:
             for process, peer, size in zip(*(column.tolist() for column in rows), strict=True):
                 if process < self.run.processes and process != peer:
                     spent[process] += cost + size * network.byte_cost_ps / 1000
-        if parse_stack(self.run.stack).top.answers == Answers.LAST:
-            answers = [multicast.destinations[-1] for multicast in self.messages.values()]
+        plan = parse_stack(self.run.stack)
+        chosen = json.loads(self.run.options).get("answers", plan.top.answers)
+        if chosen == Answers.LAST:
+            answers = [
+                process
+                for multicast in self.messages.values()
+                for process in multicast.destinations
+                if process == multicast.destinations[-1]
+                or (
+                    plan.needs_replicas
+                    and self._group(process) == self._group(multicast.destinations[-1])
+                )
+            ]
         else:
             answers = history.deliveries.process.tolist()
         for process in answers:

@@ -31,6 +31,14 @@ SCENARIOS = {
     "empty": replace(BASE, rate=0.001),
     "groups": replace(BASE, groups="2x2", workload="random:N"),
     "paxos": replace(BASE, stack="leader paxos", processes=6, groups="2x3", workload="random:1"),
+    "last group": replace(
+        BASE,
+        stack="leader best-effort",
+        processes=6,
+        groups="3x2",
+        workload="random:2",
+        answers="last",
+    ),
     "groups crash": replace(
         BASE,
         stack="best-effort",

@@ -49,10 +49,15 @@ COMMAND = Command(
             "--network", default="lan", metavar="N",
             help="unit, lan, wan or neko, with options: lan:delay=50us,fifo=no,loss=0.01 (lan)",
         ),
+        repeated("--link", "P:Q=T", "6:0=1us: packets from P to Q take exactly this long"),
         Option("--duration", type=float, default=1.0, metavar="S", help="virtual seconds (1)"),
         Option(
             "--drain", type=float, default=10.0, metavar="S",
             help="at most this long to finish (10)",
+        ),
+        Option(
+            "--answers", choices=("all", "last"), default="",
+            help="who answers a client, all destinations (or groups) or the last (the protocol's)",
         ),
         Option(
             "--rate", type=float, default=0.0, metavar="R",
@@ -118,6 +123,8 @@ def run(options: argparse.Namespace) -> int:
         ),
         casts=" ".join(options.cast),
         groups=options.groups,
+        answers=options.answers,
+        links=" ".join(options.link),
     )
     with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
         if options.out is not None:

@@ -41,7 +41,7 @@ from flexgroup.metrics.sums import (
     duration_sums,
 )
 from flexgroup.trace import schema
-from flexgroup.trace.cost_models import CostModel
+from flexgroup.trace.cost_models import BY_ALL, BY_LAST, CostModel
 from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
 from flexgroup.trace.reader import ints, messages
 
@@ -103,7 +103,7 @@ def count(
             cost = costs.send if kind == schema.SEND else costs.receive
             work.append(_work_of_packets(rows, history.processes, cost * PICOSECONDS, costs.byte))
     if costs:
-        work.append(_work_of_answers(history, costs))
+        work.append(_work_of_answers(history, costs, replicas))
         sums |= _work_sums(work)
     of_messages, durations = _message_sums(casts, history, period, replicas)
     durations |= _delivery_durations(casts, history.deliveries, group_size, period)
@@ -334,15 +334,22 @@ def _work_of_packets(packets: pa.Table, processes: int, cost: int, byte_cost: in
     return process[inside], spent[inside]
 
 
-def _work_of_answers(history: History, costs: CostModel) -> Work:
+def _work_of_answers(history: History, costs: CostModel, replicas: Replicas) -> Work:
     """Return what it took to answer clients: a packet for each answer, which no trace records."""
     asked, rows = history.multicasts, history.deliveries
-    if costs.last_answers:
-        answered = np.diff(asked.offsets) > 0
-        answering = np.maximum.reduceat(asked.targets, asked.offsets[:-1][answered])
-        answers = answering[(asked.message[answered] & ORIGIN_MASK) >= history.processes]
-    else:
+    if costs.answers == BY_ALL:
         answers = rows.process[(rows.message & ORIGIN_MASK) >= history.processes]
+    else:
+        counts = np.diff(asked.offsets)
+        named = np.repeat(np.arange(len(counts)), counts)
+        last = _most(named, asked.targets, len(counts))[named]
+        if costs.answers == BY_LAST:
+            answering = asked.targets == last
+        else:
+            numbers = np.array(group_numbers(replicas), dtype=np.int64)
+            answering = _in_groups(asked.targets, numbers) == _in_groups(last, numbers)
+        answering &= ((asked.message & ORIGIN_MASK) >= history.processes)[named]
+        answers = asked.targets[answering]
     inside = answers[answers < history.processes]
     return inside, np.full(len(inside), costs.send * PICOSECONDS)
 

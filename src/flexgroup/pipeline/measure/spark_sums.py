@@ -38,7 +38,7 @@ from flexgroup.metrics.sums import (
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.trace import schema
-from flexgroup.trace.cost_models import parse_cost_model
+from flexgroup.trace.cost_models import BY_ALL, BY_LAST, parse_cost_model
 
 FACTS = pa.schema(
     {
@@ -52,7 +52,7 @@ FACTS = pa.schema(
         "send_cost": pa.int64(),
         "receive_cost": pa.int64(),
         "byte_cost": pa.int64(),
-        "last_answers": pa.bool_(),
+        "answers": pa.string(),
     }
 )
 
@@ -144,7 +144,7 @@ def _run_facts(traces: TraceSet) -> DataFrame:
                 "send_cost": model and model.send * PICOSECONDS,
                 "receive_cost": model and model.receive * PICOSECONDS,
                 "byte_cost": model and model.byte,
-                "last_answers": model and model.last_answers,
+                "answers": model and model.answers,
             }
         )
     return f.broadcast(traces.spark.createDataFrame(pa.Table.from_pylist(rows, schema=FACTS)))
@@ -214,11 +214,10 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
     delivered = f.col("delivered").isNotNull()
     owed = is_destination & ~delivered & f.col("crashed").isNull()
     outsider = f.col("took_part") & ~is_destination & (f.col("process") != f.col("origin"))
-    group = f.coalesce(f.get("groups", f.col("process")), f.col("process"))
     by_group = (
         handled.join(crashed, ["number", "process"], "left")
         .join(facts.select("number", "groups"), "number")
-        .groupBy(*MESSAGE, group.alias("group"))
+        .groupBy(*MESSAGE, _group(f.col("process")).alias("group"))
         .agg(
             f.min("multicast").alias("multicast"),
             f.min("delivered").alias("first"),
@@ -455,13 +454,23 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
     all_answer = (
         traces.events(schema.DELIVER, "process", "origin")
         .join(facts, "number")
-        .where(from_client & ~f.col("last_answers"))
+        .where(from_client & (f.col("answers") == BY_ALL))
         .select(*AT)
     )
-    last_answers = (
+    last = f.array_max("destinations")
+    together = f.filter("destinations", lambda process: _group(process) == _group(last))
+    others = (
         traces.events(schema.MULTICAST, "origin", "destinations")
         .join(facts, "number")
-        .where(from_client & f.col("last_answers"))
-        .select("number", f.array_max("destinations").alias("process"))
+        .where(from_client & (f.col("answers") != BY_ALL))
+        .withColumn(
+            "answering", f.when(f.col("answers") == BY_LAST, f.array(last)).otherwise(together)
+        )
+        .select("number", f.explode("answering").alias("process"))
     )
-    return all_answer.union(last_answers).groupBy(*AT).agg(f.count("*").alias("answers"))
+    return all_answer.union(others).groupBy(*AT).agg(f.count("*").alias("answers"))
+
+
+def _group(process: Column) -> Column:
+    """The number of the group of replicas that a process is in; its own, if it is in none."""
+    return f.coalesce(f.get("groups", process), process)
