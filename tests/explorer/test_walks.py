@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from flexgroup.core.layer import Layer
+from flexgroup.core.message import Message, Packet
+from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
-from flexgroup.worlds.explorer.random_walks import RandomWalks
+from flexgroup.worlds.explorer.explorer import SearchLimits
+from flexgroup.worlds.explorer.random_walks import RandomWalks, Walker, WalkOptions
 from flexgroup.worlds.explorer.schedule import script
-from flexgroup.worlds.explorer.scope import from_clients
+from flexgroup.worlds.explorer.scope import Bounds, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
+
+from .variant_parts import plan_of
 
 CYCLIC = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3), (0, 3))
 PUBLISHED = parse_stack("dcc-published")
@@ -63,3 +73,56 @@ def test_a_scope_that_cannot_be_searched_whole_here() -> None:
     outcome = RandomWalks(parse_stack("dcc"), scope, 20, depth=3).take()
     assert not outcome.violations
     assert outcome.complete == 20
+
+
+@pytest.mark.parametrize("depth", [0, 3])
+def test_several_workers_take_the_walks_that_one_takes(depth: int) -> None:
+    """The run that is found is that of the first walk, by number, that finds one."""
+    alone = RandomWalks(PUBLISHED, CYCLIC, 5000, 7, depth).take()
+    together = RandomWalks(PUBLISHED, CYCLIC, 5000, 7, depth, workers=2).take()
+    assert alone.violations
+    assert together.violations == alone.violations
+    assert together.notes == alone.notes
+    assert (together.states, together.depth) == (alone.states, alone.depth)
+
+
+class Answering(Layer):
+    """Lets the origin know that a message has arrived."""
+
+    __slots__ = ()
+    PACKETS = (Data,)
+
+    def on_cast(self, m: Message) -> None:
+        self.send(m.destinations, Data(m))
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        assert isinstance(packet, Data)
+        if self.process < self.size:
+            self.send((sender,), packet)
+            self.deliver(packet.m)
+
+
+def test_a_client_that_is_addressed_is_followed_by_every_worker() -> None:
+    outcome = RandomWalks(plan_of(Answering), from_clients(2, (0, 1)), 200, workers=2).take()
+    assert outcome.terminals == 200
+    assert outcome.depth == 5  # the multicast, two arrivals and two answers
+
+
+def test_limits_stop_walks() -> None:
+    outcome = RandomWalks(parse_stack("dcc"), CYCLIC, 5000, limits=SearchLimits(states=50)).take()
+    assert outcome.stopped_at == "--max-states 50"
+    assert outcome.terminals < 5000
+
+
+def test_faults_come_early_and_late() -> None:
+    """A crash that always came among the first steps would leave most runs untried."""
+    scope = replace(from_clients(3, (0, 1, 2), (0, 1, 2)), bounds=Bounds(crashes=1), crashing=(0,))
+    options = SearchOptions(reduce=False, symmetry=False, properties=("validity",))
+    walker = Walker(parse_stack("skeen"), scope, WalkOptions(seed=1, depth=0, search=options))
+    places = []
+    for number in range(60):
+        for violation in walker.take(range(number, number + 1)).violations:
+            kinds = [step.kind for step in violation.run]
+            places.append(kinds.index("crash") / len(kinds))
+    assert min(places) < 0.3
+    assert max(places) > 0.6

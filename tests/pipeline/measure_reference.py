@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from flexgroup.core.message import origin_of
+from flexgroup.core.replicas import group_of
 from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.history import History
 from flexgroup.trace.reader import load_history, read_events
@@ -62,6 +63,27 @@ class Reference:
             if self.is_measured(multicast.time) and self.delivered[message]
         ]
 
+    def first_in_groups(self, message: int) -> dict[int, int]:
+        """When the first of each group delivered a message; groups by their lowest member."""
+        found: dict[int, int] = {}
+        for process, time in self.delivered[message].items():
+            group = self._group(process)
+            found[group] = min(time, found.get(group, time))
+        return found
+
+    def latencies_group(self) -> list[int]:
+        crashed = set(self.history.crashes.process.tolist())
+        found = []
+        for message, multicast in self.messages.items():
+            first = self.first_in_groups(message)
+            owed = {self._group(process) for process in set(multicast.destinations) - crashed}
+            if self.is_measured(multicast.time) and first and owed <= first.keys():
+                found.append(max(first.values()) - multicast.time)
+        return found
+
+    def _group(self, process: int) -> int:
+        return min(group_of(self.run.replicas, process), default=process)
+
     def latencies_last(self) -> list[int]:
         return [
             max(self.delivered[message].values()) - multicast.time
@@ -96,12 +118,16 @@ class Reference:
             )
             if sends.detail[code] == '{"mode":"slow"}'
         }
-        depths: dict[int, int] = defaultdict(int)
+        depths: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         deliveries = self.history.deliveries
-        for message, depth in zip(
-            deliveries.message.tolist(), deliveries.depth.tolist(), strict=True
+        for message, process, depth in zip(
+            deliveries.message.tolist(),
+            deliveries.process.tolist(),
+            deliveries.depth.tolist(),
+            strict=True,
         ):
-            depths[message] = max(depths[message], depth)
+            depths[message][self._group(process)].append(depth)
+        groups = [list(depths[message].values()) for message in self.messages]
         headers = [
             size
             for process, message, size in zip(
@@ -116,7 +142,9 @@ class Reference:
         return {
             "genuine": 1 - len(foreign) / count,
             "fast": 1 - len(slow & self.messages.keys()) / count,
-            "steps": sum(depths[message] for message in self.messages) / count,
+            "steps": sum(max(map(max, each), default=0) for each in groups) / count,
+            "steps_group": sum(max(map(min, each), default=0) for each in groups) / count,
+            "steps_first": sum(min(map(min, each), default=0) for each in groups) / count,
             "volume": len(headers) / count,
             "header_bytes": sum(headers) / max(len(headers), 1),
         }
@@ -162,8 +190,19 @@ class Reference:
             for process, peer, size in zip(*(column.tolist() for column in rows), strict=True):
                 if process < self.run.processes and process != peer:
                     spent[process] += cost + size * network.byte_cost_ps / 1000
-        if parse_stack(self.run.stack).top.answers == Answers.LAST:
-            answers = [multicast.destinations[-1] for multicast in self.messages.values()]
+        plan = parse_stack(self.run.stack)
+        chosen = json.loads(self.run.options).get("answers", plan.top.answers)
+        if chosen == Answers.LAST:
+            answers = [
+                process
+                for multicast in self.messages.values()
+                for process in multicast.destinations
+                if process == multicast.destinations[-1]
+                or (
+                    plan.needs_replicas
+                    and self._group(process) == self._group(multicast.destinations[-1])
+                )
+            ]
         else:
             answers = history.deliveries.process.tolist()
         for process in answers:

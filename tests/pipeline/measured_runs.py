@@ -29,6 +29,25 @@ SCENARIOS = {
     "cut": replace(BASE, stack="dcc", workload="random:2", drain=0.0),
     "lossy": replace(BASE, stack="best-effort", network="lan:loss=0.2,duplication=0.1"),
     "empty": replace(BASE, rate=0.001),
+    "groups": replace(BASE, groups="2x2", workload="random:N"),
+    "paxos": replace(BASE, stack="leader paxos", processes=6, groups="2x3", workload="random:1"),
+    "last group": replace(
+        BASE,
+        stack="leader best-effort",
+        processes=6,
+        groups="3x2",
+        workload="random:2",
+        answers="last",
+    ),
+    "groups crash": replace(
+        BASE,
+        stack="best-effort",
+        processes=6,
+        groups="3x2",
+        workload="random:2",
+        rate=2000.0,
+        faults=Faults(crashes=("1@3ms", "2@4ms", "3@5ms")),
+    ),
 }
 
 PLANNED = replace(BASE, stack="best-effort", clients=0, workload="broadcast", casts="all@2ms 0@9ms")
@@ -36,6 +55,7 @@ PLANNED = replace(BASE, stack="best-effort", clients=0, workload="broadcast", ca
 
 FOREIGN = "theirs"
 PATCHY = "patchy"
+PATCHY_GROUPS = "patchy groups"
 NONSENSE = 12
 TICK = 20_000
 
@@ -46,8 +66,11 @@ def record_all(directory: Path) -> None:
     for scenario in (*SCENARIOS.values(), PLANNED, replace(PLANNED, stack="df")):
         record_scenario(scenario, directory)
     write_all(directory, [nonsense(seed) for seed in range(NONSENSE)])
+    for seed in range(0, NONSENSE, 2):
+        divide(directory, nonsense(seed).run)
     write_foreign(directory)
-    write_patchy(directory, SCENARIOS["dcc"].run)
+    write_patchy(directory, SCENARIOS["dcc"].run, PATCHY)
+    write_patchy(directory, SCENARIOS["groups"].run, PATCHY_GROUPS)
 
 
 def write_foreign(directory: Path) -> None:
@@ -74,7 +97,13 @@ def write_foreign(directory: Path) -> None:
     _write_run(directory, description)
 
 
-def write_patchy(directory: Path, run: str) -> None:
+def divide(directory: Path, run: str) -> None:
+    """Let the row of a run say that processes 0 and 1 are replicas, and nothing of the others."""
+    description = pq.ParquetFile(directory / "runs" / f"{run}.parquet").read().to_pylist()[0]
+    _write_run(directory, {**description, "groups": "[[0,1]]"})
+
+
+def write_patchy(directory: Path, run: str, name: str) -> None:
     """A run once more, with holes in all columns that may have them, without the sizes of some
     packets and the destinations of some messages, with clocks that tick so slowly that much
     happens at the same time, and one of them late."""
@@ -91,9 +120,9 @@ def write_patchy(directory: Path, run: str) -> None:
             row["time"] = row["time"] // TICK * TICK
             if row["process"] == 3:
                 row["time"] -= 200_000
-        _write_events(directory, PATCHY, kind, rows)
+        _write_events(directory, name, kind, rows)
     description = pq.ParquetFile(directory / "runs" / f"{run}.parquet").read().to_pylist()[0]
-    _write_run(directory, {**description, "run": PATCHY})
+    _write_run(directory, {**description, "run": name})
 
 
 def _write_events(directory: Path, run: str, kind: str, rows: list[dict[str, Any]]) -> None:

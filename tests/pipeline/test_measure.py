@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexgroup.metrics.costs import COST_METRICS, costs
+from flexgroup.metrics.durations import STATISTICS
 from flexgroup.metrics.sums import PACKETS
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
 from flexgroup.trace import schema
@@ -92,7 +93,7 @@ def test_rates_steps_and_packets_are_as_defined(both: Both) -> None:
 
 def test_costs_in_memory_are_the_same(references: dict[str, Reference]) -> None:
     for reference in references.values():
-        found = asdict(costs(reference.history))
+        found = asdict(costs(reference.history, reference.run.replicas))
         expected = reference.costs()
         assert found == {field: expected[name] for field, name in COST_METRICS.items()}
 
@@ -110,7 +111,7 @@ def test_throughput_counts_answered_messages_in_the_measured_period(both: Both) 
     assert row["throughput"] == reference.throughput()
 
 
-@pytest.mark.parametrize("kind", ["first", "last", "delivery"])
+@pytest.mark.parametrize("kind", ["first", "group", "last", "delivery"])
 def test_latencies(both: Both, kind: str) -> None:
     row, reference = both
     latencies = getattr(reference, f"latencies_{kind}")()
@@ -169,6 +170,23 @@ def test_the_runs_show_what_they_are_there_for(measured: dict[str, Measures]) ->
     assert rows["cut"]["outcome"] == schema.CUT
     assert rows["empty"]["messages"] == 0
     assert rows["dcc"]["queued"] > 0
+    for name in ("groups", "paxos", "groups crash"):
+        row = rows[name]
+        assert row["latency_first_mean"] <= row["latency_group_mean"] < row["latency_last_mean"]
+    assert rows["groups"]["latency_first_mean"] < rows["groups"]["latency_group_mean"]
+    assert rows["paxos"]["steps_group"] < rows["paxos"]["steps"]
+    # Whole groups crash, and some members of others.
+    assert rows["groups crash"]["unanswered"] > 0
+
+
+def test_without_groups_of_replicas_every_process_is_one(measured: dict[str, Measures]) -> None:
+    for name, scenario in SCENARIOS.items():
+        row = measured[scenario.run]
+        if scenario.groups:
+            continue
+        assert row["steps_group"] == row["steps"], name
+        for statistic in STATISTICS:
+            assert row[f"latency_group_{statistic}"] == row[f"latency_last_{statistic}"], name
 
 
 def test_a_run_of_another_system(measured: dict[str, Measures]) -> None:

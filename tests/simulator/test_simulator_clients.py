@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from math import sqrt
 
@@ -11,8 +12,14 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
+from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.regions import one_way_ns
-from flexgroup.worlds.simulator.scenario import Scenario, SimulationResult, run_scenario
+from flexgroup.worlds.simulator.scenario import (
+    Scenario,
+    SimulationResult,
+    description,
+    run_scenario,
+)
 
 MS = 1_000_000
 
@@ -67,6 +74,63 @@ def test_a_closed_loop_client_loses_no_time() -> None:
 def test_who_answers(stack: str, milliseconds: float) -> None:
     outcome, _ = run(replace(UNIT, stack=stack, clients=1, workload="broadcast"))
     assert outcome.mean_latency * 1000 == pytest.approx(milliseconds)
+
+
+UNEVEN = "6:0=5ms 6:1=3ms 6:2=4ms 6:3=2ms 6:4=7ms 6:5=6ms"
+"""What a multicast by client 6 takes to each of six processes."""
+
+
+@pytest.mark.parametrize(
+    ("groups", "answers", "milliseconds"),
+    [
+        ("", "", 7 + 1),
+        ("", "all", 7 + 1),
+        ("", "last", 6 + 1),
+        # The first of each group, at 3 and at 2 ms; or the first of the last group.
+        ("2x3", "", 3 + 1),
+        ("2x3", "all", 3 + 1),
+        ("2x3", "last", 2 + 1),
+        ("3x2", "last", 6 + 1),
+    ],
+)
+def test_who_is_chosen_to_answer(groups: str, answers: str, milliseconds: float) -> None:
+    stack = "leader best-effort" if groups else "best-effort"
+    scenario = Scenario(
+        stack, 6, 1, "broadcast", "unit", 0.05, groups=groups, answers=answers, links=UNEVEN
+    )
+    outcome, _ = run(scenario)
+    assert outcome.mean_latency * 1000 == pytest.approx(milliseconds)
+
+
+def test_a_protocol_in_which_the_last_answers_can_have_all_answer() -> None:
+    """The first destination of D&F is reached after one step, and answers late if links say so."""
+    late = "0:4=20ms"
+    scenario = Scenario("df", 4, 1, "broadcast", "unit", 0.1, links=late)
+    assert run(scenario)[0].mean_latency * 1000 == pytest.approx(5)
+    assert run(replace(scenario, answers="all"))[0].mean_latency * 1000 == pytest.approx(1 + 20)
+
+
+def test_a_replica_that_crashes_does_not_stop_the_load() -> None:
+    """Any member of the last group may answer, not the last destination alone."""
+    scenario = Scenario(
+        "leader best-effort", 6, 1, "broadcast", "unit", 0.1, groups="2x3", answers="last",
+        faults=Faults(crashes=("5@20ms", "0@30ms")),
+    )  # fmt: skip
+    outcome, history = run(scenario)
+    assert outcome.answered == outcome.multicasts == 50
+    assert set(history.crashes.process.tolist()) == {0, 5}
+
+
+@pytest.mark.parametrize(
+    ("groups", "answers", "told"),
+    [("", "", "all"), ("", "last", "last"), ("2x3", "last", "last-group"), ("2x3", "", "all")],
+)
+def test_the_row_of_a_run_tells_who_answers(groups: str, answers: str, told: str) -> None:
+    stack = "leader best-effort" if groups else "best-effort"
+    scenario = Scenario(stack, 6, 1, "broadcast", groups=groups, answers=answers)
+    row = description(scenario)
+    assert (row.cost_model or "").endswith(f"answers={told}")
+    assert json.loads(row.options).get("answers", "") == answers
 
 
 def test_the_last_answer_is_what_a_client_waits_for() -> None:

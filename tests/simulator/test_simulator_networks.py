@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from math import sqrt
 from random import Random
 
@@ -10,8 +12,14 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.worlds.simulator.network import JITTER_VALUES
-from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network, parse_time
+from flexgroup.worlds.simulator.networks import (
+    channel_guarantees,
+    parse_links,
+    parse_network,
+    parse_time,
+)
 from flexgroup.worlds.simulator.regions import REGIONS, one_way_ns
+from flexgroup.worlds.simulator.scenario import Scenario, description
 
 from .hosted import MS, Heard, World
 
@@ -181,3 +189,44 @@ def test_a_network_that_cannot_be(spec: str, complaint: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_network(spec)
     assert complaint in str(caught.value)
+
+
+LINKED = Scenario("skeen", 3, 2, "broadcast", "lan", 0.02, links="3:0=1us 0:2=9ms")
+
+
+@pytest.mark.parametrize("network", ["unit", "lan", "wan", "neko", "lan:fifo=no"])
+def test_a_link_has_a_delay_of_its_own_on_any_network(network: str) -> None:
+    """To the nanosecond, without jitter, and in one direction."""
+    linked = parse_network(network, parse_links("3:0=1us 0:2=9ms", 5))
+    chance = Random(1)
+
+    def delays(source: int, target: int) -> set[int]:
+        return {linked.delay(source, target, None, chance) for _ in range(50)}
+
+    assert delays(3, 0) == {1_000}
+    assert delays(0, 2) == {9 * MS}
+    for source, target in ((0, 3), (2, 0), (4, 0), (0, 1)):
+        assert not {1_000, 9 * MS} & delays(source, target)
+
+
+def test_links_are_told_in_the_row_and_the_name_of_a_run() -> None:
+    other = replace(LINKED, links="")
+    assert json.loads(description(LINKED).options)["links"] == "3:0=1us 0:2=9ms"
+    assert "links" not in description(other).options
+    assert LINKED.run != other.run
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("3:0", "--link 3:0: write FROM:TO=DELAY, for example 6:0=1us"),
+        ("0-1=1us", "write FROM:TO=DELAY"),
+        ("0:5=1us", "0 to 4"),
+        ("1:1=1us", "to another"),
+        ("0:1=soon", "'soon' is not a time"),
+        ("0:1=0s", "above 0"),
+    ],
+)
+def test_a_link_that_cannot_be(text: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        parse_links(text, 5)

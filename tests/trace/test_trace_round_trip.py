@@ -283,8 +283,9 @@ def test_the_explorer_says_it_in_the_same_words(
     assert run.cost_model is None
 
 
-def test_a_cost_model_is_read_back() -> None:
-    model = CostModel("rack", 1, 2, 3, last_answers=True)
+@pytest.mark.parametrize("answers", ["all", "last", "last-group"])
+def test_a_cost_model_is_read_back(answers: str) -> None:
+    model = CostModel("rack", 1, 2, 3, answers)
     assert parse_cost_model(model.text) == model
     assert parse_cost_model("rack") is None
     assert parse_cost_model(None) is None

@@ -174,6 +174,7 @@ def _search(
                 depth=options.pct,
                 options=how,
                 limits=limits,
+                workers=options.workers,
                 report=show,
                 interrupted=interrupted,
             )

@@ -67,7 +67,7 @@ COMMAND = Command(
         ),
         Option(
             "--workers", type=from_one, default=1, metavar="N",
-            help="how many processes search (1)",
+            help="how many processes search, or walk (1)",
         ),
         flag("--no-minimise", "show a counterexample as it was found"),
         Option(

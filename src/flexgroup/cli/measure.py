@@ -29,7 +29,11 @@ SHOWN = (
     "throughput",
     "latency_last_trimmed",
     "latency_last_p99",
+    "latency_group_trimmed",
+    "latency_first_trimmed",
     "steps",
+    "steps_group",
+    "steps_first",
     "volume",
     "header_bytes",
     "genuine",
@@ -78,7 +82,7 @@ def _print_table(points: Sequence[Point]) -> None:
     from rich.console import Console
 
     from flexgroup.cli.tables import table
-    from flexgroup.metrics.catalogue import METRICS
+    from flexgroup.metrics.catalogue import METRICS, TOLD_APART
 
     # What all points have in common need not be said in every row.
     described = ["stack", "workload"] + [
@@ -86,7 +90,12 @@ def _print_table(points: Sequence[Point]) -> None:
         for name in ("processes", "clients", "network", "options", "faults", "world", "software")
         if len({point[name] for point in points}) > 1
     ]
-    shown = [METRICS[name] for name in SHOWN if any(point[name] is not None for point in points)]
+    hidden = frozenset() if any(point["groups"] for point in points) else TOLD_APART
+    shown = [
+        METRICS[name]
+        for name in SHOWN
+        if name not in hidden and any(point[name] is not None for point in points)
+    ]
     numbers = ["runs", *(metric.short for metric in shown)]
     rows = [
         [

@@ -49,10 +49,15 @@ COMMAND = Command(
             "--network", default="lan", metavar="N",
             help="unit, lan, wan or neko, with options: lan:delay=50us,fifo=no,loss=0.01 (lan)",
         ),
+        repeated("--link", "P:Q=T", "6:0=1us: packets from P to Q take exactly this long"),
         Option("--duration", type=float, default=1.0, metavar="S", help="virtual seconds (1)"),
         Option(
             "--drain", type=float, default=10.0, metavar="S",
             help="at most this long to finish (10)",
+        ),
+        Option(
+            "--answers", choices=("all", "last"), default="",
+            help="who answers a client, all destinations (or groups) or the last (the protocol's)",
         ),
         Option(
             "--rate", type=float, default=0.0, metavar="R",
@@ -118,6 +123,8 @@ def run(options: argparse.Namespace) -> int:
         ),
         casts=" ".join(options.cast),
         groups=options.groups,
+        answers=options.answers,
+        links=" ".join(options.link),
     )
     with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
         if options.out is not None:
@@ -135,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
         verdicts = check(history, promised)
     violated = any(verdict.outcome == "violated" for verdict in verdicts)
     note = _why_crashes_may_violate(scenario) if violated else ""
-    _show(options, outcome, history, verdicts, note)
+    _show(options, scenario, outcome, history, verdicts, note)
     return 1 if violated else 0
 
 
@@ -178,14 +185,17 @@ def _why_crashes_may_violate(scenario: Scenario) -> str:
 
 def _show(
     options: argparse.Namespace,
+    scenario: Scenario,
     outcome: SimulationResult,
     history: History | None,
     verdicts: list[Verdict],
     note: str,
 ) -> None:
     from flexgroup.metrics.costs import costs
+    from flexgroup.worlds.simulator.scenario import parse_groups
 
-    measured = costs(history) if history is not None else None
+    replicas = parse_groups(scenario.groups)
+    measured = costs(history, replicas) if history is not None else None
     if options.json:
         print_json(
             {

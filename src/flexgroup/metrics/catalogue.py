@@ -127,12 +127,21 @@ def _latency_metrics() -> list[Metric]:
     meanings = {
         "latency_last": "from the multicast to the last delivery; of answered messages multicast in"
         " the measured period",
+        "latency_group": "from the multicast until some member of every destination group has"
+        " delivered; of messages multicast in the measured period of which that is so, groups whose"
+        " members all crash left out",
         "latency_first": "from the multicast to the first delivery; of messages multicast in the"
         " measured period that some process delivered",
         "latency_delivery": "from the multicast to each delivery, every destination counting for"
         " itself; of messages multicast in the measured period",
     }
-    ends = {"latency_last": "", "latency_first": " to first", "latency_delivery": " to each"}
+    ends = {
+        "latency_last": "",
+        "latency_group": " to each group",
+        "latency_first": " to first",
+        "latency_delivery": " to each",
+    }
+    shorts = {"latency_group": "group ", "latency_first": "first "}
     titles = {"mean": "mean latency", "trimmed": "trimmed mean latency", "max": "longest latency"}
     titles |= {f"p{percent}": f"{percent}th percentile" for percent in PERCENTILES}
     return [
@@ -142,7 +151,8 @@ def _latency_metrics() -> list[Metric]:
             itemgetter(f"{name}_{statistic}"),
             SECONDS,
             title=titles[statistic] + ends[name],
-            short="latency ms" if statistic == "trimmed" else f"{statistic} ms",
+            short=shorts.get(name, "")
+            + ("latency ms" if statistic == "trimmed" else f"{statistic} ms"),
             digits=".3f",
         )
         for name in LATENCIES
@@ -224,6 +234,22 @@ _ALL = (
         " messages",
         lambda sums: _mean(sums["steps"], sums["messages"] or 0),
         short="steps",
+    ),
+    Metric(
+        "steps_group",
+        "the same, of each destination group the smallest depth at which a member delivered the"
+        " message: the largest of these, 0 if none did; mean over messages",
+        lambda sums: _mean(sums["steps_group"], sums["messages"] or 0),
+        title="steps to each group",
+        short="group steps",
+    ),
+    Metric(
+        "steps_first",
+        "the smallest depth at which any process delivered the message, 0 if none did; mean over"
+        " messages",
+        lambda sums: _mean(sums["steps_first"], sums["messages"] or 0),
+        title="steps to first",
+        short="first steps",
     ),
     Metric(
         "volume",
@@ -312,6 +338,13 @@ _ALL = (
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+TOLD_APART = frozenset(
+    ("latency_group_trimmed", "latency_group_mean", "latency_first_trimmed", "latency_first_mean",
+     "steps_group", "steps_first")
+)  # fmt: skip
+"""Metrics that tables for people show only where processes are divided into groups of replicas: who
+waits for whom is then a matter of its own."""
 
 CONDITIONS = ("clients", "processes", "crashed")
 """What is chosen and not measured; figures may show metrics against one of these."""

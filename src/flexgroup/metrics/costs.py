@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.core.replicas import Replicas
 from flexgroup.metrics.catalogue import METRICS
 from flexgroup.metrics.counting import count
 from flexgroup.metrics.period import NO_PERIOD
@@ -21,6 +22,8 @@ COST_METRICS = {
     "genuine_rate": "genuine",
     "fast_rate": "fast",
     "steps": "steps",
+    "steps_group": "steps_group",
+    "steps_first": "steps_first",
     "volume": "volume",
     "header_bytes": "header_bytes",
 }
@@ -34,6 +37,9 @@ class Costs:
     genuine_rate: float
     fast_rate: float
     steps: float
+    """To the last delivery; the next are to the first in the slowest group, and to the first."""
+    steps_group: float
+    steps_first: float
     volume: float
     header_bytes: float
 
@@ -41,14 +47,16 @@ class Costs:
         return asdict(self)
 
     def __str__(self) -> str:
-        fields = ("steps", "volume", "header_bytes", "genuine_rate", "fast_rate")
+        fields = ["steps", "volume", "header_bytes", "genuine_rate", "fast_rate"]
+        if self.steps_group != self.steps:
+            fields[1:1] = ["steps_group", "steps_first"]
         return ", ".join(METRICS[COST_METRICS[name]].phrase(getattr(self, name)) for name in fields)
 
 
-def costs(history: History) -> Costs:
+def costs(history: History, replicas: Replicas = ()) -> Costs:
     """Measure a history that has its packets; without, it looks as if none had been sent."""
     packets = {schema.SEND: history.sends, schema.RECEIVE: history.receives}
-    sums = count(history, lambda kind: _table(packets[kind]), NO_PERIOD)
+    sums = count(history, lambda kind: _table(packets[kind]), NO_PERIOD, replicas=replicas)
     values = {field: METRICS[name].formula(sums) for field, name in COST_METRICS.items()}
     return Costs(**{field: float(value or 0.0) for field, value in values.items()})
 

@@ -9,6 +9,9 @@ is *convoyed* at a destination if, when it is multicast, that destination has ye
 global message that was multicast before. The moment of the multicast decides, and not all the time
 until the delivery, because a message that waits long for whatever reason would meet more messages
 in that time, and seem convoyed for it.
+
+Groups of replicas are another matter: those that the row of a run tells. A process that is in none
+of them is a group of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from flexgroup.core.message import ORIGIN_MASK
+from flexgroup.core.replicas import Replicas
 from flexgroup.metrics.durations import histogram
 from flexgroup.metrics.period import Period
 from flexgroup.metrics.sums import (
@@ -31,12 +35,13 @@ from flexgroup.metrics.sums import (
     CLIENT,
     CONVOYED,
     FIRST,
+    GROUP,
     LAST,
     PROCESS,
     duration_sums,
 )
 from flexgroup.trace import schema
-from flexgroup.trace.cost_models import CostModel
+from flexgroup.trace.cost_models import BY_ALL, BY_LAST, CostModel
 from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
 from flexgroup.trace.reader import ints, messages
 
@@ -73,6 +78,7 @@ def count(
     period: Period,
     group_size: int = 1,
     costs: CostModel | None = None,
+    replicas: Replicas = (),
 ) -> dict[str, Any]:
     """Return the sums of a run, and its rows of `sums.PACKETS` under BY_TYPE.
 
@@ -97,9 +103,9 @@ def count(
             cost = costs.send if kind == schema.SEND else costs.receive
             work.append(_work_of_packets(rows, history.processes, cost * PICOSECONDS, costs.byte))
     if costs:
-        work.append(_work_of_answers(history, costs))
+        work.append(_work_of_answers(history, costs, replicas))
         sums |= _work_sums(work)
-    of_messages, durations = _message_sums(casts, history, period)
+    of_messages, durations = _message_sums(casts, history, period, replicas)
     durations |= _delivery_durations(casts, history.deliveries, group_size, period)
     return {
         **sums,
@@ -168,11 +174,23 @@ class Casts:
         return flags
 
 
+def group_numbers(replicas: Replicas) -> list[int]:
+    """Return a number for the group of each process, up to the highest that is in any.
+
+    It is that of the lowest member, so that a process which is in no group can go by its own.
+    """
+    numbers = list(range(max([-1, *(p for group in replicas for p in group)]) + 1))
+    for group in replicas:
+        for process in group:
+            numbers[process] = min(group)
+    return numbers
+
+
 def _message_sums(
-    casts: Casts, history: History, period: Period
+    casts: Casts, history: History, period: Period, replicas: Replicas
 ) -> tuple[dict[str, int], dict[str, Ints]]:
-    """Count messages and those that were answered; and list the durations until first and last
-    deliveries.
+    """Count messages and those that were answered; and list the durations until first deliveries,
+    anywhere and in the slowest group, and last ones.
 
     A message is answered when every destination that never crashes has delivered it. Without
     that, there is no last delivery to speak of.
@@ -189,20 +207,43 @@ def _message_sums(
     is_delivered = np.bincount(message, minlength=count) > 0
     is_answered = is_delivered & ~casts.without
     is_answered[owed] = False
+    numbers = np.array(group_numbers(replicas), dtype=np.int64)
+    depth = deliveries.depth[known]
+    groups, row = np.unique(_in_groups(pair, numbers), return_inverse=True)
+    group_first = _least(row, deliveries.time[known], len(groups))
+    group_depth = _least(row, depth, len(groups))
+    slowest = _most(groups // PROCESSES, group_first, count)
+    expected = casts.destinations[~np.isin(casts.destinations % PROCESSES, history.crashes.process)]
+    unreached = np.setdiff1d(_in_groups(expected, numbers), groups) // PROCESSES
+    is_reached = is_delivered & ~casts.without
+    is_reached[unreached] = False
     is_measured = _within(casts.time, period)
     counts = {
         "messages": count,
         "deliveries": len(pairs),
         "answered": int(is_answered.sum()),
         "answered_in_period": int(_within(last[is_answered], period).sum()),
-        "steps": int(np.maximum(_most(number, deliveries.depth[known], count), 0).sum()),
+        "steps": int(np.maximum(_most(number, depth, count), 0).sum()),
+        "steps_group": int(np.maximum(_most(groups // PROCESSES, group_depth, count), 0).sum()),
+        "steps_first": int(_least(number, depth, count)[is_delivered].sum()),
     }
     is_first, is_last = is_measured & is_delivered, is_measured & is_answered
     durations = {
         FIRST: (first - casts.time)[is_first],
+        GROUP: (slowest - casts.time)[is_measured & is_reached],
         LAST: (last - casts.time)[is_last],
     }
     return counts, durations
+
+
+def _in_groups(pairs: Ints, numbers: Ints) -> Ints:
+    """Return these pairs of a message and a process with the number of its group for the process,
+    each as one number."""
+    process = pairs % PROCESSES
+    group = process.copy()
+    inside = process < len(numbers)
+    group[inside] = numbers[process[inside]]
+    return pairs - process + group
 
 
 def _delivery_durations(
@@ -293,15 +334,22 @@ def _work_of_packets(packets: pa.Table, processes: int, cost: int, byte_cost: in
     return process[inside], spent[inside]
 
 
-def _work_of_answers(history: History, costs: CostModel) -> Work:
+def _work_of_answers(history: History, costs: CostModel, replicas: Replicas) -> Work:
     """Return what it took to answer clients: a packet for each answer, which no trace records."""
     asked, rows = history.multicasts, history.deliveries
-    if costs.last_answers:
-        answered = np.diff(asked.offsets) > 0
-        answering = np.maximum.reduceat(asked.targets, asked.offsets[:-1][answered])
-        answers = answering[(asked.message[answered] & ORIGIN_MASK) >= history.processes]
-    else:
+    if costs.answers == BY_ALL:
         answers = rows.process[(rows.message & ORIGIN_MASK) >= history.processes]
+    else:
+        counts = np.diff(asked.offsets)
+        named = np.repeat(np.arange(len(counts)), counts)
+        last = _most(named, asked.targets, len(counts))[named]
+        if costs.answers == BY_LAST:
+            answering = asked.targets == last
+        else:
+            numbers = np.array(group_numbers(replicas), dtype=np.int64)
+            answering = _in_groups(asked.targets, numbers) == _in_groups(last, numbers)
+        answering &= ((asked.message & ORIGIN_MASK) >= history.processes)[named]
+        answers = asked.targets[answering]
     inside = answers[answers < history.processes]
     return inside, np.full(len(inside), costs.send * PICOSECONDS)
 

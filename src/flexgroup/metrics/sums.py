@@ -12,14 +12,23 @@ import pyarrow as pa
 
 from flexgroup.metrics.durations import STATISTICS, Histogram, statistics
 
-FIRST, LAST, ANY, ALONE, CONVOYED = KINDS = ("first", "last", "any", "alone", "convoyed")
-"""Kinds of durations since a multicast: until the first, the last, and any delivery of the message;
-and until any delivery of a local message, alone and convoyed (see `message_counts`)."""
+FIRST, GROUP, LAST, ANY, ALONE, CONVOYED = KINDS = (
+    "first", "group", "last", "any", "alone", "convoyed",
+)  # fmt: skip
+"""Kinds of durations since a multicast: until the first delivery of the message, until the first in
+the slowest of the destination groups, until the last, and until any; and until any delivery of a
+local message, alone and convoyed (see `counting`)."""
 
-LATENCIES = {"latency_last": LAST, "latency_first": FIRST, "latency_delivery": ANY}
+LATENCIES = {
+    "latency_last": LAST,
+    "latency_group": GROUP,
+    "latency_first": FIRST,
+    "latency_delivery": ANY,
+}
 
 MESSAGE_SUMS = (
     "messages", "deliveries", "answered", "answered_in_period", "foreign", "slow", "steps",
+    "steps_group", "steps_first",
 )  # fmt: skip
 """Foreign messages are those about which a process heard that is neither their origin nor a
 destination of theirs; slow ones are those that somebody sent in slow mode."""

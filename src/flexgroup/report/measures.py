@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.metrics.catalogue import METRICS
+from flexgroup.metrics.catalogue import METRICS, TOLD_APART
 from flexgroup.report.contents import Contents
 from flexgroup.report.tables import Cell, Column, metric_cell, more_in, table, value_of
 
@@ -18,7 +18,11 @@ SHOWN = tuple(
         "latency_last_mean",
         "latency_last_p95",
         "latency_last_p99",
+        "latency_group_mean",
+        "latency_first_mean",
         "steps",
+        "steps_group",
+        "steps_first",
         "volume",
         "header_bytes",
         "genuine",
@@ -60,7 +64,12 @@ def measures_markup(contents: Contents) -> Markup:
 def _measures(caption: str, keys: Sequence[str], measured: pa.Table, name: str) -> Markup:
     rows = measured.slice(0, MOST_ROWS).to_pylist()
     keys = [key for key in keys if any(row.get(key) is not None for row in rows)]
-    metrics = [each for each in SHOWN if any(value_of(each, row) is not None for row in rows)]
+    hidden = frozenset() if any(row.get("groups") for row in rows) else TOLD_APART
+    metrics = [
+        each
+        for each in SHOWN
+        if each.name not in hidden and any(value_of(each, row) is not None for row in rows)
+    ]
     columns = [Column(key, "number" if key in NUMBERS else "nowrap") for key in keys]
     columns += [Column(each.heading, "number") for each in metrics]
     body = [

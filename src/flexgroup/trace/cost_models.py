@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-ALL = "all"
-LAST = "last"
+BY_ALL = "all"
+BY_LAST = "last"
+BY_LAST_GROUP = "last-group"
 
-EXAMPLE = f"lan:send_ns=15000,receive_ns=15000,byte_ps=100000,answers={ALL}"
+EXAMPLE = f"lan:send_ns=15000,receive_ns=15000,byte_ps=100000,answers={BY_ALL}"
 
 _PATTERN = re.compile(
-    rf"(?P<name>[^:]+):send_ns=(\d+),receive_ns=(\d+),byte_ps=(\d+),answers=({ALL}|{LAST})"
+    rf"(?P<name>[^:]+):send_ns=(\d+),receive_ns=(\d+),byte_ps=(\d+),"
+    rf"answers=({BY_ALL}|{BY_LAST}|{BY_LAST_GROUP})"
 )
 
 
@@ -25,21 +27,21 @@ class CostModel:
 
     Costs of packets are in nanoseconds, those of bytes in picoseconds. An answer to a client costs
     as much as a packet without content, and no trace records it; all destinations of a message
-    answer, or the last of them alone.
+    answer, or the last of them alone, or all that are in one group of replicas with the last.
     """
 
     name: str
     send: int
     receive: int
     byte: int
-    last_answers: bool
+    answers: str
+    """Who answers: BY_ALL, BY_LAST or BY_LAST_GROUP."""
 
     @property
     def text(self) -> str:
-        answers = LAST if self.last_answers else ALL
         return (
             f"{self.name}:send_ns={self.send},receive_ns={self.receive},"
-            f"byte_ps={self.byte},answers={answers}"
+            f"byte_ps={self.byte},answers={self.answers}"
         )
 
 
@@ -49,4 +51,4 @@ def parse_cost_model(text: str | None) -> CostModel | None:
     if found is None:
         return None
     name, send, receive, byte, answers = found.groups()
-    return CostModel(name, int(send), int(receive), int(byte), answers == LAST)
+    return CostModel(name, int(send), int(receive), int(byte), answers)

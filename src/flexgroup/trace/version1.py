@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from flexgroup.core.guarantees import Guarantee, Guarantees, guarantees_of_channels
 from flexgroup.core.promises import promised_properties
-from flexgroup.trace.cost_models import CostModel
+from flexgroup.trace.cost_models import BY_ALL, BY_LAST, CostModel
 
 
 class Described(NamedTuple):
@@ -92,7 +92,7 @@ def described(world: str, stack: str, network: str | None, faults: str | None) -
             given = layer.gives | (given & layer.keeps)
         top = layers[-1]
         figures = {what: _cost(options, what, usual) for what, usual in _COSTS[name].items()}
-        costs = CostModel(name, **figures, last_answers=top.last_answers)
+        costs = CostModel(name, **figures, answers=BY_LAST if top.last_answers else BY_ALL)
     except (KeyError, ValueError, IndexError):
         return Described()
     return Described(

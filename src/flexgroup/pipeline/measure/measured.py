@@ -88,6 +88,7 @@ def _count(files: SmallRun) -> pa.Table:
         measured_period(run, _span(history, kinds_of_span(run))),
         group_size(run),
         parse_cost_model(run.cost_model),
+        run.replicas,
     )
     return pa.Table.from_pylist([counted], COUNTED)
 

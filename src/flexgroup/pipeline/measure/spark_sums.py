@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from flexgroup.metrics.counting import PICOSECONDS, SLOW_DETAIL
+from flexgroup.metrics.counting import PICOSECONDS, SLOW_DETAIL, group_numbers
 from flexgroup.metrics.durations import CLASSES_PER_E_FOLD, Histogram
 from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
 from flexgroup.metrics.sums import (
@@ -26,6 +26,7 @@ from flexgroup.metrics.sums import (
     CONVOYED,
     DURATION_SUMS,
     FIRST,
+    GROUP,
     KINDS,
     LAST,
     MESSAGE_SUMS,
@@ -37,7 +38,7 @@ from flexgroup.metrics.sums import (
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.trace import schema
-from flexgroup.trace.cost_models import parse_cost_model
+from flexgroup.trace.cost_models import BY_ALL, BY_LAST, parse_cost_model
 
 FACTS = pa.schema(
     {
@@ -47,10 +48,11 @@ FACTS = pa.schema(
         "end": pa.int64(),
         "length": pa.float64(),
         "group_size": pa.int32(),
+        "groups": pa.list_(pa.int32()),
         "send_cost": pa.int64(),
         "receive_cost": pa.int64(),
         "byte_cost": pa.int64(),
-        "last_answers": pa.bool_(),
+        "answers": pa.string(),
     }
 )
 
@@ -138,10 +140,11 @@ def _run_facts(traces: TraceSet) -> DataFrame:
                 "end": end,
                 "length": length,
                 "group_size": group_size(run),
+                "groups": group_numbers(run.replicas),
                 "send_cost": model and model.send * PICOSECONDS,
                 "receive_cost": model and model.receive * PICOSECONDS,
                 "byte_cost": model and model.byte,
-                "last_answers": model and model.last_answers,
+                "answers": model and model.answers,
             }
         )
     return f.broadcast(traces.spark.createDataFrame(pa.Table.from_pylist(rows, schema=FACTS)))
@@ -164,11 +167,13 @@ def _spans(traces: TraceSet, kinds: tuple[str, ...]) -> Mapping[int, Span]:
 
 
 def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
-    """Return two rows a message: `kind` FIRST and LAST delivery, the `duration` since the multicast
-    in nanoseconds, null unless it is to be measured, and on the second row the MESSAGE_SUMS.
+    """Return three rows a message: `kind` FIRST, GROUP and LAST delivery, the `duration` since the
+    multicast in nanoseconds, null unless it is to be measured, and on the last row the
+    MESSAGE_SUMS.
 
     A message is answered when every destination that never crashes has delivered it. Without
-    that, there is no last delivery to speak of.
+    that, there is no last delivery to speak of; and none in the slowest group, unless each group of
+    which a destination never crashes has delivered it.
     """
     since = f.col("multicast")
     measured = _within(since)
@@ -180,12 +185,18 @@ def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
         "answered_in_period": answered & _within(f.col("last")),
         "foreign": f.col("foreign"),
         "slow": f.col("slow"),
-        "steps": f.coalesce("steps", f.lit(0)),
+        **{name: f.coalesce(name, f.lit(0)) for name in ("steps", "steps_group", "steps_first")},
     }
+    nothing = [f.lit(0).cast("bigint").alias(name) for name in MESSAGE_SUMS]
     first = f.struct(
         f.lit(FIRST).alias("kind"),
         f.when(measured, f.col("first") - since).alias("duration"),
-        *(f.lit(0).cast("bigint").alias(name) for name in MESSAGE_SUMS),
+        *nothing,
+    )
+    group = f.struct(
+        f.lit(GROUP).alias("kind"),
+        f.when(measured & f.col("reached"), f.col("slowest") - since).alias("duration"),
+        *nothing,
     )
     last = f.struct(
         f.lit(LAST).alias("kind"),
@@ -193,27 +204,49 @@ def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
         *(counts[name].cast("bigint").alias(name) for name in MESSAGE_SUMS),
     )
     crashed = f.broadcast(_crashed(traces).withColumn("crashed", f.lit(True)))
-    messages = _messages(_handled(traces), crashed)
-    return messages.join(facts, "number").select("number", f.inline(f.array(first, last)))
+    messages = _messages(_handled(traces), crashed, facts)
+    return messages.join(facts, "number").select("number", f.inline(f.array(first, group, last)))
 
 
-def _messages(handled: DataFrame, crashed: DataFrame) -> DataFrame:
-    """Return one row for each message that was multicast."""
+def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataFrame:
+    """Return one row for each message that was multicast, from one for each group it concerned."""
     is_destination = f.col("multicast").isNotNull()
     delivered = f.col("delivered").isNotNull()
     owed = is_destination & ~delivered & f.col("crashed").isNull()
     outsider = f.col("took_part") & ~is_destination & (f.col("process") != f.col("origin"))
-    return (
+    by_group = (
         handled.join(crashed, ["number", "process"], "left")
-        .groupBy(*MESSAGE)
+        .join(facts.select("number", "groups"), "number")
+        .groupBy(*MESSAGE, _group(f.col("process")).alias("group"))
         .agg(
             f.min("multicast").alias("multicast"),
             f.min("delivered").alias("first"),
             f.max("delivered").alias("last"),
             f.count("delivered").alias("deliveries"),
-            f.max("depth").alias("steps"),
-            (f.bool_or(delivered) & ~f.bool_or(owed)).alias("answered"),
+            f.max("depth").alias("depth"),
+            f.min("least_depth").alias("least_depth"),
+            f.bool_or(owed).alias("owed"),
+            f.bool_or(is_destination & f.col("crashed").isNull()).alias("expected"),
             f.bool_or(outsider).alias("foreign"),
+            f.bool_or("slow").alias("slow"),
+        )
+    )
+    is_delivered = f.bool_or(f.col("first").isNotNull())
+    unreached = f.bool_or(f.col("expected") & f.col("first").isNull())
+    return (
+        by_group.groupBy(*MESSAGE)
+        .agg(
+            f.min("multicast").alias("multicast"),
+            f.min("first").alias("first"),
+            f.max("first").alias("slowest"),
+            f.max("last").alias("last"),
+            f.sum("deliveries").alias("deliveries"),
+            f.max("depth").alias("steps"),
+            f.max("least_depth").alias("steps_group"),
+            f.min("least_depth").alias("steps_first"),
+            (is_delivered & ~f.bool_or("owed")).alias("answered"),
+            (is_delivered & ~unreached).alias("reached"),
+            f.bool_or("foreign").alias("foreign"),
             f.bool_or("slow").alias("slow"),
         )
         .where(f.col("multicast").isNotNull())
@@ -234,7 +267,14 @@ def _handled(traces: TraceSet) -> DataFrame:
             f.explode_outer("destinations").alias("process"),
             f.col("time").alias("multicast"),
         ),
-        deliveries.select(*MESSAGE, "process", f.col("time").alias("delivered"), "depth"),
+        deliveries.select(
+            *MESSAGE,
+            "process",
+            f.col("time").alias("delivered"),
+            "depth",
+            # What is not told counts as 0, as it does where nothing is delivered.
+            f.coalesce("depth", f.lit(0)).alias("least_depth"),
+        ),
         sends.where(elsewhere | slow).select(
             *MESSAGE, "process", slow.alias("slow"), f.lit(True).alias("took_part")
         ),
@@ -245,6 +285,7 @@ def _handled(traces: TraceSet) -> DataFrame:
         f.min("multicast").alias("multicast"),
         f.min("delivered").alias("delivered"),
         f.max("depth").alias("depth"),
+        f.min("least_depth").alias("least_depth"),
         f.coalesce(f.bool_or("slow"), f.lit(False)).alias("slow"),
         f.coalesce(f.bool_or("took_part"), f.lit(False)).alias("took_part"),
     )
@@ -413,13 +454,23 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
     all_answer = (
         traces.events(schema.DELIVER, "process", "origin")
         .join(facts, "number")
-        .where(from_client & ~f.col("last_answers"))
+        .where(from_client & (f.col("answers") == BY_ALL))
         .select(*AT)
     )
-    last_answers = (
+    last = f.array_max("destinations")
+    together = f.filter("destinations", lambda process: _group(process) == _group(last))
+    others = (
         traces.events(schema.MULTICAST, "origin", "destinations")
         .join(facts, "number")
-        .where(from_client & f.col("last_answers"))
-        .select("number", f.array_max("destinations").alias("process"))
+        .where(from_client & (f.col("answers") != BY_ALL))
+        .withColumn(
+            "answering", f.when(f.col("answers") == BY_LAST, f.array(last)).otherwise(together)
+        )
+        .select("number", f.explode("answering").alias("process"))
     )
-    return all_answer.union(last_answers).groupBy(*AT).agg(f.count("*").alias("answers"))
+    return all_answer.union(others).groupBy(*AT).agg(f.count("*").alias("answers"))
+
+
+def _group(process: Column) -> Column:
+    """The number of the group of replicas that a process is in; its own, if it is in none."""
+    return f.coalesce(f.get("groups", process), process)

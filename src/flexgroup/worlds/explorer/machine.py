@@ -248,6 +248,8 @@ class Machine(UntimedWorld):
             for process in range(scope.processes)
             if any(process not in view for view in scope.views)
         ]
+        self.crashes_by_name = scope.crashes_by_name
+        self.suspicions_by_name = scope.suspicions_by_name
         self.followed = followed
         """Processes with a number from here on are clients whose packets need not be followed."""
         self.events: list[Event] = []
@@ -508,6 +510,8 @@ class Machine(UntimedWorld):
             label = f"{event.source}>{event.process} {_type_names(packet)} {about}"
         else:
             label = f"{KINDS[event.kind]} {event.process} {event.name} {event.number}"
+            if event.kind == SUSPECT:
+                label += f" {event.source}"
         event.label = label
         sort = self._sort_numbers.get(label)
         if sort is None:

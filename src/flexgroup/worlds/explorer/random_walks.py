@@ -1,35 +1,65 @@
 """Seeded random walks through scopes that are too large to be searched whole.
 
-A *random walk* takes any possible transition with equal chance. *PCT*, probabilistic concurrency
+A *random walk* takes any possible transition with equal chance, but for faults: each of them comes
+at a random time, or else all would come at once. *PCT*, probabilistic concurrency
 testing (Burckhardt and others 2010; for messages, Ozkan and others 2018), draws priorities
 instead: each channel gets one, the highest that can transition does, and at d - 1 steps drawn
 beforehand the channel about to transition falls behind all others. What has to happen for a bug to
 show can be stated as an order of some d events; such a bug of depth d shows in one walk with a
 probability of at least 1 / (c * k ** (d - 1)), where c is the number of channels and k the
-number of steps. Over channels that reorder, every packet counts as a channel.
+number of steps. Over channels that reorder, every packet counts as a channel, and so does
+every fault over any.
+
+Every walk has a seed of its own, so that it is the same walk whichever worker takes it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
+from flexgroup.core.message import MessageId
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.explorer import INTERRUPT, SearchLimits, SearchProgress, nobody
-from flexgroup.worlds.explorer.machine import RECEIVE, ClientAddressedError
+from flexgroup.worlds.explorer.machine import RECEIVE, SUSPECT, ClientAddressedError
 from flexgroup.worlds.explorer.paths import schedule_of
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import EVENT, Search, Transition
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
-from flexgroup.worlds.explorer.workers import memory_of, seen_orders
+from flexgroup.worlds.explorer.visited import NONE, Visited
+from flexgroup.worlds.explorer.workers import seen_orders
 
 LONGEST = 100_000
 """Steps after which a walk is taken for endless."""
 
+PILOTS = 20
+"""How many walks tell how long walks are, before priorities change and faults come at random."""
+
+AT_ONCE = 100
+"""How many walks are taken between two looks at the clock and the limits."""
+
 Choose = Callable[[list[Transition]], Transition]
+
+
+class EvenChances:
+    """Any transition with equal chance, and any fault at any of so many steps."""
+
+    def __init__(self, random: Random, steps: int) -> None:
+        self._random = random
+        self._steps = steps
+
+    def choose(self, transitions: list[Transition]) -> Transition:
+        sure = [transition for transition in transitions if transition.sure]
+        faults = [transition for transition in transitions if not transition.sure]
+        if not sure or (faults and self._random.random() * self._steps < len(faults)):
+            return self._random.choice(faults)
+        return self._random.choice(sure)
 
 
 class Priorities:
@@ -64,10 +94,98 @@ class Priorities:
     def _channel(self, transition: Transition) -> tuple[int, ...]:
         event = self._search.machine.events[transition.event]
         if event.kind != RECEIVE:
-            return (event.process, -1 - event.kind, event.number)
+            suspect = event.source if event.kind == SUSPECT else -1
+            return (event.process, -1 - event.kind, event.number, suspect)
         if transition.kind == EVENT and self._search.in_flight.fifo:
             return (event.process, event.source)
         return (event.process, event.source, transition.event, transition.kind)
+
+
+@dataclass(frozen=True)
+class WalkOptions:
+    """How walks are taken."""
+
+    seed: int
+    depth: int
+    """The depth of the bugs that PCT looks for; 0 stands for even chances."""
+    search: SearchOptions
+
+
+@dataclass
+class WalkTotals:
+    """What some walks came to; the last of them is the only one that may have broken something."""
+
+    walks: int = 0
+    steps: int = 0
+    deepest: int = 0
+    complete: int = 0
+    channels: int = 0
+    states: list[int] = field(default_factory=list)
+    """The fingerprints of states that the walker had not met before."""
+    seen_orders: frozenset[tuple[MessageId, MessageId]] = frozenset()
+    local_states: int = 0
+    violations: tuple[Violation, ...] = ()
+
+
+class Walker:
+    """Takes walks, by number."""
+
+    def __init__(self, plan: StackPlan, scope: Scope, how: WalkOptions) -> None:
+        self._scope = scope
+        self._how = how
+        self.search = new_search(plan, scope, how.search)
+        self.steps = 1
+        """How long a walk may be, for the draw of where priorities change and faults come."""
+        for pilot in range(PILOTS):
+            chances = EvenChances(Random(f"{how.seed}/pilot/{pilot}"), self.steps)
+            self.steps = max(self.steps, len(self._walk(chances.choose)[0]))
+
+    def take(self, numbers: range) -> WalkTotals:
+        """Take these walks, up to the first that breaks a property."""
+        totals = WalkTotals()
+        search = self.search
+        for number in numbers:
+            random = Random(f"{self._how.seed}/{number}")
+            priorities = (
+                Priorities(search, random, self._how.depth, self.steps) if self._how.depth else None
+            )
+            choose = priorities.choose if priorities else EvenChances(random, self.steps).choose
+            path, broken = self._walk(choose)
+            totals.walks += 1
+            totals.steps += len(path)
+            totals.deepest = max(totals.deepest, len(path))
+            totals.channels = max(totals.channels, priorities.channels if priorities else 0)
+            totals.complete += not broken
+            for transition in path:
+                state = search.canonical(transition.after)
+                if search.visited.add(state, NONE, 0) == NONE:
+                    totals.states.append(state)
+            if broken:
+                run = schedule_of(search, self._scope, path)
+                totals.violations = tuple(Violation(name, run) for name in broken)
+                break
+        totals.seen_orders = seen_orders(search)
+        totals.local_states = len(search.machine.locals)
+        return totals
+
+    def _walk(self, choose: Choose) -> tuple[list[Transition], list[str]]:
+        """One walk to its end, or to the first state that breaks a property."""
+        search = self.search
+        state = search.first
+        path: list[Transition] = []
+        while len(path) < LONGEST:
+            transitions = search.transitions_from(state)
+            if search.is_over(state, transitions):
+                broken = search.broken(state, terminal=True)
+                if broken or not transitions:
+                    return path, broken
+            transition = choose(transitions)
+            path.append(transition)
+            state = transition.after
+            broken = search.broken(state, terminal=False)
+            if broken:
+                return path, broken
+        return path, []
 
 
 @dataclass(frozen=True)
@@ -83,84 +201,104 @@ class RandomWalks:
     """The depth of the bugs that PCT looks for; 0 stands for even chances."""
     options: SearchOptions = field(default_factory=SearchOptions)
     limits: SearchLimits = field(default_factory=SearchLimits)
+    workers: int = 1
     report: Callable[[SearchProgress], None] = nobody
     interrupted: Callable[[], bool] = lambda: False
 
     def take(self) -> ExplorationResult:
         options = replace(self.options, reduce=False, symmetry=False)
         try:
-            return self._take(new_search(self.plan, self.scope, options))
+            return self._take(WalkOptions(self.seed, self.depth, options))
         except ClientAddressedError:
             options = replace(options, follow_clients=True)
-            return self._take(new_search(self.plan, self.scope, options))
+            return self._take(WalkOptions(self.seed, self.depth, options))
 
-    def _take(self, search: Search) -> ExplorationResult:
+    def _take(self, how: WalkOptions) -> ExplorationResult:
         began = time.monotonic()
-        # How long a walk may be, for the first draw of where priorities change.
-        longest = len(_one(search, Random(0).choice)[0])
-        taken = steps = deepest = complete = channels = 0
-        violations: tuple[Violation, ...] = ()
+        walker = Walker(self.plan, self.scope, how)
+        sums = WalkTotals()
+        visited = Visited()
         stopped_at = ""
-        while taken < self.walks and not violations and not stopped_at:
-            random = Random(f"{self.seed}/{taken}")
-            priorities = Priorities(search, random, self.depth, longest) if self.depth else None
-            path, broken = _one(search, priorities.choose if priorities else random.choice)
-            taken += 1
-            steps += len(path)
-            deepest = max(deepest, len(path))
-            longest = max(longest, len(path))
-            channels = max(channels, priorities.channels if priorities else 0)
-            complete += not broken
-            for transition in path:
-                search.visited.add(search.canonical(transition.after), -1, 0)
-            if broken:
-                run = schedule_of(search, self.scope, path)
-                violations = tuple(Violation(name, run) for name in broken)
+        for totals in self._totals(walker, how):
+            sums.walks += totals.walks
+            sums.steps += totals.steps
+            sums.deepest = max(sums.deepest, totals.deepest)
+            sums.complete += totals.complete
+            sums.channels = max(sums.channels, totals.channels)
+            sums.seen_orders |= totals.seen_orders
+            sums.local_states = max(sums.local_states, totals.local_states)
+            sums.violations = totals.violations
+            for state in totals.states:
+                visited.add(state, NONE, 0)
             seconds = time.monotonic() - began
-            stopped_at = self.limits.reached(search.visited.count, seconds, memory_of(search))
+            stopped_at = self.limits.reached(visited.count, seconds, visited.bytes_used())
             if self.interrupted():
                 stopped_at = INTERRUPT
-            if taken % 100 == 0:
-                self.report(SearchProgress(search.visited.count, deepest, 0, seconds, steps))
-        kind = f"PCT walks of depth {self.depth}" if self.depth else "random walks"
-        notes = [f"{taken:,} {kind} from seed {self.seed}, {steps:,} steps"]
-        if self.depth and channels:
-            odds = channels * longest ** (self.depth - 1)
-            notes.append(
-                f"a bug of depth {self.depth} shows in one walk with a chance of at least 1 in "
-                f"{odds:,} ({channels} channels, {longest} steps)"
-            )
+            if sums.violations or stopped_at:
+                break
+            self.report(SearchProgress(visited.count, sums.deepest, 0, seconds, sums.steps))
+        walker.search.machine.forget()
         return ExplorationResult(
             scope=self.scope,
-            states=search.visited.count,
-            transitions=steps,
-            depth=deepest,
+            states=visited.count,
+            transitions=sums.steps,
+            depth=sums.deepest,
             frontier=0,
-            terminals=taken,
-            complete=complete,
+            terminals=sums.walks,
+            complete=sums.complete,
             stopped_at=stopped_at or f"--walks {self.walks}",
-            violations=violations,
-            seen_orders=seen_orders(search),
+            violations=sums.violations,
+            seen_orders=sums.seen_orders,
             terminal_orders=frozenset(),
-            notes=tuple(notes),
+            notes=self._notes(sums, walker.steps),
             seconds=time.monotonic() - began,
-            memory=memory_of(search),
-            local_states=len(search.machine.locals),
+            memory=visited.bytes_used(),
+            local_states=sums.local_states,
         )
 
+    def _totals(self, walker: Walker, how: WalkOptions) -> Iterator[WalkTotals]:
+        """Take all walks, some at once, and return what they came to, in the order of walks."""
+        todo = [
+            range(first, min(first + AT_ONCE, self.walks))
+            for first in range(0, self.walks, AT_ONCE)
+        ]
+        methods = multiprocessing.get_all_start_methods()
+        if self.workers == 1 or "fork" not in methods:
+            yield from map(walker.take, todo)
+            return
+        context: Any = multiprocessing.get_context("fork")
+        # A plan holds classes, which may be a test's own: it is inherited, not sent.
+        arguments = (self.plan, self.scope, how)
+        with context.Pool(self.workers, initializer=_begin, initargs=arguments) as pool:
+            yield from pool.imap(_take_some, todo)
 
-def _one(search: Search, choose: Choose) -> tuple[list[Transition], list[str]]:
-    """One walk to its end, or to the first state that breaks a property."""
-    state = search.first
-    path: list[Transition] = []
-    while len(path) < LONGEST:
-        transitions = search.transitions_from(state)
-        if not transitions:
-            return path, search.broken(state, terminal=True)
-        transition = choose(transitions)
-        path.append(transition)
-        state = transition.after
-        broken = search.broken(state, terminal=False)
-        if broken:
-            return path, broken
-    return path, []
+    def _notes(self, sums: WalkTotals, steps: int) -> tuple[str, ...]:
+        kind = f"PCT walks of depth {self.depth}" if self.depth else "random walks"
+        notes = [f"{sums.walks:,} {kind} from seed {self.seed}, {sums.steps:,} steps"]
+        if self.depth and sums.channels:
+            odds = sums.channels * steps ** (self.depth - 1)
+            notes.append(
+                f"a bug of depth {self.depth} shows in one walk with a chance of at least 1 in "
+                f"{odds:,} ({sums.channels} channels, {steps} steps)"
+            )
+            if sums.deepest > steps:
+                notes.append(
+                    f"some walks are longer, up to {sums.deepest} steps: of what must come late in "
+                    "them, nothing is said"
+                )
+        return tuple(notes)
+
+
+_walkers: list[Walker] = []
+
+
+def _begin(plan: StackPlan, scope: Scope, how: WalkOptions) -> None:
+    """Make the walker of a process that takes some of the walks."""
+    # The process that started the workers decides what an interrupt means; see also `all_systems`.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _walkers.append(Walker(plan, scope, how))
+
+
+def _take_some(numbers: range) -> WalkTotals:
+    return _walkers[-1].take(numbers)

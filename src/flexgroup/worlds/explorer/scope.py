@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from itertools import chain
 
 from flexgroup.core.errors import UsageError
@@ -122,6 +122,27 @@ class Scope:
     def named(self) -> set[int]:
         """Those that may crash, suspect or be suspected wrongly, where not anybody may."""
         return {*self.crashing, *chain(*self.suspecting)}
+
+    @property
+    def crashes_by_name(self) -> bool:
+        """Whether each that is named may crash, whoever else does: no stock can run out."""
+        if self.bounds.restarts:
+            return False  # it may crash again
+        return 0 < len(set(self.crashing)) <= self.bounds.crashes
+
+    @property
+    def suspicions_by_name(self) -> bool:
+        """The same for wrong suspicions."""
+        return 0 < len(set(self.suspecting)) <= self.bounds.suspicions
+
+    @property
+    def stock(self) -> Bounds:
+        """What all processes draw on: the bounds, without those of faults by name."""
+        return replace(
+            self.bounds,
+            crashes=0 if self.crashes_by_name else self.bounds.crashes,
+            suspicions=0 if self.suspicions_by_name else self.bounds.suspicions,
+        )
 
     @property
     def channels(self) -> Guarantees:

@@ -89,12 +89,14 @@ class Budgets:
 class Transition:
     """A transition out of a state, and the state it leads to."""
 
-    __slots__ = ("actor", "after", "event", "kind")
+    __slots__ = ("actor", "after", "event", "kind", "sure")
 
-    def __init__(self, kind: int, actor: int, event: int, after: list[int]) -> None:
+    def __init__(self, kind: int, actor: int, event: int, sure: bool, after: list[int]) -> None:
         self.kind = kind
         self.actor = actor
         self.event = event
+        self.sure = sure
+        """Whether it happens sometime; a fault need not."""
         self.after = after
 
 
@@ -171,9 +173,13 @@ class Search:
         self._after = vec[i32](first)
         self._fingerprint = 0
         self._canonical = 0
-        self._taken = 0
+        self._sure = 0
+        """How many transitions were taken that are sure to happen sometime, unlike faults."""
+        self._unsure = 0
         self._ahead = 0
         self._collected: list[Transition] | None = None
+        self._by_name = machine.crashes_by_name or machine.suspicions_by_name
+        self._stock_left = False
         self._faults_possible = False
         self.first = first
         self._load(self._now)
@@ -262,6 +268,12 @@ class Search:
         """The fingerprint by which a state is known to have been visited."""
         return self._lowest(vec[i32](state), self.fingerprint(state))
 
+    def is_over(self, state: list[int], transitions: list[Transition]) -> bool:
+        """Tell whether a run can end in a state with these transitions: nothing need happen."""
+        if any(transition.sure for transition in transitions):
+            return False
+        return not transitions or not self._waits(vec[i32](state))
+
     def broken(self, state: list[int], terminal: bool) -> list[str]:
         """The properties that a state breaks."""
         now = vec[i32](state)
@@ -279,7 +291,8 @@ class Search:
     def _load(self, now: vec[i32]) -> None:
         self._now = now
         left = self.budgets.left[int(now[2 * self.actors])]
-        self._faults_possible = sum(left) > 0 or self.notices
+        self._stock_left = sum(left) > 0
+        self._faults_possible = self._stock_left or self.notices or self._by_name
 
     def _load_from(self, place: i64) -> None:
         offset = place * self._stride
@@ -292,26 +305,36 @@ class Search:
         self._load(self._now)
 
     def _expand(self) -> None:
-        self._taken = 0
+        self._sure = 0
+        self._unsure = 0
         self._ahead = 0
         chosen = ALL
-        # All processes draw on one budget of faults, so transitions with faults do not commute.
-        if self.reduction is not None and not self._faults_possible:
+        # All processes draw on one stock of faults, so transitions with faults do not commute.
+        if self.reduction is not None and self._reducible():
             chosen = self.reduction.choose(self._now)
         self._take_all(chosen)
-        if chosen != ALL and not self._ahead and (self.workers == 1 or not self._taken):
-            # A loop could put off the other processes for ever: see docs/explorer.md.
+        if chosen != ALL and (not self._sure or (not self._ahead and self.workers == 1)):
+            # Faults, or a loop, could put off the other processes for ever: see docs/explorer.md.
             self.loops += 1
-            self._taken = 0
+            self._sure = 0
+            self._unsure = 0
             self._take_all(ALL)
-        if not self._taken:
+        if not self._sure and (not self._unsure or not self._waits(self._now)):
             self._end()
+
+    def _waits(self, now: vec[i32]) -> bool:
+        """Tell whether a timer is set: only the bound on timers keeps the run from going on."""
+        return any(self.machine.locals[int(now[2 * actor])].timers for actor in range(self.actors))
+
+    def _reducible(self) -> bool:
+        """Whether no fault is left but those that one process does not leave less of to others."""
+        return not self._stock_left and (self._by_name or not self.notices)
 
     def _take_all(self, chosen: int) -> None:
         machine = self.machine
         now = self._now
         for actor in range(self.actors):
-            if chosen != ALL and actor != chosen:
+            if not chosen >> actor & 1:
                 continue
             local = machine.locals[int(now[2 * actor])]
             pending = int(now[2 * actor + 1])
@@ -324,7 +347,7 @@ class Search:
                     self._happen(actor, heads[place], heads[place + 1])
                     place += 2
         if self._faults_possible:
-            self._go_wrong()
+            self._go_wrong(chosen)
 
     def _happen(self, actor: int, event: int, rest: int) -> None:
         machine = self.machine
@@ -332,16 +355,21 @@ class Search:
         now = self._now
         after = self._after
         budget = now[2 * self.actors]
+        sure = True
         if self._faults_possible or machine.timers_seen:
             kind = machine.events[event].kind
             if kind >= TIMER and kind != CHOICE and kind != TOLD and kind != TRUST:
-                left = self.budgets.left[int(budget)]
                 what = STOCKS[kind]
-                suspect = machine.events[event].source
-                free = kind == SUSPECT and machine.locals[int(now[2 * suspect])].crashed
-                free = free or (kind == TIMER and machine.events[event].number > 0)
+                if kind == TIMER:
+                    free = machine.events[event].number > 0
+                elif kind == SUSPECT:
+                    sure = machine.locals[int(now[2 * machine.events[event].source])].crashed
+                    free = sure or machine.suspicions_by_name
+                else:
+                    free = kind == CRASH and machine.crashes_by_name
+                    sure = False
                 if not free:
-                    if not left[what]:
+                    if not self.budgets.left[int(budget)][what]:
                         return
                     budget = i32(self.budgets.less(int(budget), what))
         may_restart = self._faults_possible and self.budgets.left[int(budget)][RESTARTS] > 0
@@ -369,15 +397,20 @@ class Search:
             fingerprint ^= self.budgets.fingerprints[int(now[2 * self.actors])]
             fingerprint ^= self.budgets.fingerprints[int(budget)]
             after[2 * self.actors] = budget
-        self._arrive(EVENT, actor, event, fingerprint, step.seen)
+        self._arrive(EVENT, actor, event, fingerprint, step.seen, sure)
 
-    def _arrive(self, kind: int, actor: int, event: int, fingerprint: int, look: bool) -> None:
+    def _arrive(
+        self, kind: int, actor: int, event: int, fingerprint: int, look: bool, sure: bool
+    ) -> None:
         """Count a transition to the state in `after`, which may be a new one."""
         after = self._after
-        self._taken += 1
+        if sure:
+            self._sure += 1
+        else:
+            self._unsure += 1
         if self._collected is not None:
             row = [int(after[part]) for part in range(int(self._stride))]
-            self._collected.append(Transition(kind, actor, event, row))
+            self._collected.append(Transition(kind, actor, event, sure, row))
             return
         self.transitions += 1
         canonical = fingerprint if self.symmetry is None else self._lowest(after, fingerprint)
@@ -454,7 +487,7 @@ class Search:
         return self.checks.completion(self.histories(state), gone, faulty)
 
     def _end(self) -> None:
-        """Note that nothing can happen any more in this state."""
+        """Note that nothing need happen any more in this state."""
         self.terminals += 1
         machine = self.machine
         orders = [machine.locals[int(self._now[2 * actor])].order for actor in range(self.actors)]
@@ -467,11 +500,12 @@ class Search:
 
     # What the world does within the bounds.
 
-    def _go_wrong(self) -> None:
+    def _go_wrong(self, chosen: int) -> None:
         machine = self.machine
         now = self._now
         left = self.budgets.left[int(now[2 * self.actors])]
         members = machine.size
+        may_crash = machine.crashes_by_name or left[CRASHES] > 0
         for actor in range(members):
             local = machine.locals[int(now[2 * actor])]
             pending = int(now[2 * actor + 1])
@@ -481,7 +515,9 @@ class Search:
                         event = machine.event(Event(RESTART, actor, actor, None, 0, "", packets))
                         self._happen(actor, event, pending if packets == KEPT else 0)
                 continue
-            if left[CRASHES] and not local.problem and machine.may_crash(actor):
+            if not chosen >> actor & 1:
+                continue
+            if may_crash and not local.problem and machine.may_crash(actor):
                 crash = machine.event(Event(CRASH, actor, actor, None, 0, "", 0))
                 self._happen(actor, crash, pending if left[RESTARTS] else 0)
                 if left[RESTARTS]:
@@ -541,4 +577,4 @@ class Search:
         fingerprints = self.in_flight.fingerprints
         fingerprint = self._fingerprint ^ fingerprints[pending] ^ fingerprints[other]
         fingerprint ^= self.budgets.fingerprints[budget] ^ self.budgets.fingerprints[less]
-        self._arrive(kind, actor, event, fingerprint, False)
+        self._arrive(kind, actor, event, fingerprint, look=False, sure=False)

@@ -83,16 +83,17 @@ def new_search(
     _name_faults(machine, scope)
     first = _first_state(plan, scope, machine, in_flight, actors, symmetry)
     faults = scope.bounds.crashes > 0 or scope.bounds.suspicions > 0
+    notices = faults and _someone_listens(plan)
     return Search(
         machine=machine,
         in_flight=in_flight,
-        budgets=Budgets(astuple(scope.bounds)),
+        budgets=Budgets(astuple(scope.stock)),
         checks=checks,
         actors=actors,
         first=first,
-        reduction=Reduction(machine, in_flight, actors) if options.reduce else None,
+        reduction=Reduction(machine, in_flight, actors, notices) if options.reduce else None,
         symmetry=symmetry,
-        notices=faults and _someone_listens(plan),
+        notices=notices,
         workers=workers,
         me=me,
     )

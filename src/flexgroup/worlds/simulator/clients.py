@@ -2,8 +2,9 @@
 
 A closed-loop client multicasts, waits for the answer, and multicasts again; an open-loop
 client multicasts at random times at a given rate, answers or not. Clients are numbered
-after the processes. Who answers is the protocol's: all destinations, or the last one. Where
-processes replicate each other, a client is content with the first answer of each group.
+after the processes. Who answers, unless somebody chooses, is the protocol's: all destinations, or
+the last one. Where processes replicate each other, all members of each destination group answer, or
+those of the last group, and a client is content with the first answer of each.
 
 Members multicast as planned. Nobody sends them answers: what all have delivered is answered.
 Where only members multicast, a client hands its messages to one of them, in no time.
@@ -110,7 +111,7 @@ class Clients(Application):
                 self.answered(simulation, NOBODY, process, time, m.id)
                 return
             client = self.size + waiting.client
-        if not self.last_answers or self._is_last(process, m.destinations[-1]):
+        if not self.last_answers or self._is_last(process, m.destinations):
             simulation.answer(process, client, m.id)
 
     def answered(
@@ -144,17 +145,18 @@ class Clients(Application):
         self._waiting[m.id] = Waiting(time, lacking, client)
         simulation.cast(process, time, m)
 
-    def _is_last(self, process: int, last: int) -> bool:
-        """Tell whether this process, or one that it replicates, is the last destination."""
-        if self.group_of:
-            return self.group_of[process] == self.group_of[last]
-        return process == last
-
     def _answers_to(self, destinations: tuple[int, ...]) -> int:
         """How many answers a message to these lacks, if all of them answer."""
         if self.group_of:
             return len({self.group_of[destination] for destination in destinations})
         return len(destinations)
+
+    def _is_last(self, process: int, destinations: tuple[int, ...]) -> bool:
+        """Tell whether a process is the last destination, or in the group of the last."""
+        last = destinations[-1]
+        return process == last or (
+            bool(self.group_of) and self.group_of[process] == self.group_of[last]
+        )
 
     def _next_message(self, process: int, destinations: tuple[int, ...]) -> Message:
         m = Message(message_id(process, self._sent[process]), destinations, self._payload)

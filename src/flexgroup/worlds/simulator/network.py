@@ -40,6 +40,7 @@ class Network:
         loss: float,
         duplication: float,
         contention: bool,
+        links: dict[tuple[int, int], int],
     ) -> None:
         self.name = name
         self.regions = len(region_delays)
@@ -59,12 +60,18 @@ class Network:
         self.duplication = duplication
         self.contention = contention
         """Whether what a process does waits for what it did before."""
+        self.links = links
+        """Exact delays of links that have one of their own, from a process or client to another."""
         self._only_delay = region_delays[0][0]
         self._digits = 0
         """Random numbers below JITTER_VALUES, in base JITTER_VALUES, above a leading 1."""
 
     def delay(self, source: int, target: int, packet: Packet | None, random: Random) -> int:
         """How long this packet (None: an answer to a client) travels."""
+        if self.links:
+            own = self.links.get((source, target), -1)
+            if own >= 0:
+                return own
         if self.regions == 1:
             base = self._only_delay
         else:

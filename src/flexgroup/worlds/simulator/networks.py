@@ -55,8 +55,12 @@ _DEFAULTS = {
 }
 
 
-def parse_network(spec: str) -> Network:
-    """The network that a spec such as `lan:loss=0.01,fifo=no` stands for."""
+Links = dict[tuple[int, int], int]
+"""The delays, in nanoseconds, of links from one process or client to another."""
+
+
+def parse_network(spec: str, links: Links | None = None) -> Network:
+    """The network that a spec such as `lan:loss=0.01,fifo=no` stands for, with these links."""
     name, _, rest = spec.partition(":")
     options = _DEFAULTS.get(name)
     if options is None:
@@ -83,7 +87,27 @@ def parse_network(spec: str) -> Network:
         loss=options.loss,
         duplication=options.duplication,
         contention=options.contention,
+        links=links or {},
     )
+
+
+def parse_links(text: str, total: int) -> Links:
+    """The links of a text such as `6:0=1us 0:1=2ms`; `total` counts processes and clients."""
+    links: Links = {}
+    for word in text.split():
+        match = re.fullmatch(r"(\d+):(\d+)=(.+)", word)
+        if match is None:
+            raise UsageError(f"--link {word}: write FROM:TO=DELAY, for example 6:0=1us")
+        link = (int(match[1]), int(match[2]))
+        if link[0] == link[1] or max(link) >= total:
+            raise UsageError(
+                f"--link {word}: a link leads from one of 0 to {total - 1} to another, clients "
+                "being numbered after the processes"
+            )
+        links[link] = parse_time(match[3])
+        if not links[link]:
+            raise UsageError(f"--link {word}: a packet takes some time; give a delay above 0")
+    return links
 
 
 def channel_guarantees(network: Network, drops: bool = False) -> Guarantees:

@@ -22,7 +22,12 @@ from flexgroup.workloads.replicated import Replicated
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
-from flexgroup.worlds.simulator.networks import channel_guarantees, parse_network, parse_time
+from flexgroup.worlds.simulator.networks import (
+    channel_guarantees,
+    parse_links,
+    parse_network,
+    parse_time,
+)
 
 if TYPE_CHECKING:
     from flexgroup.trace.run import Run
@@ -64,6 +69,11 @@ class Scenario:
     groups: str = field(default="", repr=False)
     """The groups of replicas that the processes are divided into: `10x3` for ten of three. The
     workload then draws groups. Empty for none; told in names only where there are any."""
+    answers: str = field(default="", repr=False)
+    """Who answers a client: `all` destinations or the `last`. Empty: as the protocol has it."""
+    links: str = field(default="", repr=False)
+    """Links with a delay of their own: `6:0=1us 0:1=2ms`, each from one process or client to
+    another. Empty for none."""
 
     def __post_init__(self) -> None:
         # Numbers that are equal must look equal: the name of the run is made of how they look.
@@ -79,6 +89,8 @@ class Scenario:
     def run(self) -> str:
         """A name that tells people the run and differs when anything differs."""
         told = f"{self!r}{self.casts}{' '.join(self.faults.views)}{self.groups}"
+        for name, text in (("answers", self.answers), ("links", self.links)):
+            told += f" {name}={text}" if text else ""
         digest = blake2b(told.encode(), digest_size=4).hexdigest()
         words = f"{self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
         readable = "".join(c if c.isalnum() or c in "-." else "-" for c in words)
@@ -111,13 +123,13 @@ def run_scenario(
     """Simulate; the trace goes to the sink, in blocks of about so many rows."""
     _check(scenario)
     plan = parse_stack(scenario.stack)
-    network = parse_network(scenario.network)
+    total = scenario.processes + scenario.clients
+    network = parse_network(scenario.network, parse_links(scenario.links, total))
     replicas = parse_groups(scenario.groups)
     plan.check_replicas(replicas, scenario.processes)
     workload = parse_workload(scenario.workload, len(replicas) or scenario.processes)
     if replicas:
         workload = Replicated(workload, replicas)
-    total = scenario.processes + scenario.clients
     faults = parse_faults(scenario.faults, scenario.processes, total)
     plan.promises(channel_guarantees(network, scenario.faults.drops))
 
@@ -128,7 +140,7 @@ def run_scenario(
         clients=scenario.clients,
         workload=workload,
         stop_at=stop_at,
-        last_answers=plan.top.answers == Answers.LAST,
+        last_answers=_who_answers(scenario) == Answers.LAST,
         rate=scenario.rate,
         random=random,
         planned=parse_casts(scenario.casts, scenario.processes),
@@ -208,7 +220,7 @@ def record_scenario(
 
 def description(scenario: Scenario) -> Run:
     """The row of the scenario's run, before it has ended."""
-    from flexgroup.trace.cost_models import CostModel
+    from flexgroup.trace.cost_models import BY_ALL, BY_LAST, BY_LAST_GROUP, CostModel
     from flexgroup.trace.run import Run, channel_names
     from flexgroup.trace.writer import as_json
 
@@ -217,11 +229,15 @@ def description(scenario: Scenario) -> Run:
     network = parse_network(scenario.network)
     channels = channel_guarantees(network, scenario.faults.drops)
     options = {"duration": scenario.duration, "drain": scenario.drain, "rate": scenario.rate}
+    sometimes = {"casts": scenario.casts, "answers": scenario.answers, "links": scenario.links}
+    answers = BY_ALL
+    if _who_answers(scenario) == Answers.LAST:
+        answers = BY_LAST_GROUP if scenario.groups and plan.needs_replicas else BY_LAST
     return Run(
         run=scenario.run,
         world="simulator",
         stack=scenario.stack,
-        options=as_json(options | ({"casts": scenario.casts} if scenario.casts else {})),
+        options=as_json(options | {name: text for name, text in sometimes.items() if text}),
         processes=scenario.processes,
         clients=scenario.clients,
         groups=as_json(parse_groups(scenario.groups)) if scenario.groups else None,
@@ -236,9 +252,20 @@ def description(scenario: Scenario) -> Run:
             network.send_cost,
             network.receive_cost,
             network.byte_cost_ps,
-            plan.top.answers == Answers.LAST,
+            answers,
         ).text,
     )
+
+
+def _who_answers(scenario: Scenario) -> Answers:
+    if not scenario.answers:
+        return parse_stack(scenario.stack).top.answers
+    try:
+        return Answers(scenario.answers)
+    except ValueError:
+        raise UsageError(
+            f"--answers {scenario.answers}: write {' or '.join(Answers)}, whoever answers a client"
+        ) from None
 
 
 def _check(scenario: Scenario) -> None:
