@@ -54,6 +54,7 @@ class FastLinks(Network):
             loss=0.0,
             duplication=0.0,
             contention=True,
+            links={},
         )
         self.fast = fast
         """Whether what leaves a process for another is there at once."""

@@ -155,7 +155,7 @@ def test_concurrently_it_takes_less_than_five_delays_if_some_writes_take_less() 
     network = SomeFaster(
         name="", region_delays=[[UNIT]], jitter=[], fifo=True, send_cost=0, receive_cost=0,
         byte_cost_ps=0, sync_cost=0, stored_byte_cost_ps=0, loss=0.0, duplication=0.0,
-        contention=True,
+        contention=True, links={},
     )  # fmt: skip
     network.fast = (6, 0)
     run = simulate((1, 3), [*BEFORE, (2.99, 6, EVERYONE)], network)
@@ -390,7 +390,7 @@ def as_the_prototype() -> StackPlan:
                 entry.final = max(finals)
 
         def deliver_final(self) -> None:
-            self.floor = max(self.floor, self.clock)
+            self.floor: int = max(self.floor, self.clock)
             super().deliver_final()
 
         def are_timestamps(self, sender: int, V: Any) -> bool:
