@@ -144,7 +144,9 @@ def _broken_promise(schedule: _Schedule) -> str:
         return ORDER
     if any(orders[p] != longest for p in schedule.up()):
         return AGREEMENT
-    for m in bench.messages:
+    # What a client sent is lost if all crash that have heard of it.
+    heard = [] if len(schedule.faulty) == bench.size else [*bench.messages]
+    for m in [m for m in bench.messages if origin_of(m) < bench.size] + heard:
         if origin_of(m) not in schedule.faulty and m not in longest:
             return "validity"
     return ""

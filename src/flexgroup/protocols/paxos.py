@@ -212,7 +212,9 @@ class Paxos(Layer):
             return
         first = self.ledger.next if leading.is_prepared else leading.free
         self.send((sender,), Prepare(self.promised, first))
-        for slot in range(first, leading.free):
+        # Others may wait for a majority in this ballot where the leader learnt it from another one.
+        slots = {*leading.accepts, *range(first, leading.free)}
+        for slot in sorted(slots & self.ledger.votes.keys()):
             messages = self.ledger.votes[slot].messages
             self.send((sender,), Accept(self.promised, slot, self.ledger.stable, messages))
             if slot in self.ledger.chosen:
@@ -285,10 +287,9 @@ class Paxos(Layer):
             self.begin_ballot(leading, leading.free - 1, tuple(waiting))
 
     def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
-        # Its own vote may be durable after those of others: only later does it count here.
-        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.vote(self.promised, slot, messages)
         leading.accepts[slot] = {self.process}
+        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.check_accepts(leading, slot)
 
     def on_accept(self, sender: int, packet: Accept) -> None:
