@@ -102,8 +102,8 @@ def all_packets(bench: Bench) -> Iterator[Packet]:
 
 def innermost(sent: Packet) -> Packet:
     """The packet of the top layer, or of one below it that sends its own."""
-    carried = getattr(getattr(sent, "m", None), "payload", b"")
-    return innermost(carried) if isinstance(carried, Packet) else sent
+    payload = getattr(getattr(sent, "m", None), "payload", None)
+    return innermost(payload) if isinstance(payload, Packet) else sent
 
 
 def variables(sent: Packet, destinations: int) -> dict[str, int]:

@@ -59,10 +59,8 @@ def settle(bench: Bench) -> Counter[str]:
 
 def innermost(packet: Packet) -> Packet:
     """What the top layer wrote, or a completion."""
-    m = getattr(packet, "m", None)
-    if isinstance(m, Message) and isinstance(m.payload, Packet):
-        return innermost(m.payload)
-    return packet
+    payload = getattr(getattr(packet, "m", None), "payload", None)
+    return innermost(payload) if isinstance(payload, Packet) else packet
 
 
 @dataclass
@@ -389,9 +387,9 @@ def as_the_prototype() -> StackPlan:
             if len(finals) == len(self.groups_of(m)):
                 entry.final = max(finals)
 
-        def deliver_final(self) -> None:
-            self.floor: int = max(self.floor, self.clock)
-            super().deliver_final()
+        def deliver_final(self: Any) -> None:
+            self.floor = max(self.floor, self.clock)
+            ramcast.RamCast.deliver_final(self)
 
         def are_timestamps(self, sender: int, V: Any) -> bool:
             return len(V) == 3
