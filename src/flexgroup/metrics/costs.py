@@ -37,7 +37,7 @@ class Costs:
     genuine_rate: float
     fast_rate: float
     steps: float
-    """To the last delivery; the next are to the first in the slowest group, and to the first."""
+    """Steps to the last delivery; then to the first in the slowest group, and to the first."""
     steps_group: float
     steps_first: float
     volume: float
