@@ -43,6 +43,7 @@ CODE_COLUMNS = {
     ("dcc.md", "`dcc`"): "dcc",
     ("leader.md", "ours"): "leader",
     ("paxos.md", "ours"): "paxos",
+    ("white-box.md", "ours"): "white-box",
     ("vcube-atomic.md", "`vcube_atomic`"): "vcube-atomic",
     ("vcube-atomic-majority.md", "`vcube_atomic_majority`"): "vcube-atomic-majority",
 }
@@ -105,6 +106,7 @@ def variables(sent: Packet, destinations: int) -> dict[str, int]:
         "s": len(getattr(sent, "st", ())),
         "t": len(getattr(sent, "T", ()) or getattr(sent, "news", ())) // 2,
         "b": len(getattr(sent, "messages", ())),
+        "d": len(getattr(sent, "ballots", ())),
     }
 
 
@@ -150,6 +152,10 @@ def test_the_index_knows_every_packet() -> None:
     unlisted |= {
         ("paxos", packet)
         for packet in ("Prepare", "Promise", "Reject", "Ask", "Learn")  # likewise
+    }
+    unlisted |= {
+        ("white-box", packet)
+        for packet in ("NewLeader", "NewLeaderAck", "NewState", "NewStateAck", "Abandoned")
     }
     unlisted |= {
         ("xamp-atomic", packet)

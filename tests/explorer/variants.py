@@ -23,6 +23,7 @@ from . import (
     variants_safe,
     variants_vcube,
     variants_virtual_synchrony,
+    variants_white_box,
     variants_xamp,
 )
 from .variant_parts import Case, loaded_anew, plan_of
@@ -46,8 +47,9 @@ LAYERS = {
 
 
 def left_alone(module: str) -> StackPlan:
-    if module in variants_paxos.LEFT_ALONE:
-        return variants_paxos.LEFT_ALONE[module]
+    stacks = {**variants_paxos.LEFT_ALONE, **variants_white_box.LEFT_ALONE}
+    if module in stacks:
+        return stacks[module]
     layer: type[Layer] = getattr(loaded_anew(module), LAYERS[module])
     return plan_of(layer)
 
@@ -379,6 +381,7 @@ CASES = [
     *variants_safe.CASES,
     *variants_vcube.CASES,
     *variants_virtual_synchrony.CASES,
+    *variants_white_box.CASES,
 ]  # fmt: skip
 
 

@@ -90,8 +90,8 @@ def bench_after(
             place = 0 if fifo else random.randrange(len(bench.channels[source, target]))
             try:
                 bench.deliver(source, target, place)
-            except PeerError as error:
-                return f"conduct: {error}"
+            except (PeerError, LookupError) as error:
+                return f"conduct: {error!r}"
         elif not left and not untold and not wrong:
             return bench
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.guarantees import Guarantee
 from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.trace.reader import read_run
 from flexgroup.worlds.simulator.fault_plans import Faults
@@ -24,7 +25,12 @@ def events(directory: Path, run: str) -> int:
     return sum(len(rows(path)) for path in (directory / "events").glob(f"*/{run}.parquet"))
 
 
-@pytest.mark.parametrize("stack", [*PROTOCOLS, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos"])
+ALONE = [name for name, row in PROTOCOLS.items() if Guarantee.LEADER not in row.layer.NEEDS]
+
+
+@pytest.mark.parametrize(
+    "stack", [*ALONE, "dcc/rv", "fifo dcc", "fifo skeen", "leader paxos", "leader white-box"]
+)
 def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     scenario = replace(SCENARIO, stack=stack)
     if parse_stack(stack).needs_replicas:
