@@ -49,6 +49,7 @@ CODE_COLUMNS = {
     ("primcast.md", "ours"): "primcast",
     ("replicated.md", "ours"): "dcc-cft",
     ("ft-abcast.md", "ours"): "ft-abcast",
+    ("white-box.md", "ours"): "white-box",
     ("vcube-atomic.md", "`vcube_atomic`"): "vcube-atomic",
     ("vcube-atomic-majority.md", "`vcube_atomic_majority`"): "vcube-atomic-majority",
 }
@@ -117,6 +118,7 @@ def variables(sent: Packet, destinations: int) -> dict[str, int]:
         "s": len(getattr(sent, "st", ())),
         "t": len(getattr(sent, "T", ()) or getattr(sent, "news", ())) // 2,
         "b": len(getattr(sent, "messages", ())),
+        "d": len(getattr(sent, "ballots", ())),
     }
 
 
@@ -173,6 +175,10 @@ def test_the_index_knows_every_packet() -> None:
     unlisted |= {
         ("primcast", packet)  # likewise, or a clock that is behind
         for packet in ("Bump", "NewEpoch", "Promise", "NewState", "AcceptEpoch")
+    }
+    unlisted |= {
+        ("white-box", packet)
+        for packet in ("NewLeader", "NewLeaderAck", "NewState", "NewStateAck", "Abandoned")
     }
     unlisted |= {
         ("xamp-atomic", packet)

@@ -26,6 +26,7 @@ from . import (
     variants_safe,
     variants_vcube,
     variants_virtual_synchrony,
+    variants_white_box,
     variants_xamp,
 )
 from .variant_parts import Case, loaded_anew, plan_of
@@ -51,6 +52,7 @@ LEFT_ALONE = {
     **variants_primcast.LEFT_ALONE,
     **variants_ramcast.LEFT_ALONE,
     **variants_replicated.LEFT_ALONE,
+    **variants_white_box.LEFT_ALONE,
 }
 
 
@@ -391,6 +393,7 @@ CASES = [
     *variants_safe.CASES,
     *variants_vcube.CASES,
     *variants_virtual_synchrony.CASES,
+    *variants_white_box.CASES,
 ]  # fmt: skip
 
 

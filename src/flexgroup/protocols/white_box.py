@@ -302,8 +302,8 @@ class WhiteBox(Layer):
         self.status = LEADER
         for m in self.settled:
             self.send_deliver(self.messages[m])
-        for m in sorted(self.messages):
-            self.propose(self.messages[m])
+        for known in [self.messages[m] for m in sorted(self.messages)]:
+            self.propose(known)
         self.deliver_committed()
 
     # Who leads.
