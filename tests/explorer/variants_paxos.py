@@ -381,7 +381,7 @@ VOTER_RESTARTS = replace(
 """Process 1 deposes 0, and 2, whom both need, starts again."""
 
 RESTART_CASES = [
-    Case(paxos_that_answers_before_it_writes, "paxos", VOTER_RESTARTS, "integrity"),
+    Case(paxos_that_answers_before_it_writes, "paxos", VOTER_RESTARTS, "prefix order"),
     Case(paxos_that_does_not_save_promises, "paxos", VOTER_RESTARTS, "prefix order"),
     Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "integrity"),
     Case(paxos_that_leads_on_in_its_old_ballot, "paxos", LEADER_RESTARTS, "prefix order"),
