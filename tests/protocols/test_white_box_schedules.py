@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
+from flexgroup.worlds.bench import Bench
 
-from ..explorer.variants_white_box import HARMLESS, SCHEDULED, Scheduled
+from ..explorer.variants_white_box import (
+    HARMLESS,
+    SCHEDULED,
+    Scheduled,
+    white_box_that_leads_before_its_state_is_stored,
+    white_box_whose_followers_keep_their_clocks,
+)
 from .replica_schedules import Load, bench_after, broken_promise, replica_schedule
 
 WHITE_BOX = "leader white-box"
@@ -87,3 +95,71 @@ def test_what_the_paper_could_do_without(variant: Callable[[], StackPlan]) -> No
     for seed in range(200):
         load = Load(2 + seed % 6, seed % 3, seed % 9)
         assert replica_schedule(plan, SYSTEMS[seed % 3], load, seed) == ""
+
+
+# Schedules that are too long to be met by chance.
+
+
+def deliver_all(bench: Bench, *channels: str) -> None:
+    """Let everything that is in these channels arrive; what follows from it waits."""
+    for channel in channels:
+        source, target = map(int, channel.split("->"))
+        for _ in range(len(bench.channels.get((source, target), []))):
+            bench.deliver(source, target)
+
+
+def settle(bench: Bench) -> str:
+    while bench.channels:
+        bench.deliver(*next(iter(bench.channels)))
+    return broken_promise(bench)
+
+
+def a_leader_whose_state_nobody_stored(plan: StackPlan) -> str:
+    """At 0, b is committed and waits for a, which only 2 has accepted.
+
+    Process 1 leads without having heard of a, with the answer of 0, and is deposed by 0 with 2.
+    """
+    bench = Bench(plan, 4, replicas=replicas_of_sizes([3, 1]))
+    bench.cast(0, (0, 1, 2, 3))
+    bench.cast(0, (0, 1, 2))
+    deliver_all(bench, "0->3", "3->2", "0->2", "2->0")
+    bench.suspect(1, 0)
+    deliver_all(bench, "1->0", "0->1")
+    bench.suspect(0, 1)
+    deliver_all(bench, "0->2", "2->0", "0->2", "2->0", "0->2")
+    bench.trust(1, 0)
+    bench.trust(0, 1)
+    return settle(bench)
+
+
+def a_timestamp_that_only_the_crashed_knew(plan: StackPlan) -> str:
+    """Process 1 takes over what 0 proposed for a, and both crash; 2 knows the timestamp only."""
+    group = (0, 1, 2, 3, 4)
+    bench = Bench(plan, 6, replicas=replicas_of_sizes([5, 1]))
+    bench.cast(0, group)
+    bench.cast(0, (*group, 5))
+    deliver_all(bench, "0->5", "5->1", "0->1")
+    bench.suspect(1, 0)
+    deliver_all(bench, "1->2", "1->3", "2->1", "3->1", "1->2", "1->3", "1->4")
+    bench.crash(0)
+    bench.crash(1)
+    for process in (2, 3, 4):
+        bench.suspect(process, 0)
+        bench.suspect(process, 1)
+    deliver_all(bench, "2->3", "2->4", "3->2", "4->2", "2->3", "2->4", "3->2", "4->2")
+    bench.cast(2, group)
+    return settle(bench)
+
+
+DIRECTED = [
+    (a_leader_whose_state_nobody_stored, white_box_that_leads_before_its_state_is_stored),
+    (a_timestamp_that_only_the_crashed_knew, white_box_whose_followers_keep_their_clocks),
+]
+
+
+@pytest.mark.parametrize(("schedule", "variant"), DIRECTED)
+def test_a_schedule_made_for_it_catches_a_variant(
+    schedule: Callable[[StackPlan], str], variant: Callable[[], StackPlan]
+) -> None:
+    assert schedule(parse_stack(WHITE_BOX)) == ""
+    assert schedule(variant()) != ""

@@ -331,7 +331,7 @@ class WhiteBox(Layer):
     # Forgetting.
 
     def check_stable(self) -> None:
-        """Forget, at a leader, what all destinations have delivered, up to the first that not."""
+        """Forget, at a leader, what was delivered before the first message that somebody lacks."""
         stable = self.stable
         for m in self.settled:
             known = self.messages[m]

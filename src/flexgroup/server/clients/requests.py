@@ -260,8 +260,8 @@ class RequestHandler:
         try:
             plan = parse_stack(request.stack)
             channels = self._settings.faults.channels()
-            plan.check_nothing_is_lost(channels)
             plan.check_replicas((), 0)
+            plan.check_nothing_is_lost(channels)
             if request.partitionable and UNIFORM in plan.promises(channels):
                 raise UsageError(
                     f"'{plan.name}' promises {UNIFORM}: nothing is delivered that others may never"
