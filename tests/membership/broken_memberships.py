@@ -53,7 +53,6 @@ def commits_before_all_accepted(patch: pytest.MonkeyPatch) -> None:
 
 
 def lets_any_party_continue(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "may_continue", lambda party, servers, gone: True)
     patch.setattr(suspicion, "may_continue", lambda party, servers, gone: True)
 
 

@@ -16,7 +16,7 @@ from flexgroup.membership.next_configuration import concerned
 from flexgroup.membership.operations import Admit, Merge, Renew, is_of_side
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.side_view import flushes
-from flexgroup.membership.suspicion import FailureDetector, may_continue
+from flexgroup.membership.suspicion import FailureDetector
 from flexgroup.membership.timings import Timings
 
 
@@ -201,7 +201,7 @@ class Leader:
 
     def _may_lead(self, party: tuple[int, ...]) -> bool:
         servers = tuple(server.number for server in self._configuration.servers)
-        return party[:1] == (self._me,) and may_continue(party, servers, self._detector.gone)
+        return party[:1] == (self._me,) and self._detector.may_continue(party, servers)
 
     def _is_to_be_repeated(self, party: tuple[int, ...], now: float) -> bool:
         """Whether the attempt that is under way cannot succeed any more."""
@@ -315,7 +315,7 @@ class Leader:
         lacking = attempt.lacking(decision)
         able = tuple(server for server in attempt.party if server not in lacking)
         servers = tuple(server.number for server in self._configuration.servers)
-        if not may_continue(able, servers, self._detector.gone):
+        if not self._detector.may_continue(able, servers):
             attempt.overtaken = now  # more of them may be heard before it is made again
         elif self._me in lacking:
             return False

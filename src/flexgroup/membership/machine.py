@@ -255,6 +255,7 @@ class Membership:
             self._stand_still(configuration)
         if self._beats.are_due(now):
             self._beats.send_all(configuration, self._change.promised, now)
+            self._hand_over(configuration, now)
         attempt = self._change.attempt
         if attempt is not None and now - attempt.sent >= self._timings.beat:
             self._change.repeat(now)
@@ -321,10 +322,29 @@ class Membership:
                 self._leader.introduced(message.number, now)
                 self._go_on(now)
             case Admitted() if self.configuration is None:
-                self._step = message.step
-                self._begin(message.number, message.configuration, now)
+                if self._is_asked_for(message):
+                    self._step = message.step
+                    self._begin(message.number, message.configuration, now)
             case NotAdmitted() if self.configuration is None:
                 self._exclude(message.reason)
+
+    def _is_asked_for(self, admitted: Admitted) -> bool:
+        """Whether a server is admitted with the attempt that this one is making now: others have
+        been told, or will be, that it never came with an earlier one."""
+        return any(
+            server.number == admitted.number and server.attempt == self.attempts[-1]
+            for server in admitted.configuration.servers
+        )
+
+    def _hand_over(self, configuration: Configuration, now: float) -> None:
+        """Tell servers of the configuration that do not seem to have it. The contact of one that
+        was admitted does so first; but it may have failed, and then nobody else would."""
+        if self._step is None or now - self._installed_at < self._timings.beat:
+            return
+        for server in configuration.servers:
+            number = server.number
+            if number != self._me and not self._detector.has_beaten(number):
+                self._outbox.send(number, Admitted(number, configuration, self._step))
 
     def _is_of_this_configuration(self, link: LinkNumber, message: FromMember, now: float) -> bool:
         """Whether sender and receiver have the same one; if not, the one behind is helped."""

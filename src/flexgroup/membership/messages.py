@@ -44,7 +44,8 @@ class AskToJoin(ControlMessage, frozen=True, tag=1):
 
 
 class Admitted(ControlMessage, frozen=True, tag=2):
-    """The contact tells the new server which configuration it is part of."""
+    """The contact tells the new server which configuration it is part of, and so does any other
+    server of it that does not hear the new one."""
 
     number: int
     configuration: Configuration

@@ -47,7 +47,7 @@ from flexgroup.membership.side_view import (
     united,
     view_of,
 )
-from flexgroup.membership.suspicion import NEVER, FailureDetector, may_continue, without_cuts
+from flexgroup.membership.suspicion import NEVER, FailureDetector, without_cuts
 from flexgroup.membership.timings import Timings
 
 MOST_VIEWS_MISSED = 1 << 32
@@ -216,7 +216,7 @@ class Sides:
             return False
         servers = [server.number for server in self._configuration.servers]
         party = self._detector.survivors((), now)
-        return not may_continue(party, servers, self._detector.gone)
+        return not self._detector.may_continue(party, servers)
 
     def lost(self, server: int) -> None:
         """The link to another server was replaced."""

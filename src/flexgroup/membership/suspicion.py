@@ -74,6 +74,7 @@ class FailureDetector:
         "_least_asked",
         "_lost_newcomers",
         "_me",
+        "_never_came",
         "_opinions",
         "_patience",
         "_refusing",
@@ -110,6 +111,8 @@ class FailureDetector:
         self.awake_since = now
         self._opinions: dict[int, tuple[int, ...]] = {}
         self.gone: set[int] = set()
+        self._never_came: set[int] = set()
+        """Those of them who never had a configuration with this one."""
         self._refusing: set[int] = set()
         """Dead, but may have gone on without this server before."""
         self._keeping: set[int] = set()
@@ -146,6 +149,7 @@ class FailureDetector:
             self._admitted_at = now
         self._opinions.clear()
         self.gone.intersection_update(servers)
+        self._never_came.intersection_update(servers)
         self._refusing.intersection_update(servers)
         self._keeping = set(keeping)
         self._down.intersection_update(servers)
@@ -205,6 +209,7 @@ class FailureDetector:
         for server in servers:
             if server.attempt in attempts and server.attempt and not self.has_beaten(server.number):
                 self.gone.add(server.number)
+                self._never_came.add(server.number)
 
     def replaced(self, server: int, now: float) -> None:
         """Another server is where this one was, so nobody need wait for it to come back."""
@@ -334,10 +339,19 @@ class FailureDetector:
             if server == self._me
             or (not self._is_dead(server) and now < max(self._leases[server], at_first))
         ]
-        if may_continue(party, self._servers, self.gone):
+        if self.may_continue(party, self._servers):
             return False
         self._isolated_at = now
         return True
+
+    def may_continue(self, party: Collection[int], servers: Collection[int]) -> bool:
+        """Whether these of the servers may form the next configuration, as far as is known here.
+
+        Who never came to a configuration has gone on with nobody: all parties that did, or will,
+        are of the others, and any of those has a member in common with most of these.
+        """
+        came = [server for server in servers if server not in self._never_came]
+        return may_continue([server for server in party if server in came], came, self.gone)
 
     def is_abandoned(self, following: Collection[int] = ()) -> bool:
         """Whether too many are dead for this server ever to go on, whoever is heard again, neither
@@ -349,7 +363,7 @@ class FailureDetector:
     def _are_too_few(self, servers: Collection[int]) -> bool:
         """Whether too many of these are dead for the rest ever to go on."""
         dead = self.gone | self._refusing | self._lost_newcomers
-        return not may_continue([s for s in servers if s not in dead], servers, self.gone)
+        return not self.may_continue([s for s in servers if s not in dead], servers)
 
     def survivors(self, stuck: Collection[int], now: float) -> tuple[int, ...]:
         """Who should form the next configuration, as far as this server knows.
