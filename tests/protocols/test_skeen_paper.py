@@ -37,6 +37,9 @@ def network(fifo: bool) -> dict[str, Any]:
         "loss": 0.0,
         "duplication": 0.0,
         "contention": True,
+        "sync_cost": 0,
+        "stored_byte_cost_ps": 0,
+        "links": {},
     }
 
 
