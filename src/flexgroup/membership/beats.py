@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import final
 
 from flexgroup.membership.configuration import Configuration
-from flexgroup.membership.messages import Ballot
+from flexgroup.membership.decision import Decision
+from flexgroup.membership.messages import Admitted, Ballot
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.suspicion import NEVER, FailureDetector
 from flexgroup.membership.timings import Timings
@@ -37,6 +38,15 @@ class Beats:
             if number != self._outbox.number:
                 beat = detector.beat_for(number, at, promised, silent, now)
                 self._outbox.send(number, beat)
+
+    def hand_over(
+        self, configuration: Configuration, step: Decision | None, installed_for: float
+    ) -> None:
+        """Tell the servers of this configuration that do not seem to have it what it is, and what
+        led to it. The contact of a newcomer does so first, but it may have failed."""
+        if step is not None and installed_for >= self._timings.beat:
+            for server in self._detector.never_beaten():
+                self._outbox.send(server, Admitted(server, configuration, step))
 
     def send(self, server: int, at: int, promised: Ballot, now: float) -> None:
         """Tell one server; `at` is the configuration that is installed here."""

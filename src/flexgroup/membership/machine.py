@@ -51,7 +51,7 @@ from flexgroup.membership.messages import (
     Propose,
     Rejected,
 )
-from flexgroup.membership.newcomers import Introductions, introduce
+from flexgroup.membership.newcomers import Introductions, introduce, is_asked_for
 from flexgroup.membership.operations import AnyOperation, RemoveClient, Renew
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.proposals import JOINING, Proposals
@@ -137,8 +137,7 @@ class Membership:
     def found(self, now: float) -> None:
         """Begin a cluster, as its first server."""
         me = Server(1, self.name, self.address, self.keeps_data)
-        first = Configuration(1, (me,), (), next_server=2, next_group=1)
-        self._begin(me.number, first, now)
+        self._begin(1, Configuration(1, (me,), (), next_server=2, next_group=1), now)
 
     def restore(self, saved: Snapshot, now: float) -> None:
         """Come back as the server that has saved this.
@@ -255,7 +254,7 @@ class Membership:
             self._stand_still(configuration)
         if self._beats.are_due(now):
             self._beats.send_all(configuration, self._change.promised, now)
-            self._hand_over(configuration, now)
+            self._beats.hand_over(configuration, self._step, now - self._installed_at)
         attempt = self._change.attempt
         if attempt is not None and now - attempt.sent >= self._timings.beat:
             self._change.repeat(now)
@@ -321,30 +320,11 @@ class Membership:
             case Introduced() if self.configuration is not None and server == message.number:
                 self._leader.introduced(message.number, now)
                 self._go_on(now)
-            case Admitted() if self.configuration is None:
-                if self._is_asked_for(message):
-                    self._step = message.step
-                    self._begin(message.number, message.configuration, now)
+            case Admitted() if self.configuration is None and is_asked_for(message, self.attempts):
+                self._step = message.step
+                self._begin(message.number, message.configuration, now)
             case NotAdmitted() if self.configuration is None:
                 self._exclude(message.reason)
-
-    def _is_asked_for(self, admitted: Admitted) -> bool:
-        """Whether a server is admitted with the attempt that this one is making now: others have
-        been told, or will be, that it never came with an earlier one."""
-        return any(
-            server.number == admitted.number and server.attempt == self.attempts[-1]
-            for server in admitted.configuration.servers
-        )
-
-    def _hand_over(self, configuration: Configuration, now: float) -> None:
-        """Tell servers of the configuration that do not seem to have it. The contact of one that
-        was admitted does so first; but it may have failed, and then nobody else would."""
-        if self._step is None or now - self._installed_at < self._timings.beat:
-            return
-        for server in configuration.servers:
-            number = server.number
-            if number != self._me and not self._detector.has_beaten(number):
-                self._outbox.send(number, Admitted(number, configuration, self._step))
 
     def _is_of_this_configuration(self, link: LinkNumber, message: FromMember, now: float) -> bool:
         """Whether sender and receiver have the same one; if not, the one behind is helped."""
@@ -495,8 +475,7 @@ class Membership:
         self._leader.newcomers.keep(configuration)
         self._installed_at = now
         self.configuration = configuration
-        keeping = [server.number for server in configuration.servers if server.keeps_data]
-        self._detector.enter(numbers, now, keeping)
+        self._detector.enter_configuration(configuration.servers, now)
         for server in configuration.servers:
             if server.number != self._me and server.address == self.address:
                 self._detector.replaced(server.number, now)  # this one, before it was excluded

@@ -12,7 +12,7 @@ from typing import final
 
 from flexgroup.membership.configuration import Configuration, Server, name_in_files
 from flexgroup.membership.effects import LinkNumber, SendOn
-from flexgroup.membership.messages import Introduce, Introduced, Meet
+from flexgroup.membership.messages import Admitted, Introduce, Introduced, Meet
 from flexgroup.membership.operations import Admit
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.suspicion import NEVER
@@ -35,6 +35,15 @@ def introduce(meet: Meet, me: int, outbox: Outbox) -> None:
     """Have this server introduce itself to the newcomer that the leader has named."""
     outbox.connect(meet.server)
     outbox.send(meet.server.number, Introduce(me, meet.at, meet.server.number, ()))
+
+
+def is_asked_for(admitted: Admitted, attempts: tuple[int, ...]) -> bool:
+    """Whether a newcomer is admitted with its last attempt, which it is making now: others have
+    been told, or will be, that it never came with an earlier one."""
+    return any(
+        server.number == admitted.number and server.attempt == attempts[-1]
+        for server in admitted.configuration.servers
+    )
 
 
 @final

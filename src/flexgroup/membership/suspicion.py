@@ -19,6 +19,10 @@ from flexgroup.membership.timings import Timings
 
 NEVER: Final = -inf
 
+MOST_GIVEN_UP: Final = 1000
+"""So many attempts to join that came to nothing are remembered; there is more than one only where
+much goes wrong at once."""
+
 
 def may_continue(party: Collection[int], servers: Collection[int], gone: Collection[int]) -> bool:
     """Whether these servers may form the next configuration without the others.
@@ -65,6 +69,7 @@ class FailureDetector:
         "_confirmed_at",
         "_down",
         "_echoes",
+        "_given_up",
         "_granted",
         "_heard_at",
         "_isolated_at",
@@ -111,6 +116,8 @@ class FailureDetector:
         self.awake_since = now
         self._opinions: dict[int, tuple[int, ...]] = {}
         self.gone: set[int] = set()
+        self._given_up: dict[int, None] = {}
+        """The attempts to join that came to nothing, as far as anybody told of them."""
         self._never_came: set[int] = set()
         """Those of them who never had a configuration with this one."""
         self._refusing: set[int] = set()
@@ -156,6 +163,13 @@ class FailureDetector:
         self._lost_newcomers.clear()
         self._uneasy_since = None
 
+    def enter_configuration(self, servers: Collection[Server], now: float) -> None:
+        """A configuration of these servers is installed. Some may have given up their attempts to
+        join, and told so, before it was."""
+        keeping = [server.number for server in servers if server.keeps_data]
+        self.enter([server.number for server in servers], now, keeping)
+        self._leave_out_given_up(servers)
+
     def came_back(self, now: float) -> None:
         """This server has been started again, and the others may be starting, too."""
         self._isolated_at = now
@@ -184,6 +198,10 @@ class FailureDetector:
         """Whether that server has ever said that it has a configuration with this one."""
         return self.echo(server)[0] != NEVER
 
+    def never_beaten(self) -> list[int]:
+        """The other servers of the configuration that have never said so."""
+        return [server for server in self._heard_at if not self.has_beaten(server)]
+
     def was_heard_since(self, since: float, server: int) -> bool:
         return self._heard_at.get(server, NEVER) > since
 
@@ -206,8 +224,15 @@ class FailureDetector:
     def given_up(self, servers: Collection[Server], attempts: tuple[int, ...]) -> None:
         """These attempts to join ended before they came to a configuration. A server that came with
         one of them has gone on with nobody, and never will."""
+        self._given_up |= dict.fromkeys(attempts)
+        while len(self._given_up) > MOST_GIVEN_UP:
+            del self._given_up[next(iter(self._given_up))]
+        self._leave_out_given_up(servers)
+
+    def _leave_out_given_up(self, servers: Collection[Server]) -> None:
         for server in servers:
-            if server.attempt in attempts and server.attempt and not self.has_beaten(server.number):
+            is_given_up = server.attempt in self._given_up and bool(server.attempt)
+            if is_given_up and not self.has_beaten(server.number):
                 self.gone.add(server.number)
                 self._never_came.add(server.number)
 
