@@ -241,7 +241,7 @@ def test_outdated_bytes_are_put_together(tmp_path: Path, monkeypatch: pytest.Mon
         longest = max(longest, (tmp_path / KEEPING).stat().st_size)
     files.close()
     assert longest < 800
-    kept = {number: entry(number) for number in (297, 298, 299)}
+    kept: dict[int, Packet] = {number: entry(number) for number in (297, 298, 299)}
     assert stored_in(tmp_path) == Stored(None, kept, 297, 299)
     assert [path.name for path in tmp_path.iterdir()] == [KEEPING]
 
