@@ -260,6 +260,19 @@ def ramcast_that_acknowledges_to_an_old_leader() -> StackPlan:
     return above_memory(ramcast)
 
 
+def ramcast_that_tells_nobody_of_an_abandoned_ballot() -> StackPlan:
+    """Who should lead may not know of the ballot of one that crashed, which others wait for."""
+    ramcast = loaded_anew("ramcast")
+    careful = ramcast.RamCast.check_leader
+
+    def check_leader(self: Any) -> None:
+        if self.trusted[0] == self.process:
+            careful(self)
+
+    ramcast.RamCast.check_leader = check_leader
+    return above_memory(ramcast)
+
+
 def ramcast_that_tells_only_its_own_group() -> StackPlan:
     """A new leader does not tell the other groups what it takes over."""
     ramcast = loaded_anew("ramcast")

@@ -6,12 +6,12 @@ handling costs nothing, so times are whole numbers of delays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of
+from flexgroup.core.message import Message, MessageId, message_id, origin_of
 from flexgroup.core.replicas import Replicas
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.trace.collector import Collector
@@ -35,32 +35,6 @@ class Planned(NamedTuple):
 
     destinations: tuple[int, ...]
     at: float = 0.0
-
-
-class FastLinks(Network):
-    """A unit network with links that take no time."""
-
-    def __init__(self, fast: Callable[[int, int], bool]) -> None:
-        super().__init__(
-            name="fast links",
-            region_delays=[[DELAY]],
-            jitter=[],
-            fifo=False,
-            send_cost=0,
-            receive_cost=0,
-            byte_cost_ps=0,
-            sync_cost=0,
-            stored_byte_cost_ps=0,
-            loss=0.0,
-            duplication=0.0,
-            contention=True,
-            links={},
-        )
-        self.fast = fast
-        """Whether what leaves a process for another is there at once."""
-
-    def delay(self, source: int, target: int, packet: Packet | None, random: Random) -> int:
-        return 1 if self.fast(source, target) else DELAY
 
 
 def simulate(

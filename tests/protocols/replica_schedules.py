@@ -1,9 +1,9 @@
 """Random schedules of groups of replicas, in which some crash and failure detectors err.
 
 Members and clients multicast to one group or to several. Fewer than half of a group crash, each at
-any moment; of what a process sent last, any of its channels may lose any part. At any moment any
-member may suspect any other of its group, wrongly, and trust it again after a while: in the end
-every detector suspects those that crashed, and nobody else.
+any moment; each of its channels may lose what it sent last, and any of it where channels reorder.
+At any moment any member may suspect any other of its group, wrongly, and trust it again after a
+while: in the end every detector suspects those that crashed, and nobody else.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.orders import wrongly_delivered
 from flexgroup.worlds.bench import Bench
 
-ORDER = "order"
-AGREEMENT = "agreement"
+from .suspicion_schedules import AGREEMENT, ORDER
+
 VALIDITY = "validity"
 
 
@@ -69,7 +69,7 @@ def bench_after(
                 bench.cast(origin, tuple(sorted(sum(groups, ()))))
         elif to_crash and bench.messages and chance > 0.97:
             crashed = to_crash.pop()
-            crash(bench, crashed, random)
+            crash(bench, crashed, random, fifo)
             untold += [(p, crashed) for p, q in to_suspect if q == crashed]
         elif errors and bench.messages and chance > 0.9:
             errors -= 1
@@ -111,12 +111,14 @@ def bench_suspects(bench: Bench, process: int, suspected: int) -> None:
         bench.suspect(process, suspected)
 
 
-def crash(bench: Bench, process: int, random: Random) -> None:
+def crash(bench: Bench, process: int, random: Random, fifo: bool) -> None:
     bench.crash(process)
     for source, target in list(bench.channels):
         if source == process and random.random() < 0.5:
             length = len(bench.channels[source, target])
-            for place in reversed(range(random.randint(0, length), length)):
+            count = length - random.randint(0, length)
+            lost = range(length)[length - count :] if fifo else random.sample(range(length), count)
+            for place in sorted(lost, reverse=True):
                 bench.remove(source, target, place)
 
 

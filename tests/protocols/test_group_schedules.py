@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 from flexgroup.protocols.catalogue import StackPlan
 
 from ..explorer.variants_replicated import LOSING
-from .group_schedules import VALIDITY, group_schedule
-from .suspicion_schedules import AGREEMENT, Errors
+from .replica_schedules import VALIDITY, Load, replica_schedule
+from .suspicion_schedules import AGREEMENT
 
 STACKS = [f"leader paxos {name}" for name in ("skeen-cft", "df-cft", "dcc-cft", "ft-abcast")]
 
-SIZES = ([3, 1], [3, 3], [1, 3, 1], [3, 1, 3], [5, 1])
+SIZES = ((3, 1), (3, 3), (1, 3, 1), (3, 1, 3), (5, 1))
 
 
 def outcomes(stack: str | StackPlan, seeds: range) -> Counter[str]:
     found: Counter[str] = Counter()
     for seed in seeds:
-        errors = Errors(seed // 2 % 4, seed // 3 % 4)
+        load = Load(2 + seed % 5, seed // 2 % 4, seed // 3 % 4)
         sizes = SIZES[seed % len(SIZES)]
         fifo = bool(seed // 7 % 2)
-        found[group_schedule(stack, sizes, 2 + seed % 5, errors, seed, fifo)] += 1
+        found[replica_schedule(stack, sizes, load, seed, fifo)] += 1
     return found
 
 
@@ -34,7 +34,7 @@ def outcomes(stack: str | StackPlan, seeds: range) -> Counter[str]:
 @given(
     stack=st.sampled_from(STACKS),
     sizes=st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=4),
-    messages=st.integers(1, 6),
+    multicasts=st.integers(1, 6),
     crashes=st.integers(0, 4),
     suspicions=st.integers(0, 5),
     seed=st.integers(0, 1 << 32),
@@ -43,13 +43,14 @@ def outcomes(stack: str | StackPlan, seeds: range) -> Counter[str]:
 def test_every_schedule_keeps_what_is_promised(
     stack: str,
     sizes: list[int],
-    messages: int,
+    multicasts: int,
     crashes: int,
     suspicions: int,
     seed: int,
     fifo: bool,
 ) -> None:
-    assert group_schedule(stack, sizes, messages, Errors(crashes, suspicions), seed, fifo) == ""
+    load = Load(multicasts, crashes, suspicions)
+    assert replica_schedule(stack, tuple(sizes), load, seed, fifo) == ""
 
 
 @pytest.mark.parametrize("stack", STACKS)

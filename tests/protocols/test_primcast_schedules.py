@@ -19,16 +19,16 @@ from .primcast_cases import (
     a_proposal_that_is_refused,
     an_epoch_that_only_its_primary_enters,
 )
-from .replica_schedules_primcast import broken_promise, replica_schedule
-from .suspicion_schedules import AGREEMENT, ORDER, Errors
+from .replica_schedules import VALIDITY, Load, broken_promise, replica_schedule
+from .suspicion_schedules import AGREEMENT, ORDER
 
 PRIMCAST = "leader primcast"
 SIZES = [(3, 1), (3,), (3, 3), (1, 1, 1), (3, 3, 1), (5,), (5, 1), (2, 3)]
 
 
 def outcome(stack: str | StackPlan, seed: int) -> str:
-    errors = Errors(seed // 2 % 3, seed // 3 % 5)
-    return replica_schedule(stack, SIZES[seed % len(SIZES)], 2 + seed % 7, errors, seed)
+    load = Load(2 + seed % 7, seed // 2 % 3, seed // 3 % 5)
+    return replica_schedule(stack, SIZES[seed % len(SIZES)], load, seed)
 
 
 def outcomes(stack: str | StackPlan, seeds: range) -> Counter[str]:
@@ -38,16 +38,16 @@ def outcomes(stack: str | StackPlan, seeds: range) -> Counter[str]:
 @settings(max_examples=150, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3),
-    casts=st.integers(1, 8),
+    multicasts=st.integers(1, 8),
     crashes=st.integers(0, 4),
     suspicions=st.integers(0, 5),
     seed=st.integers(0, 1 << 32),
 )
 def test_every_schedule_keeps_what_is_promised(
-    sizes: list[int], casts: int, crashes: int, suspicions: int, seed: int
+    sizes: list[int], multicasts: int, crashes: int, suspicions: int, seed: int
 ) -> None:
-    errors = Errors(crashes, suspicions)
-    assert replica_schedule(PRIMCAST, tuple(sizes), casts, errors, seed) == ""
+    load = Load(multicasts, crashes, suspicions)
+    assert replica_schedule(PRIMCAST, tuple(sizes), load, seed) == ""
 
 
 def test_in_500_schedules() -> None:
@@ -73,8 +73,7 @@ CAUGHT: list[tuple[Callable[[], StackPlan], str]] = [
     (variants.primcast_without_the_state_of_the_epoch, ORDER),
     (variants.primcast_that_does_not_acknowledge_the_state, AGREEMENT),
     (variants.primcast_that_does_not_tell_other_groups_again, AGREEMENT),
-    (variants.primcast_that_does_not_propose_what_waited, "validity"),
-    (variants.primcast_that_does_not_hear_of_epochs, "validity"),
+    (variants.primcast_that_does_not_propose_what_waited, VALIDITY),
     (variants.primcast_that_keeps_its_clock, AGREEMENT),
     (variants.primcast_that_forgets_what_it_has_delivered, ORDER),
     (variants.primcast_that_sends_the_message_once, AGREEMENT),
@@ -115,9 +114,16 @@ def test_a_schedule_shows_what_a_condition_is_for(
     assert broken_promise(schedule(variant())) == broken
 
 
-def test_the_longest_T_is_not_enough() -> None:
-    """Random schedules meet it once in a few hundred: three epochs, and one T that was left out."""
-    errors = Errors(2, 5)
-    plan = variants.primcast_that_begins_with_the_longest_T_of_any_epoch()
-    assert replica_schedule(plan, (3, 1), 7, errors, 93) == ORDER
-    assert replica_schedule(PRIMCAST, (3, 1), 7, errors, 93) == ""
+@pytest.mark.parametrize(
+    ("variant", "load", "seed", "broken"),
+    [
+        # Three epochs, and one T that was left out.
+        (variants.primcast_that_begins_with_the_longest_T_of_any_epoch, Load(7, 2, 5), 59, ORDER),
+        (variants.primcast_that_does_not_hear_of_epochs, Load(3, 1, 3), 5, VALIDITY),
+    ],
+)
+def test_a_seed_shows_what_is_met_once_in_a_few_hundred(
+    variant: Callable[[], StackPlan], load: Load, seed: int, broken: str
+) -> None:
+    assert replica_schedule(variant(), (3, 1), load, seed) == broken
+    assert replica_schedule(PRIMCAST, (3, 1), load, seed) == ""

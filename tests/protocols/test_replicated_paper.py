@@ -26,10 +26,11 @@ from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.simulator.fault_plans import Faults
+from flexgroup.worlds.simulator.networks import parse_network
 from flexgroup.worlds.simulator.scenario import Scenario, run_scenario
 
 from ..explorer.variant_parts import loaded_anew
-from .planned_casts import FastLinks, Planned, deliveries, orders, packets, simulate
+from .planned_casts import Planned, deliveries, orders, packets, simulate
 
 
 def alone(stack: str, n: int, k: int) -> History:
@@ -104,14 +105,11 @@ def test_with_more_groups_the_logs_window_costs_skeen_two_more(k: int) -> None:
 def worst_case(late: float) -> float:
     """Delays of a message to two groups when another comes so many delays after it, from a client
     near the first group; the clock of the second group is ahead."""
-
-    def fast(source: int, target: int) -> bool:
-        return source == 11 and target < 3
-
+    near = parse_network("unit:fifo=no", {(11, member): 1 for member in range(3)})
     ahead = [Planned((3, 4, 5), float(at)) for at in range(4)]
     casts = [*ahead, Planned(tuple(range(6)), 20.0), Planned(tuple(range(6)), 20.0 + late)]
     replicas = replicas_of_sizes([3, 3])
-    history = simulate("leader paxos skeen-cft", 6, casts, FastLinks(fast), replicas=replicas)
+    history = simulate("leader paxos skeen-cft", 6, casts, near, replicas=replicas)
     assert orders(history)[0] == [4, 5]
     return min(deliveries(history, 4)[process] for process in range(3))
 

@@ -392,9 +392,16 @@ class RamCast(Layer):
         self.pass_on(notice)
 
     def check_leader(self) -> None:
-        """Take over if the owner of the highest ballot is suspected, and this process is next."""
-        if self.trusted[0] == self.process and process_of(self.ballot) not in self.trusted:
+        """If the owner of the highest ballot is suspected, the first that is not takes over.
+
+        It may never have heard of that ballot, unless it is the first one, which all begin with.
+        """
+        if process_of(self.ballot) in self.trusted:
+            return
+        if self.trusted[0] == self.process:
             self.ask()
+        elif clock_of(self.ballot):
+            self.write_to((self.trusted[0],), Deny(self.ballot))
 
     def on_completed(self, notice: WriteCompleted) -> None:
         """Count who has a message of this group alone; ask who is permitted now if nobody is."""
