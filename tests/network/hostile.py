@@ -26,13 +26,19 @@ from flexgroup.membership.messages import (
     Commit,
     Decided,
     NotMember,
+    Prepared,
     Propose,
     Rejected,
 )
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.table import PROTOCOLS
 from flexgroup.server.hosting.keeping import AnyFromKeeper
-from flexgroup.server.peers.introduction import VERSION, PeerHello, encode_introduction
+from flexgroup.server.peers.introduction import (
+    VERSION,
+    PeerHello,
+    encode_introduction,
+    proof_of,
+)
 from flexgroup.server.peers.links import CONTROL, COUNTS, LOGS, PACKETS
 from flexgroup.server.peers.pieces import BEGUN, ENDED
 from flexgroup.server.server import GroupServer
@@ -45,9 +51,10 @@ encoded = msgspec.msgpack.Encoder().encode
 STACKS = ("causal", "fifo dcc", "reliable atomic", "skeen", "xamp-causal")
 """The groups that are attacked have these."""
 
-BELIEVED = (NotMember, Decided, Accept, Commit, Propose, Rejected)
-"""What servers believe each other, since they have to: how a change has ended, and what clients
-of the other want."""
+BELIEVED = (NotMember, Decided, Prepared, Accept, Commit, Propose, Rejected)
+"""What servers believe each other, since they have to: how a change has ended, what clients of the
+other want, and what the other has delivered, or lost because it has come back: then its clients
+are taken out of their groups."""
 
 LARGEST = 2**63 - 1
 
@@ -269,12 +276,19 @@ async def hostile_client(
 
 
 async def hostile_peer(
-    server: GroupServer, number: int | None, tls: ssl.SSLContext | None = None
+    server: GroupServer,
+    number: int | None,
+    tls: ssl.SSLContext | None = None,
+    is_insider: bool = True,
 ) -> Hostile:
-    """A newcomer, or one that says to be the server of that number."""
+    """A newcomer, or one that says to be the server of that number; an insider knows the secret of
+    the one that it attacks, and others only guess."""
     hostile = await _connected(server, tls)
     cluster = None if number is None else server.identity.cluster
-    hello = PeerHello(VERSION, cluster, "m", "127.0.0.1:1", number, sorted(PROTOCOLS))
+    secret = server.membership.secret if is_insider else 0
+    assert secret is not None
+    proof = proof_of(secret, number, False)
+    hello = PeerHello(VERSION, cluster, "m", "127.0.0.1:1", number, sorted(PROTOCOLS), proof)
     answer = await hostile.greet(encode_introduction(hello))
     hostile.frames.begin_at(msgspec.msgpack.decode(answer[1:])[4])
     return hostile

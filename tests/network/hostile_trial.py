@@ -1,5 +1,10 @@
 """The trial of hostile frames: servers in use, attacked at both of their ports.
 
+Who attacks knows the name of the cluster and the numbers of its servers, and has their certificate,
+but not their secrets. An insider has these as well, so it is taken for the server that it says to
+be; then it leaves out what servers have to believe each other (`BELIEVED`), since no server can
+tell such lies from the truth.
+
 Run as a script it takes the number of frames and a seed:
 
     python -m tests.network.hostile_trial --frames 5000000 --tls
@@ -67,11 +72,14 @@ class Errors(logging.Handler):
 
 
 class Trial:
-    def __init__(self, frames: int, seed: int, certificates: Path | None) -> None:
+    def __init__(
+        self, frames: int, seed: int, certificates: Path | None, is_insider: bool = False
+    ) -> None:
         self.found = Found()
         self._frames = frames
         self._nonsense = Nonsense(seed)
         self._certificates = certificates
+        self._is_insider = is_insider
 
     def _tls(self, name: str) -> ssl.SSLContext | None:
         return client_context(self._certificates, name) if self._certificates else None
@@ -169,14 +177,14 @@ class Trial:
             )
 
     async def _attack_as_peer(self, target: GroupServer, number: int | None) -> None:
-        is_member = number is not None and number <= 3
+        is_believed = self._is_insider and number is not None and number <= 3
         nonsense = self._nonsense
         nonsense.believable = {"at": target.deployment.number}
         if number is not None:
             nonsense.believable |= {"sender": number, "silent": []}
         with contextlib.suppress(OSError):
-            hostile = await hostile_peer(target, number, self._tls(SERVER))
-            frames = [self._nonsense.peer_frame(is_member) for _ in range(BURST)]
+            hostile = await hostile_peer(target, number, self._tls(SERVER), self._is_insider)
+            frames = [self._nonsense.peer_frame(is_believed) for _ in range(BURST)]
             await self._attack(hostile, frames, 1)
 
     async def _attack(self, hostile: Hostile, contents: list[bytes], at_once: int) -> None:
@@ -199,12 +207,14 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--insider", action="store_true")
     options = parser.parse_args()
     logging.getLogger("flexgroup.server").propagate = False
     with tempfile.TemporaryDirectory() as folder:
         if options.tls:
             make_certificates(Path(folder), CLIENTS)
-        trial = Trial(options.frames, options.seed, Path(folder) if options.tls else None)
+        certificates = Path(folder) if options.tls else None
+        trial = Trial(options.frames, options.seed, certificates, options.insider)
         found = asyncio.run(trial.run())
     for error in found.errors:
         print(error)

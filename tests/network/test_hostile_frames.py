@@ -24,27 +24,102 @@ from flexgroup.membership.messages import (
     Prepare,
 )
 from flexgroup.membership.suspicion import NEVER
+from flexgroup.protocols.table import PROTOCOLS
+from flexgroup.server.peers.introduction import (
+    VERSION,
+    PeerHello,
+    PeerWelcome,
+    decode_hello,
+    decode_welcome,
+    encode_introduction,
+)
 from flexgroup.server.peers.links import CONTROL, PACKETS
 from flexgroup.wire.authority import make_certificates
+from flexgroup.wire.frames import FrameReader, FrameWriter
 
 from ..client.loops import LAST_RESORT, on_a_loop
 from .hostile import encoded, hostile_peer
 from .hostile_trial import CLIENTS, MOST_OBJECTS_LEFT, Trial
 from .in_process import servers
+from .strangers import stranger
 
 
-@pytest.mark.parametrize("with_tls", [False, True])
-def test_hostile_frames_do_no_harm(with_tls: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("with_tls", "is_insider"), [(False, False), (True, False), (True, True)])
+def test_hostile_frames_do_no_harm(with_tls: bool, is_insider: bool, tmp_path: Path) -> None:
     if with_tls:
         make_certificates(tmp_path, CLIENTS)
-    trial = Trial(10_000, 1, tmp_path if with_tls else None)
+    trial = Trial(10_000, 1, tmp_path if with_tls else None, is_insider)
     found = asyncio.run(asyncio.wait_for(trial.run(), LAST_RESORT))
     assert found.frames >= 10_000
     assert found.errors == []
     assert found.excluded == []
     assert found.exchanged > 0
+    assert ("impostor" in found.refusals) == (not is_insider)
     assert found.left_open == 0
     assert found.objects_after < found.objects_before + MOST_OBJECTS_LEFT
+
+
+@pytest.mark.parametrize("number", [1, 2, 7])
+def test_who_knows_only_the_number_of_a_server_is_not_taken_for_it(number: int) -> None:
+    @on_a_loop
+    async def pretend() -> None:
+        async with servers(2) as (first, second):
+            link, before = first.links.by_server[2], first.deployment.number
+            impostor = await hostile_peer(first, number, is_insider=False)
+            await impostor.swallow()
+            await impostor.close()
+            assert first.acceptor.refusals == {"impostor": 1}
+            assert first.links.by_server == {2: link}
+            assert link.connection.is_open
+            async with connect(second.address) as client:
+                await Group(client, "for a change").create("fifo")
+            assert first.deployment.number == before + 1  # so no link was taken for replaced
+
+    pretend()
+
+
+@on_a_loop
+async def test_who_answers_at_the_address_of_a_server_is_not_taken_for_it() -> None:
+    """It says what that one would say, but all that it can show is what it was shown."""
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = FrameReader()
+        while (content := frames.next_frame()) is None:
+            frames.feed(await reader.read(1 << 16))
+        hello = decode_hello(content)
+        asked.append(hello.proof)
+        known = sorted(PROTOCOLS)
+        welcome = PeerWelcome(VERSION, hello.cluster, "s3", 3, 0, known, hello.proof)
+        writer.write(FrameWriter().frame(encode_introduction(welcome)))
+        await reader.read()
+        writer.close()
+
+    async with servers(2) as (first, _):
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            first.links.connect(Server(3, "s3", f"127.0.0.1:{port}", attempt=5))
+            while len(asked) < 3:
+                await asyncio.sleep(0.01)
+            first.links.forget(3)
+        assert sorted(first.links.by_server) == [2]
+        assert first.acceptor.refusals["impostor"] >= 2
+        assert all(asked)
+
+
+@on_a_loop
+async def test_no_secret_is_told_to_who_has_not_shown_that_it_knows_it() -> None:
+    async with servers(1) as (server,):
+        assert server.membership.secret
+        for number in (None, 1):
+            (reader, writer) = await stranger(server)
+            hello = PeerHello(VERSION, server.identity.cluster, "m", "127.0.0.1:1", number, [])
+            writer.write(FrameWriter().frame(encode_introduction(hello)))
+            frames = FrameReader()
+            while (content := frames.next_frame()) is None:
+                frames.feed(await reader.read(1 << 16))
+            assert decode_welcome(content).proof == b""
+            writer.close()
 
 
 @on_a_loop

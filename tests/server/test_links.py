@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from flexgroup.membership.configuration import Server
+
 from ..client.loops import on_a_loop
 from ..network.in_process import servers
 
@@ -29,7 +31,8 @@ def test_a_connection_that_ends_before_it_is_a_link_is_none(
                 return transport, protocol
 
             monkeypatch.setattr(loop, "create_connection", connect_and_end)
-            assert await server.links.dial(server.address, 5) is None
+            other = Server(5, "other", server.address)
+            assert await server.links.dial(server.address, other) is None
             assert not server.links.open
 
     dials()

@@ -29,7 +29,8 @@ class Server(Struct, frozen=True, array_like=True):
     keeps_data: bool = False
     """It remembers what it takes part in while it is not running, so it may come back."""
     attempt: int = 0
-    """The attempt to join with which it came; 0 for the first server."""
+    """The attempt to join with which it came, or to begin a cluster. It is drawn at random, and
+    only servers of the cluster know it: so it is also the secret by which they know each other."""
 
 
 class Member(Struct, frozen=True, array_like=True):

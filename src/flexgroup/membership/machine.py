@@ -102,8 +102,8 @@ class Membership:
         self.life = life
         """How often it has come back, also as another server: its clients are numbered by that."""
         self.attempts = attempts
-        """The numbers of the attempts of this process to join, since it was last admitted: this one
-        comes last, and those before it came to nothing."""
+        """The numbers of the attempts of this process to join, or to begin a cluster, since it was
+        last admitted: this one comes last, and those before it came to nothing."""
         # From the first configuration on:
         self._detector: FailureDetector
         self._beats: Beats
@@ -118,6 +118,14 @@ class Membership:
     def number(self) -> int | None:
         """The number of this server, once it has one."""
         return self._outbox.number
+
+    @property
+    def secret(self) -> int | None:
+        """What only servers of the cluster know of this one: the attempt with which it came, or
+        with which it is joining them. None: it has not begun to."""
+        if self.configuration is None:
+            return self.attempts[-1] if self.attempts else None
+        return next(one.attempt for one in self.configuration.servers if one.number == self.number)
 
     def is_isolated(self, now: float) -> bool:
         """Whether too few others are heard for this server to go on; so it stands still."""
@@ -136,7 +144,7 @@ class Membership:
 
     def found(self, now: float) -> None:
         """Begin a cluster, as its first server."""
-        me = Server(1, self.name, self.address, self.keeps_data)
+        me = Server(1, self.name, self.address, self.keeps_data, self.attempts[-1])
         self._begin(1, Configuration(1, (me,), (), next_server=2, next_group=1), now)
 
     def restore(self, saved: Snapshot, now: float) -> None:
@@ -315,7 +323,7 @@ class Membership:
                 else:
                     self._proposals.admit(link, message, self.configuration)
                     self._go_on(now)
-            case Introduce() if self.configuration is None:
+            case Introduce() if self.configuration is None and server == message.sender:
                 self._introductions.met(link, message, now)
             case Introduced() if self.configuration is not None and server == message.number:
                 self._leader.introduced(message.number, now)

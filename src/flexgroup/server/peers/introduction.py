@@ -5,13 +5,15 @@ Not compiled: msgspec reads the types of a message from its annotations.
 
 from __future__ import annotations
 
+import hmac
+
 import msgspec
 
 from flexgroup.core.errors import PeerError
 from flexgroup.wire.frames import decoded
 from flexgroup.wire.requests import Name, Number
 
-VERSION = 5
+VERSION = 6
 
 INTRODUCTION = b"\xc1"
 """Begins the first frame of a server. No frame of a client begins so: MessagePack never does."""
@@ -28,6 +30,8 @@ class PeerHello(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     number: Number | None
     protocols: list[Name]
     """The protocols that its stacks may name."""
+    proof: bytes = b""
+    """Whoever says to have a number shows that it knows the secret of the server it has dialled."""
 
 
 class PeerWelcome(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -39,6 +43,8 @@ class PeerWelcome(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     session: Number
     """The number of the next frame of the server that opened the link."""
     protocols: list[Name]
+    proof: bytes = b""
+    """Shows the same to a server that has shown it: nobody else is where that one has dialled."""
 
 
 _hello_decoder = msgspec.msgpack.Decoder(PeerHello)
@@ -48,6 +54,17 @@ _encoder = msgspec.msgpack.Encoder()
 
 def encode_introduction(message: PeerHello | PeerWelcome) -> bytes:
     return INTRODUCTION + _encoder.encode(message)
+
+
+def proof_of(secret: int, number: int | None, is_answer: bool) -> bytes:
+    """What only those can say who know the secret of the server that is dialled, which this does
+    not tell; `number` is that of the server that dials."""
+    said = f"{'welcome' if is_answer else 'hello'} {number}"
+    return hmac.digest(str(secret).encode(), said.encode(), "sha256")
+
+
+def is_proof(shown: bytes, secret: int, number: int | None, is_answer: bool) -> bool:
+    return hmac.compare_digest(shown, proof_of(secret, number, is_answer))
 
 
 def decode_hello(content: bytes) -> PeerHello:

@@ -26,6 +26,8 @@ from flexgroup.server.peers.introduction import (
     decode_hello,
     decode_welcome,
     encode_introduction,
+    is_proof,
+    proof_of,
 )
 from flexgroup.server.peers.pieces import BEGUN, ENDED, Outgoing, Pieces
 from flexgroup.server.settings import ServerIdentity, Settings
@@ -176,6 +178,10 @@ class PeerEvents(Protocol):
     def number(self) -> int | None:
         """The number of this server, once it has one."""
 
+    @property
+    def secret(self) -> int | None:
+        """What only servers of the cluster know of this one, once it joins or is one of them."""
+
     def received(self, link: int, server: int | None, message: ControlMessage) -> None: ...
 
     def heard(self, server: int) -> None: ...
@@ -209,6 +215,11 @@ class PeerLinks:
     and only dials without a link; who is dialled takes it at once, unless it has introduced itself
     on another one and is the older of the two. A link on which nothing comes is given up, so that
     its end is noticed on both sides, and another one is dialled until the network lets it through.
+
+    Numbers are no secrets, so knowing one makes nobody that server: both ends of a link to a server
+    with a number show that they know the secret of the one that was dialled. It is the number of
+    its attempt to join, which it has drawn itself, and a configuration tells it to all servers. A
+    newcomer that has none yet knows its own, and nobody but those whom its contact has told.
     """
 
     packets_came: Callable[[int, int, int, int, bytes, int], None]
@@ -348,7 +359,7 @@ class PeerLinks:
                 server = self._wanted.get(number)
                 if server is None:
                     return
-                link = await self.dial(server.address, number)
+                link = await self.dial(server.address, server)
                 if link is None or not await self._is_welcome(link):
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, REDIAL_SECONDS)
@@ -374,8 +385,9 @@ class PeerLinks:
         """A dial that takes longer is better begun anew: the system repeats it ever more seldom."""
         return max(SHORTEST_DIAL, self._settings.timings.patience / 4)
 
-    async def dial(self, address: str, number: int | None) -> PeerLink | None:
-        """A link to the server at this address, which has this number if one is given."""
+    async def dial(self, address: str, server: Server | None) -> PeerLink | None:
+        """A link to whoever is at this address, which is to be this server if one is given."""
+        number = None if server is None else server.number
         connection = Connection(self._acceptor)
         try:
             where = parse_server_address(address)
@@ -402,14 +414,15 @@ class PeerLinks:
         link = self._new_link(connection, True, address)
         link.expected = number
         connection.handler = link
-        identity = self._identity
+        identity, mine = self._identity, self._events.number
         hello = PeerHello(
             VERSION,
             identity.cluster or None,
             identity.name,
             identity.address,
-            self._events.number,
+            mine,
             sorted(PROTOCOLS),
+            b"" if server is None else proof_of(server.attempt, mine, False),
         )
         connection.send(encode_introduction(hello))
         return link
@@ -456,7 +469,16 @@ class PeerLinks:
         if hello.cluster is not None and hello.cluster != identity.cluster:
             raise PeerError(f"server '{hello.name}' belongs to another cluster")
         self._settings.check_certificate(connection.transport, None)
-        mine, number = self._events.number, hello.number
+        mine, number, secret = self._events.number, hello.number, self._events.secret
+        if number is not None and (
+            secret is None or not is_proof(hello.proof, secret, number, False)
+        ):
+            # It may be a server that has dialled the one before this, and is to know who is here.
+            connection.send(encode_introduction(self._welcome(0, b"")))
+            raise PeerError(
+                f"impostor: '{hello.name}' says to be server {number}, and does not know the "
+                "secret of this one, or means an earlier one at this address"
+            )
         if mine is not None and number is not None and mine < number and self._awaits(number):
             raise PeerError(
                 f"server '{hello.name}' is being dialled from here, and this one is older"
@@ -465,19 +487,18 @@ class PeerLinks:
             log.warning("different", extra={"data": {"from": hello.name, "reason": different}})
         session = self._settings.random.getrandbits(32)
         link = self._new_link(connection, False, hello.address)
-        welcome = PeerWelcome(
-            VERSION,
-            identity.cluster or None,
-            identity.name,
-            self._events.number,
-            session,
-            sorted(PROTOCOLS),
-        )
-        connection.send(encode_introduction(welcome))
+        # Who has shown nothing is shown nothing.
+        proof = b"" if number is None or secret is None else proof_of(secret, number, True)
+        connection.send(encode_introduction(self._welcome(session, proof)))
         connection.reader.begin_at(session)
-        if hello.number is not None:
-            self._adopt(link, hello.number)
+        if number is not None:
+            self._adopt(link, number)
         return link
+
+    def _welcome(self, session: int, proof: bytes) -> PeerWelcome:
+        identity, cluster = self._identity, self._identity.cluster or None
+        protocols, number = sorted(PROTOCOLS), self._events.number
+        return PeerWelcome(VERSION, cluster, identity.name, number, session, protocols, proof)
 
     def welcomed(self, link: PeerLink, welcome: PeerWelcome) -> None:
         identity = self._identity
@@ -505,6 +526,11 @@ class PeerLinks:
             # number may be a newcomer that does not know it yet, unless it has said it before.
             link.connection.close()
             self._events.replaced(number)
+        elif not is_proof(welcome.proof, wanted.attempt, self._events.number, True):
+            raise PeerError(
+                f"impostor: the server at {link.address} does not know the secret of "
+                f"server {number}"
+            )
         else:
             self._adopt(link, number)
 

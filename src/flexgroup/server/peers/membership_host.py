@@ -74,7 +74,7 @@ class MembershipHost:
         self._identity = identity
         self._configurations = configurations
         self._loop = asyncio.get_running_loop()
-        self.machine = Membership("", "", settings.timings)
+        self.machine = Membership("", "", settings.timings, attempts=())
         self.links = PeerLinks(settings, identity, acceptor, self)
         self.say: Callable[[int, ControlMessage], None] = self.links.say
         """How another server is told what the machine has to say; to be held up by tests."""
@@ -86,6 +86,10 @@ class MembershipHost:
     @property
     def number(self) -> int | None:
         return self.machine.number
+
+    @property
+    def secret(self) -> int | None:
+        return self.machine.secret
 
     @property
     def is_member(self) -> bool:
