@@ -86,7 +86,7 @@ class StackPlan:
             raise UsageError(
                 f"'{self.name}' works in groups of replicas, and the processes are not divided into"
                 " any: give simulate --groups 10x3, explore --replicas 3,1 or, in a script, "
-                "replicas 3,1; servers have no such groups yet"
+                "replicas 3,1; servers have such groups if they are created with create_replicated"
             )
         check_replicas(replicas, processes)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from flexgroup.membership.stable import AnyRecord, may_be_late, recovered
 from flexgroup.server.peers.kept_messages import KeptMessages
@@ -22,6 +24,7 @@ class VirtualStorage:
         self._is_broken = False
         self._database: sqlite3.Connection | None = None
         self._messages: KeptMessages | None = None
+        self._replicas: TemporaryDirectory[str] | None = None
 
     # What happens to it.
 
@@ -76,6 +79,12 @@ class VirtualStorage:
             self._protect(self._is_broken)
         self._database.rollback()
         return self._database
+
+    def replicas(self) -> Path:
+        """What replicas store has a real disk, and outlives processes there."""
+        if self._replicas is None:
+            self._replicas = TemporaryDirectory(prefix="flexgroup-replicas-")
+        return Path(self._replicas.name)
 
     def close(self) -> None:
         pass
