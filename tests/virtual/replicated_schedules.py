@@ -65,7 +65,7 @@ class Sender:
                     await link.multicast(groups, body)
                     await groups[0].confirm()
                     self.confirmed.append(body)
-                    await asyncio.sleep(0.005)
+                    await asyncio.sleep(0.03)
             except FlexGroupError:
                 await asyncio.sleep(0.1)
 
@@ -164,7 +164,9 @@ class ScheduledReplicas:
                     for number, body in life:
                         assert sequence.setdefault(number, body) == body
             assert len(set(sequence.values())) == len(sequence)
+            # Some may have been delivered while no member was connected to anybody.
+            holes = set(range(1, max(sequence) + 1)) - set(sequence)
             for sender in self.senders:
                 if group in sender.groups:
                     missing = set(sender.confirmed) - set(sequence.values())
-                    assert not missing
+                    assert len(missing) <= len(holes)

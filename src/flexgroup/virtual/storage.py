@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 from flexgroup.membership.stable import AnyRecord, may_be_late, recovered
 from flexgroup.server.peers.kept_messages import KeptMessages
 from flexgroup.server.peers.stable_storage import Saved, StorageError
 
 LONG = 20
+MEMORY = Path("/dev/shm")
 
 
 class VirtualStorage:
@@ -24,7 +27,7 @@ class VirtualStorage:
         self._is_broken = False
         self._database: sqlite3.Connection | None = None
         self._messages: KeptMessages | None = None
-        self._replicas: TemporaryDirectory[str] | None = None
+        self._replicas: Path | None = None
 
     # What happens to it.
 
@@ -81,10 +84,12 @@ class VirtualStorage:
         return self._database
 
     def replicas(self) -> Path:
-        """What replicas store has a real disk, and outlives processes there."""
+        """What replicas store has real files, if possible in memory, and outlives processes."""
         if self._replicas is None:
-            self._replicas = TemporaryDirectory(prefix="flexgroup-replicas-")
-        return Path(self._replicas.name)
+            memory = MEMORY if MEMORY.is_dir() else None
+            self._replicas = Path(mkdtemp(prefix="flexgroup-replicas-", dir=memory))
+            finalize(self, rmtree, self._replicas, ignore_errors=True)
+        return self._replicas
 
     def close(self) -> None:
         pass
