@@ -83,8 +83,9 @@ class ScheduledReplicas:
         self._faults = faults
         self.cluster = cluster = ReplicatedCluster(sum(sizes), seed, without_data)
         names = iter(range(sum(sizes)))
-        numbers = {chr(97 + place): [next(names) for _ in range(size)] for place, size in
-                   enumerate(sizes)}
+        numbers = {
+            chr(97 + place): [next(names) for _ in range(size)] for place, size in enumerate(sizes)
+        }
         groups: Mapping[str, Sequence[str]] = {
             name: [f"s{number}" for number in servers] for name, servers in numbers.items()
         }
@@ -95,8 +96,13 @@ class ScheduledReplicas:
             for server in servers
         ]
         self.senders = [
-            Sender(cluster, server, [name, *[other for other in numbers if other != name]]
-                   if self._chance.random() < 0.5 else [name])
+            Sender(
+                cluster,
+                server,
+                [name, *[other for other in numbers if other != name]]
+                if self._chance.random() < 0.5
+                else [name],
+            )
             for name, servers in numbers.items()
             for server in servers
         ]
@@ -160,7 +166,9 @@ class ScheduledReplicas:
             for listener in self.listeners:
                 for life in listener.lives if listener.group == group else ():
                     numbers = [number for number, _ in life]
-                    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if life else 1
+                    assert (
+                        numbers == list(range(numbers[0], numbers[0] + len(numbers))) if life else 1
+                    )
                     for number, body in life:
                         assert sequence.setdefault(number, body) == body
             assert len(set(sequence.values())) == len(sequence)

@@ -129,7 +129,12 @@ def show(report: dict[str, Any], console: Console) -> None:
         "replicated domains",
         ("stack", "group", "servers", "replica here", "delivered", "under way", "suspected"),
         [
-            (domain["stack"], group["name"], ", ".join(group["servers"]), *replica_of(domain, group))
+            (
+                domain["stack"],
+                group["name"],
+                ", ".join(group["servers"]),
+                *replica_of(domain, group),
+            )
             for domain in report["replicas"]
             for group in domain["groups"]
         ],

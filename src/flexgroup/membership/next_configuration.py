@@ -199,9 +199,7 @@ class NextConfiguration:
                 replicated=self._next_domain,
             )
             self._next_group += 1
-        self._replicated.append(
-            ReplicatedDomain(self._next_domain, operation.stack, tuple(groups))
-        )
+        self._replicated.append(ReplicatedDomain(self._next_domain, operation.stack, tuple(groups)))
         self._next_domain += 1
         return None
 

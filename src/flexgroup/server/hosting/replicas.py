@@ -89,9 +89,7 @@ class Replicas:
         self._forget_files(configuration)
         self.look()
 
-    def _begin(
-        self, configuration: Configuration, entry: ReplicatedDomain, is_new: bool
-    ) -> None:
+    def _begin(self, configuration: Configuration, entry: ReplicatedDomain, is_new: bool) -> None:
         """Begin with a domain that is created now, or go on with what is stored of another; who
         has neither must not take part: it may have promised something and forgotten it."""
         plan = parse_stack(entry.stack)

@@ -69,9 +69,7 @@ class ReplicaChannel:
     def hello(self, incarnation: int) -> bytes:
         """What this replica says first on a link, and whenever it is asked to say it."""
         wants_answer = 0 if self.is_open else 1
-        return varints(
-            [HELLO, incarnation, self._known, self._got, self._given_up, wants_answer]
-        )
+        return varints([HELLO, incarnation, self._known, self._got, self._given_up, wants_answer])
 
     def send(self, incarnation: int, data: bytes) -> list[bytes]:
         """What goes out when a replica sends this."""
