@@ -149,7 +149,15 @@ def test_the_index_knows_every_packet() -> None:
     }
     unlisted |= {
         ("paxos", packet)
-        for packet in ("Prepare", "Promise", "Reject", "Ask", "Learn")  # likewise
+        for packet in (
+            "Prepare",
+            "Promise",
+            "Reject",
+            "Ask",
+            "Learn",
+            "Stable",
+            "Restarted",
+        )  # likewise
     }
     unlisted |= {
         ("xamp-atomic", packet)

@@ -136,7 +136,11 @@ def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
         (["--protocol", "skeen", *RACE, "--replicas", "2,x"], "the sizes of the groups as 3,1"),
         (["--protocol", "skeen", "--replicas", "2,1", "--message", "1,2"], "a part of the group"),
         (["--protocol", "leader paxos", *RACE], "works in groups of replicas"),
-        (["--protocol", "paxos", "--replicas", "1,1", "--message", "0,1"], "one group of replicas"),
+        (
+            ["--protocol", "leader paxos", "--replicas", "1,1", "--message", "0,1"],
+            "one group of replicas",
+        ),
+        (["--protocol", "paxos", "--replicas", "2", "--message", "0,1"], "missing leader"),
         (["--protocol", "skeen", *RACE, "--crash", "one"], "write for example --crash 0"),
         (["--protocol", "skeen", *RACE, "--suspect", "0"], "write for example --suspect 1:0"),
         (["--protocol", "skeen", *RACE, "--crash", "2"], "process 2, which may crash, suspect"),

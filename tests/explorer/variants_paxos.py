@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flexgroup.core.layer import Leader, Store
+from flexgroup.core.layer import Leader
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
@@ -225,15 +225,18 @@ def leader_that_tells_only_of_another_one() -> StackPlan:
 
 
 def paxos_that_answers_before_it_writes() -> StackPlan:
-    """A vote that counts is lost if its voter crashes at once."""
+    """A vote that counts is lost if its voter crashes before something else happens to it."""
     paxos = loaded_anew("paxos")
     careful = paxos.Paxos.on_packet
+    write = paxos.Paxos.write
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:
+        for slot, vote in sorted(self.ledger.votes.items()):
+            write(self, slot, paxos.Accepting(vote.ballot, vote.messages))
         careful(self, sender, packet)
-        self.effects.sort(key=lambda effect: isinstance(effect, Store))
 
     paxos.Paxos.on_packet = on_packet
+    paxos.Paxos.write = lambda self, number, packet: None
     return on_an_oracle(paxos)
 
 
@@ -298,6 +301,35 @@ def paxos_that_cuts_the_log_without_what_was_delivered() -> StackPlan:
     return on_an_oracle(paxos)
 
 
+def paxos_that_does_not_tell_of_requests() -> StackPlan:
+    """Who starts again, and leads, does not know what clients have asked for."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_restarted
+
+    def on_restarted(self: Any, sender: int) -> None:
+        pending, self.pending = self.pending, {}
+        careful(self, sender)
+        self.pending = pending
+
+    paxos.Paxos.on_restarted = on_restarted
+    return on_an_oracle(paxos)
+
+
+def paxos_that_sends_again_only_what_it_has_not_learnt() -> StackPlan:
+    """Others wait for a majority in this ballot for a slot that was chosen in an earlier one."""
+    paxos = loaded_anew("paxos")
+    careful = paxos.Paxos.on_restarted
+
+    def on_restarted(self: Any, sender: int) -> None:
+        accepts = {} if self.leading is None else self.leading.accepts
+        learnt = {slot: accepts.pop(slot) for slot in sorted(accepts) if slot < self.ledger.next}
+        careful(self, sender)
+        accepts.update(learnt)
+
+    paxos.Paxos.on_restarted = on_restarted
+    return on_an_oracle(paxos)
+
+
 def paxos_that_starts_again_silently() -> StackPlan:
     """What was sent to it while it was down, it never gets."""
     paxos = loaded_anew("paxos")
@@ -351,12 +383,19 @@ VOTER_RESTARTS = replace(
 RESTART_CASES = [
     Case(paxos_that_answers_before_it_writes, "paxos", VOTER_RESTARTS, "prefix order"),
     Case(paxos_that_does_not_save_promises, "paxos", VOTER_RESTARTS, "prefix order"),
-    Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "prefix order"),
+    Case(paxos_that_does_not_write_votes, "paxos", VOTER_RESTARTS, "integrity"),
     Case(paxos_that_leads_on_in_its_old_ballot, "paxos", LEADER_RESTARTS, "prefix order"),
     Case(paxos_that_delivers_again, "paxos", FOLLOWER_RESTARTS, "integrity"),
     Case(paxos_that_starts_again_silently, "paxos", FOLLOWER_RESTARTS, "uniform agreement"),
 ]
 """Variants that show only where processes start again."""
+
+RESTART_VARIANTS = [
+    *[case.variant for case in RESTART_CASES],
+    paxos_that_cuts_the_log_without_what_was_delivered,
+    paxos_that_does_not_tell_of_requests,
+    paxos_that_sends_again_only_what_it_has_not_learnt,
+]
 
 LEFT_ALONE = {"paxos": parse_stack("leader paxos"), "leader": parse_stack("leader paxos")}
 """The stacks of which variants replace a layer."""

@@ -149,16 +149,15 @@ def test_a_bit_that_was_turned_anywhere_is_never_trusted(tmp_path: Path) -> None
     file = tmp_path / KEEPING
     whole = contents[-1]
     for place in range(len(whole)):
-        for bit in range(8):
-            turned = bytearray(whole)
-            turned[place] ^= 1 << bit
-            file.write_bytes(turned)
-            if place >= len(contents[-2]):
-                assert stored_in(tmp_path) == AFTER[2]
-                continue
-            with pytest.raises(UsageError, match=r"1-Keeping .* at byte \d+; .*bring back a copy"):
-                opened(tmp_path)
-            assert file.read_bytes() == turned
+        turned = bytearray(whole)
+        turned[place] ^= 1 << place % 8
+        file.write_bytes(turned)
+        if place >= len(contents[-2]):
+            assert stored_in(tmp_path) == AFTER[2]
+            continue
+        with pytest.raises(UsageError, match=r"1-Keeping .* at byte \d+; .*bring back a copy"):
+            opened(tmp_path)
+        assert file.read_bytes() == turned
 
 
 def test_the_error_tells_where_the_damaged_frame_begins(tmp_path: Path) -> None:
@@ -242,7 +241,7 @@ def test_outdated_bytes_are_put_together(tmp_path: Path, monkeypatch: pytest.Mon
         longest = max(longest, (tmp_path / KEEPING).stat().st_size)
     files.close()
     assert longest < 800
-    kept = {number: entry(number) for number in (297, 298, 299)}
+    kept: dict[int, Packet] = {number: entry(number) for number in (297, 298, 299)}
     assert stored_in(tmp_path) == Stored(None, kept, 297, 299)
     assert [path.name for path in tmp_path.iterdir()] == [KEEPING]
 

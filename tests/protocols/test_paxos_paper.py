@@ -45,7 +45,7 @@ def sent(outcome: Broadcasts) -> int:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7])
 def test_three_packets_for_each_follower_and_three_delays_from_the_leaders_client(n: int) -> None:
-    """2001, section 3: phase 2 alone, once a leader is established. It delivers after two delays,
+    """2001: phase 2 alone, once a leader is established. It delivers after two delays,
     ACCEPT and ACCEPTED, and the others after a third, CHOSEN."""
     outcome = run(STACK, n, [(0.0, 0)])
     assert sent(outcome) == 3 * (n - 1)
@@ -75,7 +75,7 @@ def test_what_comes_while_batches_are_under_way_goes_together() -> None:
 
 
 def test_after_a_crash_of_the_leader_another_has_the_same_chosen() -> None:
-    """2001, section 3: the new leader learns in phase 1 what may be chosen. Six delays after the
+    """2001: the new leader learns in phase 1 what may be chosen. Six delays after the
     suspicion: PREPARE, PROMISE, ACCEPT, ACCEPTED, CHOSEN, and what 2 submits again comes with
     PROMISE."""
     outcome = run(STACK, 3, [(0.0, 0), (0.5, 2)], crashes=[(1.2, 0)], detection=2.0)
@@ -90,7 +90,7 @@ def test_with_half_of_the_replicas_gone_nothing_is_delivered_rather_than_wrongly
 
 
 def test_two_leaders_do_not_have_two_batches_chosen() -> None:
-    """2001, section 2.2: P2b. Both propose; only the higher ballot finds a majority."""
+    """2001: P2b. Both propose; only the higher ballot finds a majority."""
     bench = bench_of(3)
     bench.suspect(1, 0)
     bench.cast(0, (0, 1, 2))
@@ -104,7 +104,7 @@ def test_two_leaders_do_not_have_two_batches_chosen() -> None:
 
 
 def test_who_ignores_a_proposal_tells_the_proposer() -> None:
-    """2001, section 2.2: so that it abandons it. The rival's PREPARE is lost on its way here."""
+    """2001: so that it abandons it. The rival's PREPARE is lost on its way here."""
     bench = bench_of(3)
     bench.suspect(1, 0)
     assert isinstance(bench.remove(1, 0).m.payload, Prepare)  # type: ignore[attr-defined]

@@ -17,9 +17,9 @@ from flexgroup.server.peers.kept_messages import (
     Entry,
     KeptMessages,
     Place,
-    StorageError,
 )
 from flexgroup.server.peers.stable_storage import DataFolder
+from flexgroup.worlds.network.framed_file import StorageError
 
 GROUP = 5
 ENTRIES = [Entry(1, 3, 2, b"ab"), Entry(3, 3, 1, b"c"), Entry(4, 7, 3, b"def")]

@@ -39,6 +39,18 @@ def test_replay_agrees(tmp_path: Path, stack: str) -> None:
     assert result.events == events(tmp_path, run) > 50
 
 
+@pytest.mark.parametrize("crash", range(50_000, 53_000, 150))
+def test_replay_agrees_on_what_a_crash_left_in_stable_storage(tmp_path: Path, crash: int) -> None:
+    """Wherever it falls: between what was stored and what was sent, or while it was stored."""
+    faults = Faults(crashes=(f"0@{crash}us",), recoveries=("0@60ms",), detection="2ms")
+    network = "lan:sync=400us,stored=100ns"
+    scenario = Scenario(
+        "leader paxos", 3, 3, "random:1", network, 0.07, rate=500.0, faults=faults, groups="1x3"
+    )
+    run = record(tmp_path, scenario)
+    assert replay_again(tmp_path, read_run(tmp_path, run)).divergence is None
+
+
 @pytest.mark.parametrize(
     "scenario",
     [

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from flexgroup.client.errors import FlexGroupError, NoMessage
 from flexgroup.client.group import Link
-from flexgroup.client.message import Message
 from flexgroup.server.hosting.replica import Replica
 from flexgroup.virtual.checks import problems
 

@@ -3,6 +3,8 @@ what they stored."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from flexgroup.client.errors import BadStack, GroupExists, NotAllowed, NotHere, Refusal
@@ -218,7 +220,7 @@ def test_an_ordinary_group_cannot_have_such_a_stack() -> None:
 def test_members_connect_to_servers_with_replicas() -> None:
     with replicated() as cluster:
         cluster.create(STACK, {"a": ("s0", "s1"), "b": ("s2",)})
-        with pytest.raises(NotHere, match="no replica at the server 's2'; connect.*s0, s1"):
+        with pytest.raises(NotHere, match=r"no replica at the server 's2'; connect.*s0, s1"):
             cluster.have(2, lambda link: link.join("a"))
 
         async def send_elsewhere(link: Link) -> None:
@@ -290,7 +292,11 @@ def test_a_channel_that_sends_nothing_again_is_noticed(monkeypatch: pytest.Monke
     honest = ReplicaChannel.send
     monkeypatch.setattr(ReplicaChannel, "send", lossy)
     with pytest.raises(AssertionError):
-        for seed in range(6):
-            schedule = ScheduledReplicas(seed)
-            schedule.run()
-            schedule.check()
+        run_all(range(6))
+
+
+def run_all(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        schedule = ScheduledReplicas(seed)
+        schedule.run()
+        schedule.check()

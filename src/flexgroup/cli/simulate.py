@@ -157,7 +157,7 @@ def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationRe
 
 def _why_crashes_may_violate(scenario: Scenario) -> str:
     """Return why a violation says little after a crash, or nothing where it is a finding."""
-    from flexgroup.protocols.catalogue import parse_stack
+    from flexgroup.protocols.catalogue import Fault, parse_stack
 
     if not scenario.faults.crashes:
         return ""
@@ -167,6 +167,12 @@ def _why_crashes_may_violate(scenario: Scenario) -> str:
                 f"{protocol.name} tolerates no crash (faults tolerated: "
                 f"{protocol.faults_in_words}), and a process has crashed: what it promises is "
                 "for runs without"
+            )
+        if scenario.faults.recoveries and Fault.RESTARTS not in protocol.faults:
+            return (
+                f"{protocol.name} keeps nothing in stable storage (faults tolerated: "
+                f"{protocol.faults_in_words}), and a process has recovered: what it promises is "
+                "for runs in which those that crash stay down"
             )
         if protocol.detector and scenario.faults.detection is None:
             return (

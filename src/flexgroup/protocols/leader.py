@@ -1,7 +1,7 @@
 """A leader oracle: the lowest member of a group of replicas that is not suspected leads it.
 
 Source: the failure detector Omega of Chandra, Hadzilacos and Toueg 1996, made of a detector that
-suspects, as in Cachin, Guerraoui and Rodrigues 2011, section 2.6, "leader election".
+suspects, as in Cachin, Guerraoui and Rodrigues 2011 ("eventual leader detector").
 
 It lies on a failure detector (`heartbeat`, `vcube-detector`) or, at the bottom of a stack, on the
 suspicions of the world. Whenever another member of this process's own group is suspected, or

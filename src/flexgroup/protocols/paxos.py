@@ -109,7 +109,7 @@ class Restarted(Packet):
 
 
 class Paxos(Layer):
-    __slots__ = ("group", "leading", "ledger", "pending", "promised", "trusted")
+    __slots__ = ("group", "leading", "ledger", "pending", "promised", "restarts", "trusted")
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -135,6 +135,8 @@ class Paxos(Layer):
         """What was cast and is not delivered yet, by identity, as far as it was heard of here."""
         self.leading = Leading(0, is_prepared=True) if self.process == lowest else None
         """What it knows of the ballot that it promised, if it is the owner."""
+        self.restarts = False
+        """Whether somebody has started again, who may have lost what a client sent to all."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
 
@@ -168,7 +170,7 @@ class Paxos(Layer):
     def submit_again(self) -> None:
         """Tell a new leader what this process cast; what others cast, they tell it themselves."""
         for m in sorted(self.pending):
-            if origin_of(m) == self.process:
+            if origin_of(m) == self.process or self.restarts:
                 self.send((process_of(self.promised),), Request(self.pending[m]))
 
     # Stable storage, and starting again.
@@ -195,12 +197,14 @@ class Paxos(Layer):
         for m in self.ledger.restore(stored):
             self.deliver(m)
         self.leading = None
+        self.restarts = True
         self.send_to_others(Restarted())
         if process_of(self.promised) == self.process:
             self.prepare()
 
     def on_restarted(self, sender: int) -> None:
         """Send again what may be lost: requests that all remember, and what the leader told."""
+        self.restarts = True
         for m in sorted(self.pending):
             self.send((sender,), Request(self.pending[m]))
         leading = self.leading
@@ -208,7 +212,9 @@ class Paxos(Layer):
             return
         first = self.ledger.next if leading.is_prepared else leading.free
         self.send((sender,), Prepare(self.promised, first))
-        for slot in range(first, leading.free):
+        # Others may wait for a majority in this ballot where the leader learnt it from another one.
+        slots = {*leading.accepts, *range(first, leading.free)}
+        for slot in sorted(slots & self.ledger.votes.keys()):
             messages = self.ledger.votes[slot].messages
             self.send((sender,), Accept(self.promised, slot, self.ledger.stable, messages))
             if slot in self.ledger.chosen:
@@ -281,10 +287,9 @@ class Paxos(Layer):
             self.begin_ballot(leading, leading.free - 1, tuple(waiting))
 
     def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
-        # Its own vote may be durable after those of others: only later does it count here.
-        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.vote(self.promised, slot, messages)
         leading.accepts[slot] = {self.process}
+        self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.check_accepts(leading, slot)
 
     def on_accept(self, sender: int, packet: Accept) -> None:
@@ -366,6 +371,8 @@ class Paxos(Layer):
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Request) and self.is_ours(packet.m):
             self.remember(packet.m)
+            if self.restarts and self.leading is None and sender not in self.group:
+                self.send((process_of(self.promised),), packet)
         elif not self.is_sound(sender, packet):
             raise self.refuse(sender, packet)
         elif isinstance(packet, Accept):

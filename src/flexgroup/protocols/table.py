@@ -46,6 +46,7 @@ class Fault(StrEnum):
     CRASHES_OF_FEWER_THAN_HALF = "crashes of fewer than half"
     CRASHES_WITHOUT_AGREEMENT = "crashes, but not agreement on the last messages"
     WRONG_SUSPICIONS = "suspicions that are wrong"
+    RESTARTS = "restarts of who has crashed"
 
 
 CRASHES = frozenset(
@@ -207,21 +208,21 @@ PROTOCOLS: dict[str, Protocol] = {
             VCubeDetector,
             "failure detector: tests along a hypercube, news from whoever answers",
             "Duarte, Bona and Ruoso 2014",
-            faults=(Fault.CRASHES,),
+            faults=(Fault.CRASHES, Fault.RESTARTS),
         ),
         Protocol(
             "heartbeat",
             Heartbeat,
             "failure detector: all tell all that they are there; time-outs grow",
             "folklore; Cachin, Guerraoui, Rodrigues 2011",
-            faults=(Fault.CRASHES,),
+            faults=(Fault.CRASHES, Fault.RESTARTS),
         ),
         Protocol(
             "leader",
             LeaderOracle,
             "leader oracle: the lowest replica of a group that is not suspected",
             "Chandra, Hadzilacos and Toueg 1996; Cachin, Guerraoui, Rodrigues 2011",
-            faults=(Fault.CRASHES,),
+            faults=(Fault.CRASHES, Fault.RESTARTS),
             genuine=Genuine.YES,
         ),
         Protocol(
@@ -229,7 +230,11 @@ PROTOCOLS: dict[str, Protocol] = {
             Paxos,
             "a log for each group of replicas: ballots of a leader, and majorities",
             "Lamport 1998 and 2001",
-            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_HALF,
+                Fault.WRONG_SUSPICIONS,
+                Fault.RESTARTS,
+            ),
             genuine=Genuine.YES,
         ),
         Protocol(

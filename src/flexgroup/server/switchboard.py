@@ -25,9 +25,9 @@ from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.hosting.keeping import Keeping
 from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.peers.kept_messages import StorageError
 from flexgroup.server.peers.links import COUNTS, LOGS, PACKETS, REPLICAS, PeerLinks
 from flexgroup.worlds.network.envelope import Envelope
+from flexgroup.worlds.network.framed_file import StorageError
 
 REPORT_PATIENCE = 4
 """How many milliseconds longer such a report waits for packets that it can travel with."""

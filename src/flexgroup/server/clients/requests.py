@@ -374,9 +374,11 @@ class RequestHandler:
             session.refuse(request.request, refusals.NOT_KEPT, reason)
         elif reason := self._why_not_here(group, sends_only=True):
             session.refuse(request.request, refusals.NOT_HERE, reason)
-        elif group.replicated:
-            self._sit_to_send(session, request, group)
-        elif self._deployment.me in group.senders or group.number in session.seats:
+        elif (
+            group.replicated
+            or self._deployment.me in group.senders
+            or group.number in session.seats
+        ):
             self._sit_to_send(session, request, group)
         else:
             self._ask(session, request, SendFrom(group.name, True))
