@@ -73,7 +73,7 @@ class Replica:
         files: LayerFiles | None,
     ) -> None:
         self.entry = entry
-        self.process = process = entry.servers.index(server)
+        self.process = entry.servers.index(server)
         self.group = next(group for group in entry.groups if server in group.servers)
         """The group that it is a replica of."""
         self._plan = plan = parse_stack(entry.stack)

@@ -215,8 +215,8 @@ class PeerLinks:
 
     packets_came: Callable[[int, int, int, int, bytes, int], None]
     """Takes what servers send for the domains: its kind (`PACKETS`, `COUNTS`, `LOGS` or
-    `REPLICAS`), the server, the domain, the configuration in which that changed last, the data, and where in them
-    it begins."""
+    `REPLICAS`), the server, the domain, the configuration in which that changed last, the data, and
+    where in them it begins."""
 
     def __init__(
         self,
