@@ -148,7 +148,40 @@ def test_a_server_that_comes_back_without_what_it_stored_takes_no_part() -> None
         with pytest.raises(NotHere, match=r"lost its replica of 'a'.*--data.*s0, s1, s2"):
             cluster.have(0, lambda link: link.join("a"))
         cluster.send(1, ["a"], SECOND)
-        assert cluster.replica(2).suspected == set()
+        # Nobody waits for it to lead, although its server is there.
+        assert cluster.replica(2).suspected == {0}
+        cluster.kill(1)
+        cluster.pass_time(3)
+        cluster.restart(1)
+        cluster.wait_for_servers(0, 1, 2)
+        cluster.send(2, ["a"], THIRD)
+        assert cluster.replica(2).numbered == 9
+
+
+def test_a_stack_that_stores_nothing_does_not_start_again() -> None:
+    with replicated() as cluster:
+        cluster.create("LEADER")
+        seen: Numbered = []
+        cluster.listen(1, "a", seen)
+        cluster.pass_time(0.5)
+        cluster.send(0, ["a"], FIRST)
+        for other in (0, 1):
+            cluster.execution.network.cut("m2", f"m{other}")
+            cluster.execution.network.cut(f"m{other}", "m2")
+        cluster.wait_for_servers(0, 1)
+        cluster.execution.network.heal()
+        cluster.wait_for_servers(0, 1, 2)
+        cluster.kill(0)
+        cluster.wait_for_servers(1, 2)
+        cluster.restart(0)
+        cluster.wait_for_servers(0, 1, 2)
+        for server in (0, 2):
+            assert domain_numbers(cluster, server) == []
+            with pytest.raises(NotHere, match="the stack does not store"):
+                cluster.have(server, lambda link: link.join("a"))
+        cluster.send(1, ["a"], SECOND)
+        cluster.pass_time(0.5)
+        assert seen == numbered(FIRST, SECOND)
 
 
 def test_a_server_that_was_cut_off_starts_its_replica_again_without_data_too() -> None:

@@ -80,6 +80,11 @@ class StackPlan:
         """Some layer works only where the processes are divided into groups of replicas."""
         return any(layer.NEEDS_REPLICAS for layer in self.layers)
 
+    @property
+    def stores(self) -> bool:
+        """Some layer keeps something in stable storage, and can start again after a crash."""
+        return any(layer.STORED for layer in self.layers)
+
     def check_replicas(self, replicas: Replicas, processes: int) -> None:
         """Raise UsageError if these groups do not divide the processes, or there must be some."""
         if self.needs_replicas and not replicas:

@@ -354,8 +354,9 @@ class RequestHandler:
         if group.number in self._replicas.of_group:
             return ""
         return (
-            f"this server has lost its replica of {group.name!r}: it was started again without "
-            f"what that had stored (--data); connect to another of {', '.join(here.servers)}"
+            f"this server has lost its replica of {group.name!r}: it was started again, or left "
+            "out for a while, and has not kept (--data), or the stack does not store, what that "
+            f"knew; connect to another of {', '.join(here.servers)}"
         )
 
     def _attach(self, session: Session, request: requests.Attach) -> None:

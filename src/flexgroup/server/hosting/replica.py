@@ -22,7 +22,7 @@ from flexgroup.membership.configuration import ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.clients.contents import packed
 from flexgroup.server.clients.session import Session
-from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, ReplicaChannel
+from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, LOST, ReplicaChannel
 from flexgroup.server.settings import Limits
 from flexgroup.trace.recorder import Recorder
 from flexgroup.wire import refusals
@@ -94,6 +94,8 @@ class Replica:
         noted = {} if files is None else files.noted
         self.incarnation = noted.get(INCARNATION, 0) + 1
         """How often it has started."""
+        self.given_up = 0
+        """The incarnation that another replica has given up, if it is not an earlier one."""
         self.casts = noted.get(CASTS, 0)
         """How many envelopes it has multicast, in all incarnations."""
         self.numbered = noted.get(NUMBERED, 0)
@@ -116,10 +118,11 @@ class Replica:
         self.domain.start(now)
         self._cast_again(now)
 
-    def restart(self, now: int, given_up: int = 0) -> None:
+    def restart(self, now: int) -> None:
         """Start again from what is stored, though the server has not failed: others have given up
         this incarnation, or one that comes later."""
-        self.incarnation = max(self.incarnation, given_up) + 1
+        self.incarnation = max(self.incarnation, self.given_up) + 1
+        self.given_up = 0
         self._channels = [ReplicaChannel() for _ in self._channels]
         self.suspected = set()
         self.domain.restart(now, self._build())
@@ -280,6 +283,10 @@ class Replica:
         """The server of another replica has left the others."""
         self._channels[process].give_up()
 
+    def is_lost(self, process: int) -> bool:
+        """Whether another replica was given up, and has not started again."""
+        return self._channels[process].is_lost
+
     def meet(self, process: int, link: int) -> list[bytes]:
         """What is said first on the link to another replica, if that is new; 0: there is none."""
         channel = self._channels[process]
@@ -290,22 +297,23 @@ class Replica:
         return [channel.hello(self.incarnation)] if link else []
 
     def came(self, now: int, process: int, data: bytes, at: int) -> list[bytes]:
-        """Another replica has sent this; what goes out to it."""
+        """Another replica has sent this; what goes out to it. If that has given up this one, it
+        notes so, and whoever hosts it has it start again."""
         channel = self._channels[process]
         reader = Reader(data, at, len(data))
         what = reader.varint()
         if what == HELLO:
-            given_up, out = channel.said_hello(self.incarnation, reader)
-            if given_up:
-                self.restart(now, given_up)
+            self.given_up, out = channel.said_hello(self.incarnation, reader)
             return out
         if what == DATA:
             if channel.came(self.incarnation, reader):
                 self.domain.receive(now, process, data, reader.position)
         elif what == GOT:
             channel.told(self.incarnation, reader)
+        elif what == LOST:
+            channel.give_up()
         else:
-            raise PeerError(f"a frame of kind {what} from a replica; kinds are 0 to 2")
+            raise PeerError(f"a frame of kind {what} from a replica; kinds are 0 to 3")
         return []
 
     def take_outgoing(self) -> list[tuple[int, bytes]]:

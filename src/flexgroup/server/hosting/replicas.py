@@ -15,17 +15,21 @@ from typing import final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
+from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.clients.members import LocalMembers
 from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
+from flexgroup.server.peers.replica_channel import LOST
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.layer_files import LayerFiles
 
 log = logging.getLogger("flexgroup.server")
+
+LOST_FRAME = varints([LOST])
 
 Recording = Callable[[Configuration, ReplicatedDomain], Recorder | None]
 """Makes a recorder for a replica that starts for the first time, if a trace is wanted."""
@@ -60,6 +64,8 @@ class Replicas:
         """The replicas by the number of their domain."""
         self.of_group: dict[int, Replica] = {}
         """The same, by the numbers of all groups of the domain, of which each is in one."""
+        self._lost: set[int] = set()
+        """The domains whose replica at this server has nothing to start from any more."""
         self._numbers: dict[str, int] = {}
         """The numbers of the servers that are in the configuration, by name."""
 
@@ -77,8 +83,11 @@ class Replicas:
         going_on = {entry.number for entry in configuration.replicated}
         for number in [number for number in self.hosted if number not in going_on]:
             self._end(number)
+        self._lost &= going_on
         for entry in configuration.replicated:
             replica = self.hosted.get(entry.number)
+            if entry.number in self._lost:
+                continue
             if replica is None and self._identity.name in entry.servers:
                 is_new = bool(before.number) and entry.number >= before.next_domain
                 self._begin(configuration, entry, is_new)
@@ -98,11 +107,11 @@ class Replicas:
             folder = self._folder() / f"{entry.number:06}"
             if is_new or folder.exists():
                 files = LayerFiles(folder, Codec(plan.layers), plan.layers)
-        if files is None and not is_new:
-            log.warning(
-                "replica lost",
-                extra={"data": {"domain": entry.number, "groups": [g.name for g in entry.groups]}},
-            )
+        was_there = files is not None and files.was_there
+        if not is_new and (files is None or (was_there and not plan.stores)):
+            if files is not None:
+                files.close()
+            self._lose(entry)
             return
         is_first = files is None or not files.was_there
         recorder = self._recording(configuration, entry) if is_first else None
@@ -122,8 +131,28 @@ class Replicas:
         replica.start(self._round.now())
         self._round.request()
 
+    def _lose(self, entry: ReplicatedDomain) -> None:
+        """The replica of a domain must not start again; members have to go to others."""
+        self._lost.add(entry.number)
+        if entry.number in self.hosted:
+            self._end(entry.number)
+        names = [group.name for group in entry.groups]
+        log.warning("replica lost", extra={"data": {"domain": entry.number, "groups": names}})
+        numbers = {group.number for group in entry.groups}
+        for session in list(self._members.sessions.values()):
+            if numbers.intersection(session.seats):
+                session.close("this server has lost its replica of a group; connect to another")
+
+    def _start_again(self, replica: Replica) -> None:
+        """Others have given this replica up. If its stack stores nothing, it has nothing to go on
+        with: what it has in memory lacks what they did not keep for it."""
+        if parse_stack(replica.entry.stack).stores:
+            replica.restart(self._round.now())
+        else:
+            self._lose(replica.entry)
+
     def _end(self, number: int) -> None:
-        """All groups of a domain have been destroyed."""
+        """A replica takes no part any more."""
         replica = self.hosted.pop(number)
         for group in replica.entry.groups:
             self.of_group.pop(group.number, None)
@@ -144,8 +173,8 @@ class Replicas:
         """The others go on without this server: they have given its replicas up, which start
         again from what they stored before they meet them again."""
         self._numbers = {}
-        for replica in self.hosted.values():
-            replica.restart(self._round.now())
+        for replica in list(self.hosted.values()):
+            self._start_again(replica)
         self.look()
 
     def close(self) -> None:
@@ -174,7 +203,7 @@ class Replicas:
                 if process == replica.process:
                     continue
                 number = self._numbers.get(name)
-                if number is None or number in silent:
+                if number is None or number in silent or replica.is_lost(process):
                     suspected.append(process)
                 self._say(replica, process, self._meet(replica, process, number))
                 self._say(replica, process, replica.got(process))
@@ -197,17 +226,17 @@ class Replicas:
         that says hello when it is, and is told again."""
         replica = self.hosted.get(domain)
         if replica is None:
+            if domain in self._lost:
+                self._links.gather(server, head_of(REPLICAS, domain, 0), LOST_FRAME)
             return
         names = replica.entry.servers
         for process, name in enumerate(names):
             if self._numbers.get(name) == server and process != replica.process:
                 self._say(replica, process, self._meet(replica, process, server))
-                before = replica.incarnation
-                out = replica.came(self._round.began, process, data, at)
-                if replica.incarnation != before:
+                self._say(replica, process, replica.came(self._round.began, process, data, at))
+                if replica.given_up:
+                    self._start_again(replica)
                     self.look()
-                else:
-                    self._say(replica, process, out)
                 return
         if server in self._numbers.values():
             raise PeerError(f"server {server} has no replica of domain {domain}")

@@ -7,7 +7,8 @@ any crash, and the channel begins anew.
 
 Nothing goes out before the other has said hello on the link: with its incarnation, and how much it
 got. If there is too much to keep, or the other has left the servers, it is given up: it is told
-when it comes back, and has to start again from what it stored.
+when it comes back, and has to start again from what it stored. If it has nothing to start from, its
+server says that it is lost.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from flexgroup.core.varints import Reader, varints
 HELLO: Final = 0
 DATA: Final = 1
 GOT: Final = 2
+LOST: Final = 3
 
 MOST_BYTES: Final = 64 << 20
 """How much is kept for a replica that does not tell that it gets it."""
@@ -39,7 +41,7 @@ class ReplicaChannel:
         """The last incarnation of the other that said hello; 0: none has."""
         self._given_up = 0
         """The incarnations of the other up to this one are given up."""
-        self._is_lost = False
+        self.is_lost = False
         """What is sent is for nobody, until the other says hello in a later incarnation."""
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
@@ -58,7 +60,7 @@ class ReplicaChannel:
     def give_up(self) -> None:
         """Keep nothing for the other as it is now: it has to start again."""
         self._given_up = max(self._given_up, self._known, 1)
-        self._is_lost = True
+        self.is_lost = True
         self._forget()
 
     def _forget(self) -> None:
@@ -73,7 +75,7 @@ class ReplicaChannel:
 
     def send(self, incarnation: int, data: bytes) -> list[bytes]:
         """What goes out when a replica sends this."""
-        if self._is_lost:
+        if self.is_lost:
             return []
         self._kept.append(data)
         self._kept_bytes += len(data)
@@ -115,7 +117,7 @@ class ReplicaChannel:
             if self._known:
                 self._forget()  # it was meant for one that has crashed
             self._known = others
-            self._is_lost = False
+            self.is_lost = False
             self._first = self._got = self._told = 0
         got = got if known == incarnation else 0
         self._confirm(got)
