@@ -126,6 +126,21 @@ def show(report: dict[str, Any], console: Console) -> None:
     )
     print_table(
         console,
+        "replicated domains",
+        ("stack", "group", "servers", "replica here", "delivered", "under way", "suspected"),
+        [
+            (
+                domain["stack"],
+                group["name"],
+                ", ".join(group["servers"]),
+                *replica_of(domain, group),
+            )
+            for domain in report["replicas"]
+            for group in domain["groups"]
+        ],
+    )
+    print_table(
+        console,
         "clients",
         ("client", "from", "sent", "group", "as", "delivered", "queued", "credit"),
         [
@@ -141,6 +156,18 @@ def link_to(server: dict[str, Any], report: dict[str, Any]) -> str:
     if server["address"] == report["address"]:
         return "this one"
     return "linked" if server["linked"] else "no link"
+
+
+def replica_of(domain: dict[str, Any], group: dict[str, Any]) -> tuple[object, ...]:
+    here = domain["here"]
+    if here is None or here["group"] != group["name"]:
+        return ("-",) * 4
+    return (
+        f"process {here['process']}, start {here['incarnation']}",
+        here["delivered"],
+        here["under_way"],
+        ", ".join(here["suspected"]) or "-",
+    )
 
 
 def groups_of(client: dict[str, Any]) -> list[tuple[object, ...]]:

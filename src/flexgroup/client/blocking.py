@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -443,6 +443,9 @@ class Link(_Receiver[Message[Any] | View]):
         for group in list(self.ahead):
             await group.put_back()
         self.ahead.clear()
+
+    def create_replicated(self, stack: str, groups: Mapping[str, Sequence[str]]) -> None:
+        self.background.wait_for(self.asynchronous.create_replicated(stack, groups))
 
     def inspect(self) -> dict[str, Any]:
         return self.background.wait_for(self.asynchronous.inspect())

@@ -65,6 +65,10 @@ class NotKept(Refusal, code=refusals.NOT_KEPT):
     """What is asked for is not kept, or cannot be; the text says what is, or who keeps it."""
 
 
+class NotHere(Refusal, code=refusals.NOT_HERE):
+    """This server has no replica of the group: connect to one of those that the text names."""
+
+
 class MixedStacks(Refusal, code=refusals.MIXED_STACKS):
     """One message can only go to several groups if they have the same stack."""
 

@@ -8,7 +8,7 @@ order. What is delivered can be received by group, or by link: of all groups, in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
@@ -609,6 +609,29 @@ class Link:
                 )
             handles.append(inbox.handle)
         return handles
+
+    async def create_replicated(self, stack: str, groups: Mapping[str, Sequence[str]]) -> None:
+        """Create groups of replicas, without members, of a stack that survives crashes itself.
+
+        groups: the name of each group, and the names of the servers that have its replicas. A
+            server has one replica of one group. A group goes on while more than half of its
+            servers do; its members are connected to these.
+        """
+        name_of("a stack", stack)
+        if not isinstance(groups, Mapping) or not groups:
+            raise UsageError(
+                f"groups={groups!r:.50}; give the names of the servers of each group, as in "
+                '{"a": ("s0", "s1", "s2")}'
+            )
+        named: list[tuple[str, list[str]]] = []
+        for group, servers in groups.items():
+            if isinstance(servers, str):
+                raise UsageError(f"{group!r} has {servers!r}, one text; give a list of servers")
+            names = [name_of("the name of a server", server) for server in servers]
+            named.append((name_of("the name of a group", group), names))
+        await self.connection.ask(
+            lambda number: requests.CreateReplicated(number, stack, named), requests.Done
+        )
 
     async def inspect(self) -> dict[str, Any]:
         """Return what the server says about itself."""

@@ -91,19 +91,27 @@ class GroupEntry(Struct, frozen=True, array_like=True):
     """Its servers deliver the same sequence, even those that fail, so that a view can take a place
     in that while messages go on."""
 
+    replicated: int = 0
+    """The replicated domain that it is a group of; 0: it has an ordinary one."""
+
     def servers(self) -> tuple[int, ...]:
         """The numbers of the servers that messages to the group go to, ascending: those with
-        members, and its keepers."""
+        members, and its keepers. Those to a group of replicas go to these (`ReplicatedDomain`)."""
         return tuple(sorted({*(member.server for member in self.members), *self.keepers}))
 
     @property
     def domain_key(self) -> DomainKey:
+        if self.replicated:
+            return self.stack, f"{REPLICATED}{self.replicated}", False
         name = f"{KEPT}{self.number}" if self.keep else self.domain
         return self.stack, name, self.partitionable
 
 
 KEPT = "kept:"
 """Begins the name of the domain that a group which keeps its messages has for itself."""
+
+REPLICATED = "replicated:"
+"""Begins the name that groups of a replicated domain have in the place of one that they share."""
 
 DomainKey = tuple[str, str, bool]
 """What groups that share a domain have in common: the stack, the domain that they ask for, and
@@ -131,6 +139,36 @@ class DomainEntry(Struct, frozen=True, array_like=True):
         return self.stack, self.name, self.partitionable
 
 
+class ReplicaGroup(Struct, frozen=True, array_like=True):
+    """A group of a replicated domain, and the servers with its replicas."""
+
+    number: int
+    """The number of the group, which may have been destroyed meanwhile."""
+    name: str
+    servers: tuple[str, ...]
+    """Their names: a server that fails and comes back has another number, and the same replica."""
+
+
+class ReplicatedDomain(Struct, frozen=True, array_like=True):
+    """A stack that survives crashes itself, on servers that were named when it was created.
+
+    It never changes. Configurations come and go, and servers with them, while it runs.
+    """
+
+    number: int
+    """Unique for ever, among those of all domains."""
+    stack: str
+    groups: tuple[ReplicaGroup, ...]
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the servers by the number of their process."""
+        return tuple([server for group in self.groups for server in group.servers])
+
+    def group(self, number: int) -> ReplicaGroup:
+        return next(group for group in self.groups if group.number == number)
+
+
 class Configuration(Struct, frozen=True, array_like=True, dict=True):
     number: int
     servers: tuple[Server, ...]
@@ -143,6 +181,12 @@ class Configuration(Struct, frozen=True, array_like=True, dict=True):
     """The domains of all groups with members, senders or keepers, in ascending order of
     numbers."""
     next_domain: int = 1
+    replicated: tuple[ReplicatedDomain, ...] = ()
+    """The replicated domains with a group that exists, in ascending order of numbers."""
+
+    @cached_property
+    def replicated_numbered(self) -> dict[int, ReplicatedDomain]:
+        return {domain.number: domain for domain in self.replicated}
 
     @cached_property
     def group_named(self) -> dict[str, GroupEntry]:

@@ -134,6 +134,13 @@ class Membership:
         self._detector.passes(now)
         return self._detector.is_isolated(now)
 
+    def silent(self, now: float) -> tuple[int, ...]:
+        """The servers of the configuration that are taken for failed here."""
+        if self.configuration is None or self.ended:
+            return ()
+        self._detector.passes(now)
+        return self._detector.silent(now)
+
     def patience_with(self, server: int) -> float:
         """How long another server may say nothing before it is suspected."""
         if self.configuration is None:

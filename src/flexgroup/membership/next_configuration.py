@@ -19,6 +19,8 @@ from flexgroup.membership.configuration import (
     DomainKey,
     GroupEntry,
     Member,
+    ReplicaGroup,
+    ReplicatedDomain,
     Server,
     SideId,
     changed_groups,
@@ -28,6 +30,7 @@ from flexgroup.membership.operations import (
     Admit,
     AnyOperation,
     CreateGroup,
+    CreateReplicated,
     DestroyGroup,
     Error,
     JoinGroup,
@@ -71,6 +74,9 @@ class NextConfiguration:
         self._next_server = before.next_server
         self._first = self._next_group = before.next_group
         """The numbers of new groups begin here."""
+        self._next_domain = before.next_domain
+        self._replicated: list[ReplicatedDomain] = []
+        """The replicated domains that are created."""
         self._merged: dict[str, dict[int, ComesFrom]] = {}
         """The servers that were apart, by the name of a group that they change, and from where."""
 
@@ -107,6 +113,8 @@ class NextConfiguration:
         match operation:
             case CreateGroup():
                 return self._create(origin, operation)
+            case CreateReplicated():
+                return self._create_replicated(operation)
             case DestroyGroup():
                 return self._destroy(operation, group)
             case JoinGroup():
@@ -176,6 +184,63 @@ class NextConfiguration:
         self._next_group += 1
         return None
 
+    def _create_replicated(self, operation: CreateReplicated) -> Error | None:
+        if error := self._why_not_replicated(operation):
+            return error
+        groups: list[ReplicaGroup] = []
+        for name, servers in operation.groups:
+            groups.append(ReplicaGroup(self._next_group, name, servers))
+            self._added += 1
+            self._changed[name] = GroupEntry(
+                name=name,
+                number=self._next_group,
+                stack=operation.stack,
+                owner=None,
+                open=True,
+                allow=None,
+                view=0,
+                members=(),
+                replicated=self._next_domain,
+            )
+            self._next_group += 1
+        self._replicated.append(ReplicatedDomain(self._next_domain, operation.stack, tuple(groups)))
+        self._next_domain += 1
+        return None
+
+    def _why_not_replicated(self, operation: CreateReplicated) -> Error | None:
+        for name, _ in operation.groups:
+            if self._group(name) is not None:
+                return "exists", f"there is a group {name!r}; join it, or choose another name"
+        present = {server.name for server in self._servers.values()}
+        named = [server for _, servers in operation.groups for server in servers]
+        names = [name for name, _ in operation.groups]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        twice += sorted({server for server in named if named.count(server) > 1})
+        if twice or not all(servers for _, servers in operation.groups):
+            return (
+                "not-allowed",
+                f"{', '.join(map(repr, twice))} twice: a server has one replica of one group"
+                if twice
+                else "a group without replicas: name at least one server for each",
+            )
+        if missing := sorted(set(named) - present):
+            return (
+                "not-here",
+                f"there is no server {', '.join(map(repr, missing))} now; there are "
+                f"{', '.join(sorted(present))}: name some of these, or start the others first",
+            )
+        if len(self._before.groups) + self._added + len(operation.groups) > MOST_GROUPS:
+            return "too-many", f"there may be {MOST_GROUPS} groups; destroy some first"
+        return None
+
+    def _replicated_left(self, groups: Sequence[GroupEntry]) -> tuple[ReplicatedDomain, ...]:
+        """The replicated domains of which a group exists."""
+        domains = (*self._before.replicated, *self._replicated)
+        if not domains:
+            return ()
+        used = {entry.replicated for entry in groups if entry.replicated}
+        return tuple(domain for domain in domains if domain.number in used)
+
     def _keepers(self) -> tuple[int, ...]:
         """The servers that keep data."""
         keeping = [number for number, server in self._servers.items() if server.keeps_data]
@@ -222,7 +287,9 @@ class NextConfiguration:
                 f"{entry.name!r} keeps no messages; join without since=, or create a group with "
                 "keep= for those that come later",
             )
-        if error := self._kept_elsewhere(origin, entry):
+        if error := self._kept_elsewhere(origin, entry) or self._replicated_elsewhere(
+            origin, entry
+        ):
             return error
         member = Member(operation.process, origin, operation.client)
         self._changed[entry.name] = replace(entry, members=(*entry.members, member))
@@ -242,6 +309,15 @@ class NextConfiguration:
             f"{entry.name!r} keeps its messages, and this server keeps no data; connect to one "
             f"that does ({names or 'none runs now'})",
         )
+
+    def _replicated_elsewhere(self, origin: int, entry: GroupEntry) -> Error | None:
+        """Why nobody can be in a group over this server, if it has no replica of that."""
+        server = self._servers.get(origin)
+        if not entry.replicated or server is None:
+            return None
+        domains = (*self._before.replicated, *self._replicated)
+        domain = next(one for one in domains if one.number == entry.replicated)
+        return not_here(domain.group(entry.number), server.name)
 
     def _leave(self, origin: int, operation: LeaveGroup) -> Error | None:
         entry = self._group(operation.group)
@@ -355,7 +431,8 @@ class NextConfiguration:
             next_server=self._next_server,
             next_group=self._next_group,
             domains=tuple(domains),
-            next_domain=max([before.next_domain, *[domain.number + 1 for domain in domains]]),
+            next_domain=max([self._next_domain, *[domain.number + 1 for domain in domains]]),
+            replicated=self._replicated_left(groups),
         )
         after.adopt(before, self._changed)
         return after
@@ -404,10 +481,12 @@ class NextConfiguration:
             *[entry for entry in self._changed.values() if entry is not None],
             *[before.group_named[name] for name in self._changed if name in before.group_named],
         ]
+        # Nothing about replicated domains changes.
+        entries = [entry for entry in entries if not entry.replicated]
         changed = {entry.domain_key for entry in entries}
         changed.update(domain.key for domain in before.domains if domain.number in renewed)
         domains = [domain for domain in before.domains if domain.key not in changed]
-        number = before.next_domain
+        number = self._next_domain
         for key in sorted(changed):
             known = before.domain_with.get(key)
             candidates = set(known.servers if known is not None else ())
@@ -475,6 +554,17 @@ def concerned(before: Configuration, after: Configuration) -> tuple[set[int], se
             if not is_flowing(before, known, after, group):
                 groups.add(known.number)
     return ending, groups
+
+
+def not_here(group: ReplicaGroup, server: str) -> Error | None:
+    """Why nobody can be in a group of replicas over this server, if none of them is there."""
+    if server in group.servers:
+        return None
+    return (
+        "not-here",
+        f"{group.name!r} has no replica at the server {server!r}; connect to one of those that "
+        f"have: {', '.join(group.servers)}",
+    )
 
 
 def _missing(group: str) -> Error:

@@ -99,6 +99,14 @@ class Merge(Operation, frozen=True, tag=11):
     part: Part
 
 
+class CreateReplicated(Operation, frozen=True, tag=12):
+    """All groups of a replicated domain are created together."""
+
+    stack: str
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    """The name of each group, and the names of the servers with its replicas."""
+
+
 AnyOperation = (
     CreateGroup
     | DestroyGroup
@@ -111,6 +119,7 @@ AnyOperation = (
     | SendFrom
     | OpenLog
     | Merge
+    | CreateReplicated
 )
 
 

@@ -80,13 +80,18 @@ class StackPlan:
         """Some layer works only where the processes are divided into groups of replicas."""
         return any(layer.NEEDS_REPLICAS for layer in self.layers)
 
+    @property
+    def stores(self) -> bool:
+        """Some layer keeps something in stable storage, and can start again after a crash."""
+        return any(layer.STORED for layer in self.layers)
+
     def check_replicas(self, replicas: Replicas, processes: int) -> None:
         """Raise UsageError if these groups do not divide the processes, or there must be some."""
         if self.needs_replicas and not replicas:
             raise UsageError(
                 f"'{self.name}' works in groups of replicas, and the processes are not divided into"
                 " any: give simulate --groups 10x3, explore --replicas 3,1 or, in a script, "
-                "replicas 3,1; servers have no such groups yet"
+                "replicas 3,1; servers have such groups if they are created with create_replicated"
             )
         check_replicas(replicas, processes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.metrics import Observed
 
 
@@ -60,6 +61,17 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
             }
             for hosted in deployment.domains
         ],
+        "replicas": [
+            {
+                "domain": entry.number,
+                "stack": entry.stack,
+                "groups": [
+                    {"name": group.name, "servers": list(group.servers)} for group in entry.groups
+                ],
+                "here": _replica(observed.replicas.get(entry.number)),
+            }
+            for entry in configuration.replicated
+        ],
         "clients": [
             {
                 "name": session.name,
@@ -81,4 +93,27 @@ def inspection(observed: Observed, totals: dict[str, float]) -> dict[str, object
         ],
         "refused": dict(sorted(observed.acceptor.refusals.items())),
         "totals": totals,
+    }
+
+
+def _replica(replica: Replica | None) -> dict[str, object] | None:
+    """What is known of the replica at this server; None: there is none."""
+    if replica is None:
+        return None
+    servers = replica.entry.servers
+    return {
+        "process": replica.process,
+        "group": replica.group.name,
+        "incarnation": replica.incarnation,
+        "multicast": replica.casts,
+        "delivered": replica.numbered,
+        "under_way": replica.under_way,
+        "packets_sent": replica.domain.packets_sent,
+        "packets_received": replica.domain.packets_received,
+        "suspected": [servers[process] for process in sorted(replica.suspected)],
+        "kept_for": {
+            name: replica.kept_for(process)
+            for process, name in enumerate(servers)
+            if process != replica.process
+        },
     }

@@ -21,6 +21,7 @@ from flexgroup.server.clients.session import Session
 from flexgroup.server.connection import Acceptor, Connection
 from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.hosted_domain import HostedDomain
+from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.peers.links import PeerLink, PeerLinks
 from flexgroup.server.settings import ServerIdentity
 
@@ -40,6 +41,8 @@ class Observed:
     acceptor: Acceptor
     patience_with: Callable[[int], float]
     """How long another server may say nothing before it is suspected."""
+    replicas: dict[int, Replica]
+    """The replicas at this server by the number of their domain."""
 
     @property
     def others(self) -> list[Server]:

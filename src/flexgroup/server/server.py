@@ -12,10 +12,11 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from socket import gethostname
 
 from flexgroup.core.errors import FlexGroupError, UsageError
-from flexgroup.membership.configuration import Configuration, DomainEntry
+from flexgroup.membership.configuration import Configuration, DomainEntry, ReplicatedDomain
 from flexgroup.membership.decision import Casts
 from flexgroup.membership.effects import Freeze, Install
 from flexgroup.membership.flush import Report
@@ -33,6 +34,7 @@ from flexgroup.server.clients.session import KeptPart, SessionContext
 from flexgroup.server.clients.turns import Turns
 from flexgroup.server.connection import Acceptor, Connection, FrameHandler
 from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.inspection import inspection
 from flexgroup.server.metrics import Metrics, Observed
@@ -98,13 +100,24 @@ class GroupServer:
         self.members = LocalMembers()
         self._round = round = Round(stall(settings.timings.shortest_patience))
         round.awoke = self.membership.tick
-        self.intake = Intake(self.deployment, round, settings.limits)
+        self.replicas = Replicas(
+            settings,
+            self.identity,
+            round,
+            self.links,
+            self.members,
+            self._recording_replica,
+            None if self._storage is None else self._replica_folder,
+            self.membership.silent,
+        )
+        self.intake = Intake(self.deployment, round, settings.limits, self.replicas.of_group)
         confirmations = Confirmations(self.deployment, self.intake, settings.limits)
         self.requests = RequestHandler(
             settings,
             self.deployment,
             self.members,
             self.intake,
+            self.replicas,
             propose=self.membership.propose,
             refused=self.acceptor.refused,
             confirm=confirmations.ask,
@@ -124,6 +137,7 @@ class GroupServer:
             self.members,
             self.backpressure,
             confirmations,
+            self.replicas,
         )
         self._switchboard.compared = self._compared
         self._switchboard.open_log = lambda group, domain: self.membership.propose(
@@ -154,6 +168,7 @@ class GroupServer:
             self.links,
             self.acceptor,
             self.membership.patience_with,
+            self.replicas.hosted,
         )
         self._metrics = Metrics(self._observed)
 
@@ -240,7 +255,11 @@ class GroupServer:
 
     def _leave_if_done(self, latest: float) -> None:
         """What this server has taken from clients is lost with it unless others have it."""
-        is_done = not (self.intake.is_holding or self.deployment.has_undelivered())
+        is_done = not (
+            self.intake.is_holding
+            or self.deployment.has_undelivered()
+            or self.replicas.has_undelivered
+        )
         if is_done or self._loop.time() >= latest:
             self._leaves_at = None
             self.membership.propose(LeaveServers(), self._left)
@@ -257,6 +276,7 @@ class GroupServer:
         if self._ticker is not None:
             self._ticker.cancel()
         self._stop_hosting(reason)
+        self.replicas.close()
         if self._has_left:
             await self.links.part(self._settings.timings.patience)
         self.links.close()
@@ -330,6 +350,7 @@ class GroupServer:
         self.membership.tick()
         self._round.tick()
         self._switchboard.look_at_links()
+        self.replicas.look()
         if self._leaves_at is not None:
             self._leave_if_done(self._leaves_at)
         elif self._is_stopped and self.membership.is_isolated:
@@ -355,6 +376,7 @@ class GroupServer:
         present = {server.number for server in configuration.servers}
         going_on = {domain.number for domain in configuration.domains}
         ended = [h for h in self.deployment.domains if h.entry.number not in going_on]
+        replicated = set(self.replicas.hosted)
         self._switchboard.install(effect)
         if not effect.is_restarted:
             self._forget_logs(configuration)
@@ -364,6 +386,8 @@ class GroupServer:
             for hosted in ended:
                 number = hosted.entry.number
                 self.trace.finish((number,), together.get(number) or going_on_here)
+            for number in sorted(replicated.difference(self.replicas.hosted)):
+                self.trace.finish_replica(number, present)
         self._metrics.installed(ended)
         self.requests.installed()
         self.links.keep_only(present, configuration.next_server)
@@ -430,9 +454,11 @@ class GroupServer:
             if not self.deployment.is_alone:
                 self._part(alone, why)
         else:
+            ended = [hosted.entry.number for hosted in self.deployment.domains]
             self._stop_hosting(why)
             if self.trace is not None:
-                self.trace.finish()
+                self.trace.finish(ended)
+        self.replicas.excluded()
         self._end("" if self._settings.rejoin and not self._is_stopped else reason)
 
     def _part(self, alone: Configuration, reason: str) -> None:
@@ -463,6 +489,18 @@ class GroupServer:
         if self.trace is None:
             return None
         return self.trace.recorder(self.identity.cluster, configuration, domain)
+
+    def _recording_replica(
+        self, configuration: Configuration, domain: ReplicatedDomain
+    ) -> Recorder | None:
+        if self.trace is None:
+            return None
+        return self.trace.replica_recorder(self.identity.cluster, configuration, domain)
+
+    def _replica_folder(self) -> Path:
+        """Where replicas of domains of this cluster keep what they store."""
+        assert self._storage is not None
+        return self._storage.replicas() / self.identity.cluster
 
     # What connections need.
 

@@ -23,8 +23,9 @@ from flexgroup.server.clients.members import LocalMembers
 from flexgroup.server.hosting.deployment import ComingView, Deployment
 from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.hosting.keeping import Keeping
+from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.peers.links import COUNTS, LOGS, PACKETS, PeerLinks
+from flexgroup.server.peers.links import COUNTS, LOGS, PACKETS, REPLICAS, PeerLinks
 from flexgroup.worlds.network.envelope import Envelope
 from flexgroup.worlds.network.framed_file import StorageError
 
@@ -59,6 +60,7 @@ class Switchboard:
         members: LocalMembers,
         backpressure: Backpressure,
         confirmations: Confirmations,
+        replicas: Replicas,
     ) -> None:
         self._deployment = deployment
         self._round = round
@@ -67,6 +69,7 @@ class Switchboard:
         self._members = members
         self._backpressure = backpressure
         self._confirmations = confirmations
+        self._replicas = replicas
         self._ahead: list[tuple[int, int, int, int, bytes, int]] = []
         self._ahead_bytes = 0
         self._draining: tuple[Casts, Callable[[], None]] | None = None
@@ -91,6 +94,9 @@ class Switchboard:
         """
         if kind != COUNTS:
             self._round.request()
+        if kind == REPLICAS:
+            self._replicas.came(server, domain, data, at)
+            return
         hosted = self._deployment.hosted.get(domain)
         is_ahead = self._deployment.is_ahead(domain) if hosted is None else changed > hosted.changed
         if is_ahead:
@@ -148,6 +154,8 @@ class Switchboard:
     def flush(self) -> None:
         now = self._round.end()
         self._intake.cast_pack()
+        if self._replicas.hosted:
+            self._flush_replicas(now)
         self._pass_all_on(now)
         self._round.flush()
 
@@ -181,6 +189,12 @@ class Switchboard:
         self._links.flush()
         if self._draining is not None:
             self._see_whether_drained()
+
+    def _flush_replicas(self, now: int) -> None:
+        try:
+            self._replicas.flush(now)
+        except StorageError as error:
+            self.storage_failed(error)
 
     def _give(self, envelope: Envelope) -> None:
         """Give members the messages of an envelope, or tell them of the view that it marks."""
@@ -313,6 +327,7 @@ class Switchboard:
             if hosted.keeping is not None and hosted.keeping.was_open:
                 self._members.read_from(hosted.keeping.group, hosted.keeping.given + 1)
         self._members.follow(deployment.configuration, configuration, effect.number)
+        self._replicas.install(deployment.configuration, configuration)
         deployment.install(
             configuration,
             effect.number,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 from flexgroup.membership.stable import AnyRecord, may_be_late, recovered
 from flexgroup.server.peers.kept_messages import KeptMessages
 from flexgroup.server.peers.stable_storage import Saved, StorageError
 
 LONG = 20
+MEMORY = Path("/dev/shm")
 
 
 class VirtualStorage:
@@ -22,6 +27,7 @@ class VirtualStorage:
         self._is_broken = False
         self._database: sqlite3.Connection | None = None
         self._messages: KeptMessages | None = None
+        self._replicas: Path | None = None
 
     # What happens to it.
 
@@ -76,6 +82,14 @@ class VirtualStorage:
             self._protect(self._is_broken)
         self._database.rollback()
         return self._database
+
+    def replicas(self) -> Path:
+        """What replicas store has real files, if possible in memory, and outlives processes."""
+        if self._replicas is None:
+            memory = MEMORY if MEMORY.is_dir() else None
+            self._replicas = Path(mkdtemp(prefix="flexgroup-replicas-", dir=memory))
+            finalize(self, rmtree, self._replicas, ignore_errors=True)
+        return self._replicas
 
     def close(self) -> None:
         pass

@@ -15,6 +15,8 @@ T = TypeVar("T")
 VERSION: Final = 4
 LONGEST_NAME: Final = 200
 MOST_GROUPS_OF_A_MESSAGE: Final = 64
+MOST_REPLICAS: Final = 64
+"""The most servers with replicas of one group."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 """The name of a group, a process or a server."""
@@ -132,6 +134,17 @@ class Confirm(Request, tag=13):
     handle: Number
 
 
+class CreateReplicated(Request, tag=14):
+    """Asks for groups of replicas, which share a stack that survives crashes itself."""
+
+    stack: StackText
+    groups: Annotated[
+        list[tuple[Name, Annotated[list[Name], Meta(max_length=MOST_REPLICAS)]]],
+        Meta(min_length=1, max_length=MOST_GROUPS_OF_A_MESSAGE),
+    ]
+    """The name of each group, and the names of the servers that have its replicas."""
+
+
 class FromServer(Struct, array_like=True, forbid_unknown_fields=True):
     """A message of a server to a client."""
 
@@ -232,8 +245,8 @@ class Message(
     _groups: tuple[str, ...] = ()
     """All groups of this process that it goes to, if they are several."""
     number: int = 0
-    """Its number among the messages of a group that keeps them, the same for every member: from 1
-    on. 0 in other groups."""
+    """Its number among the messages of a group that keeps them or has replicas, the same for every
+    member: from 1 on. 0 in other groups."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -333,6 +346,7 @@ AnyFromClient = (
     | Inspect
     | Goodbye
     | Confirm
+    | CreateReplicated
 )
 AnyFromServer = (
     Welcome

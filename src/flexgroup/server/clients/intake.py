@@ -16,6 +16,7 @@ from flexgroup.server.clients.contents import packed
 from flexgroup.server.clients.session import Session
 from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.hosted_domain import HostedDomain
+from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
@@ -59,8 +60,17 @@ class Intake:
     emptied: Callable[[Session], None]
     """Is told that nothing is held any more that a client has sent in a domain."""
 
-    def __init__(self, deployment: Deployment, round: Round, limits: Limits) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        round: Round,
+        limits: Limits,
+        replicas: dict[int, Replica],
+    ) -> None:
         self._deployment = deployment
+        self._replicas = replicas
+        """The replicas at this server by the groups that they send to; they take what goes there
+        themselves."""
         self._round = round
         self._most_in_a_pack = limits.pack
         self._most_under_way = limits.under_way
@@ -109,6 +119,10 @@ class Intake:
             bodies = send.bodies
             if sender is None or key is None:
                 session.taken(len(bodies))
+                continue
+            if self._replicas and groups[0] in self._replicas:
+                self._replicas[groups[0]].send(session, sender, groups, bodies)
+                self._round.request()
                 continue
             cast = 0
             is_behind = bool(self._held) and (session.number, key) in self._held

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.promises import UNIFORM
 from flexgroup.membership.configuration import KEPT, GroupEntry
+from flexgroup.membership.next_configuration import not_here
 from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
+    CreateReplicated,
     DestroyGroup,
     JoinGroup,
     LeaveGroup,
@@ -26,6 +28,7 @@ from flexgroup.server.clients.session import Seat, Session, not_kept
 from flexgroup.server.clients.turns import REQUEST
 from flexgroup.server.connection import Connection
 from flexgroup.server.hosting.deployment import Deployment
+from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.settings import Settings
 from flexgroup.wire import refusals, requests
 from flexgroup.wire.requests import AnyFromClient
@@ -49,6 +52,7 @@ class RequestHandler:
         deployment: Deployment,
         members: LocalMembers,
         intake: Intake,
+        replicas: Replicas,
         *,
         propose: Propose,
         refused: Callable[[Connection, str], None],
@@ -59,6 +63,7 @@ class RequestHandler:
         self._deployment = deployment
         self._members = members
         self._intake = intake
+        self._replicas = replicas
         self._propose = propose
         self._refused = refused
         self._confirm = confirm
@@ -126,7 +131,11 @@ class RequestHandler:
         if isinstance(request, requests.Goodbye):
             session.connection.close()
         elif isinstance(request, requests.Confirm):
-            self._confirm(session, request)
+            replica = self._replicas.of_group.get(request.handle)
+            if replica is not None and request.handle in session.seats:
+                replica.confirm(session, request)
+            else:
+                self._confirm(session, request)
         elif isinstance(request, requests.Inspect):
             session.say(requests.Inspection(request.request, self._inspection()))
         elif session.waiting or self._has_to_wait(session, request):
@@ -210,6 +219,8 @@ class RequestHandler:
                 self._attach(session, request)
             case requests.Create():
                 self._create(session, request)
+            case requests.CreateReplicated():
+                self._create_replicated(session, request)
             case requests.Destroy():
                 group = self._deployment.group(request.group)
                 seat = session.seats.get(group.number) if group is not None else None
@@ -237,13 +248,18 @@ class RequestHandler:
                 group.open,
                 group.view,
                 [member.process for member in group.members],
-                [names[server] for server in group.servers()],
+                [names[server] for server in group.servers()] or self._replica_servers(group),
                 list(promises),
                 group.domain or None,
                 group.keep,
                 group.partitionable,
             )
         )
+
+    def _replica_servers(self, group: GroupEntry) -> list[str]:
+        """The names of the servers with replicas of a group, whether they run or not."""
+        domain = self._deployment.configuration.replicated_numbered.get(group.replicated)
+        return [] if domain is None else list(domain.group(group.number).servers)
 
     def _refuse_missing(self, session: Session, request: int, group: str) -> None:
         session.refuse(
@@ -308,6 +324,41 @@ class RequestHandler:
             ),
         )
 
+    def _create_replicated(self, session: Session, request: requests.CreateReplicated) -> None:
+        try:
+            plan = parse_stack(request.stack)
+            plan.check_nothing_is_lost(self._settings.faults.channels())
+            if not plan.needs_replicas:
+                raise UsageError(
+                    f"'{plan.name}' knows no replicas, and does not survive a crash by itself; "
+                    "create its groups with create(), and servers begin with a new stack when one "
+                    "of them fails"
+                )
+        except UsageError as error:
+            session.refuse(request.request, refusals.BAD_STACK, str(error))
+            return
+        groups = tuple([(name, tuple(servers)) for name, servers in request.groups])
+        self._ask(session, request, CreateReplicated(plan.name, groups))
+
+    def _why_not_here(self, group: GroupEntry, sends_only: bool) -> str:
+        """Why this server lets nobody into a group of replicas. Who only sends to it may do so
+        where the domain has another replica, with messages that go there as well."""
+        domain = self._deployment.configuration.replicated_numbered.get(group.replicated)
+        if domain is None:
+            return ""
+        here = domain.group(group.number)
+        server = self._replicas.server
+        error = not_here(here, server)
+        if error is not None and not (sends_only and server in domain.servers):
+            return error[1]
+        if group.number in self._replicas.of_group:
+            return ""
+        return (
+            f"this server has lost its replica of {group.name!r}: it was started again, or left "
+            "out for a while, and has not kept (--data), or the stack does not store, what that "
+            f"knew; connect to another of {', '.join(here.servers)}"
+        )
+
     def _attach(self, session: Session, request: requests.Attach) -> None:
         group = self._deployment.group(request.group)
         if group is None:
@@ -322,7 +373,13 @@ class RequestHandler:
             )
         elif reason := self._why_stranded(group):
             session.refuse(request.request, refusals.NOT_KEPT, reason)
-        elif self._deployment.me in group.senders or group.number in session.seats:
+        elif reason := self._why_not_here(group, sends_only=True):
+            session.refuse(request.request, refusals.NOT_HERE, reason)
+        elif (
+            group.replicated
+            or self._deployment.me in group.senders
+            or group.number in session.seats
+        ):
             self._sit_to_send(session, request, group)
         else:
             self._ask(session, request, SendFrom(group.name, True))
@@ -333,7 +390,8 @@ class RequestHandler:
         if group.number in session.seats:
             session.say(joined)
         else:
-            self._attached.add(group.number)
+            if not group.replicated:
+                self._attached.add(group.number)
             session.sit(Seat(group.number, group.name, session.name, False, False), joined)
 
     def _attached_to(self, session: Session, request: requests.Attach) -> None:
@@ -383,6 +441,8 @@ class RequestHandler:
             )
         elif reason := self._why_not_since(request):
             session.refuse(request.request, refusals.NOT_KEPT, reason)
+        elif reason := self._why_not_joined_here(request.group):
+            session.refuse(request.request, refusals.NOT_HERE, reason)
         else:
             wants_kept = request.since is not None
             self._ask(
@@ -415,6 +475,10 @@ class RequestHandler:
         ):
             return self._why_stranded(group)
         return not_kept(group.name, request.since, keeping.first, keeping.last)
+
+    def _why_not_joined_here(self, name: str) -> str:
+        group = self._deployment.group(name)
+        return "" if group is None else self._why_not_here(group, sends_only=False)
 
     def _is_in(self, session: Session, name: str) -> bool:
         group = self._deployment.group(name)

@@ -40,6 +40,8 @@ CONTROL: Final = 0
 PACKETS: Final = 1
 COUNTS: Final = 2
 LOGS: Final = 3
+REPLICAS: Final = 6
+"""After the kinds of `pieces.py`."""
 
 REDIAL_SECONDS = 0.1
 SOONEST_REDIAL = 0.01
@@ -134,7 +136,7 @@ class PeerLink:
             data = memoryview(content)[1:]
             message = decoded(_control_decoder, data, "a malformed message of a server")
             self._links.controlled(self, message)
-        elif kind <= LOGS:
+        elif kind <= LOGS or kind == REPLICAS:
             reader = Reader(content, 1, len(content))
             domain = reader.varint()
             changed = reader.varint()
@@ -143,7 +145,7 @@ class PeerLink:
                     kind, self.server, domain, changed, content, reader.position
                 )
         else:
-            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 5")
+            raise PeerError(f"a frame of kind {kind} from a server; kinds are 0 to 6")
 
     def lost(self, error: Exception | None) -> None:
         self._links.link_closed(self)
@@ -223,9 +225,9 @@ class PeerLinks:
     """
 
     packets_came: Callable[[int, int, int, int, bytes, int], None]
-    """Takes what servers send for the domains: its kind (`PACKETS`, `COUNTS` or `LOGS`), the
-    server, the domain, the configuration in which that changed last, the data, and where in them
-    it begins."""
+    """Takes what servers send for the domains: its kind (`PACKETS`, `COUNTS`, `LOGS` or
+    `REPLICAS`), the server, the domain, the configuration in which that changed last, the data, and
+    where in them it begins."""
 
     def __init__(
         self,

@@ -166,6 +166,10 @@ class MembershipHost:
     def patience_with(self, server: int) -> float:
         return self.machine.patience_with(server)
 
+    def silent(self) -> tuple[int, ...]:
+        """The numbers of the servers that are taken for failed."""
+        return self.machine.silent(self._loop.time())
+
     def heard(self, server: int) -> None:
         self.machine.heard(server, self._loop.time())
 

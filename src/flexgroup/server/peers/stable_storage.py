@@ -57,6 +57,9 @@ class StableStorage(Protocol):
     def messages(self) -> KeptMessages:
         """What holds the messages of the groups that ask for it."""
 
+    def replicas(self) -> Path:
+        """The folder for what replicas of replicated domains store."""
+
     def close(self) -> None: ...
 
 
@@ -167,6 +170,9 @@ class DataFolder:
                 ) from None
             self._messages = KeptMessages(str(path), lambda: sqlite3.connect(path))
         return self._messages
+
+    def replicas(self) -> Path:
+        return self._folder / "replicas"
 
     def _not_saved(self, error: OSError) -> StorageError:
         return StorageError(

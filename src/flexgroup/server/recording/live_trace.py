@@ -10,7 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexgroup.membership.configuration import Configuration, DomainEntry, name_in_files
+from flexgroup.membership.configuration import (
+    Configuration,
+    DomainEntry,
+    ReplicatedDomain,
+    name_in_files,
+)
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.recording.handoff import (
     Events,
@@ -79,32 +84,77 @@ class LiveTrace:
         self._clock = clock
         self._runs: dict[int, RecordedRun] = {}
         """The runs that go on, by the number of the domain."""
+        self._replicas: set[int] = set()
+        """The replicated domains among them."""
         self._handed_over = 0.0
 
     def recorder(self, cluster: str, configuration: Configuration, domain: DomainEntry) -> Recorder:
         names = {server.number: server.name for server in configuration.servers}
         numbers = domain.servers
         groups = [group for group in configuration.groups if group.domain_key == domain.key]
-        readable = "".join(c if c.isalnum() else "-" for c in domain.stack.lower())
-        run = f"{cluster}-{domain.number:06}-{readable}"
-        plan = parse_stack(domain.stack)
+        return self._begin(
+            cluster,
+            domain.number,
+            domain.stack,
+            numbers,
+            [names[number] for number in numbers],
+            {group.name: [numbers.index(s) for s in group.servers()] for group in groups},
+        )
+
+    def replica_recorder(
+        self, cluster: str, configuration: Configuration, domain: ReplicatedDomain
+    ) -> Recorder:
+        """The recorder for a replica that starts for the first time; it goes on whatever changes,
+        and ends with the server or the domain."""
+        numbers = {server.name: server.number for server in configuration.servers}
+        servers = domain.servers
+        recorder = self._begin(
+            cluster,
+            domain.number,
+            domain.stack,
+            [numbers[name] for name in servers],
+            servers,
+            {
+                group.name: [servers.index(server) for server in group.servers]
+                for group in domain.groups
+            },
+        )
+        self._replicas.add(domain.number)
+        return recorder
+
+    def finish_replica(self, domain: int, present: Collection[int]) -> None:
+        """A replicated domain is over, if this server has recorded it."""
+        if domain in self._replicas:
+            self._replicas.discard(domain)
+            self.finish((domain,), present)
+
+    def _begin(
+        self,
+        cluster: str,
+        domain: int,
+        stack: str,
+        numbers: Sequence[int],
+        names: Sequence[str],
+        groups: dict[str, list[int]],
+    ) -> Recorder:
+        readable = "".join(c if c.isalnum() else "-" for c in stack.lower())
+        run = f"{cluster}-{domain:06}-{readable}"
+        plan = parse_stack(stack)
         channels = self._faults.channels()
         described = Run(
             run=run,
             world="network",
             stack=plan.name,
             processes=len(numbers),
-            groups=as_json(
-                {group.name: [numbers.index(s) for s in group.servers()] for group in groups}
-            ),
+            groups=as_json(groups),
             faults=as_json(self._faults.shares()) if self._faults.any else None,
             started=self._clock(),
             channels=channel_names(channels),
             promises=plan.promises(channels),
         )
-        began = RunBegan(described, tuple(name_in_files(names[number]) for number in numbers))
+        began = RunBegan(described, tuple(name_in_files(name) for name in names))
         recorder = Recorder(RunSink(run, self.handoff), ROWS_AT_ONCE)
-        self._runs[domain.number] = RecordedRun(began, recorder, numbers)
+        self._runs[domain] = RecordedRun(began, recorder, numbers)
         self.handoff.put(began)
         return recorder
 

@@ -80,6 +80,17 @@ class Domain(World):
             self.host.start(self._clock())
         self._receive_from_itself()
 
+    def restart(self, now: int, stack: Stack) -> None:
+        """The process starts again, with another stack and what this one stored: whatever was
+        under way to and from it is lost, as at a crash."""
+        self._now = now
+        self._to_itself.clear()
+        self.outgoing = [bytearray() for _ in range(self.size)]
+        self.host.crash(self._clock())
+        self._find_earliest()
+        self.host.recover(self._clock(), stack)
+        self._receive_from_itself()
+
     def commit(self) -> None:
         """Have on the disk what the stack stored and delivered.
 

@@ -3,6 +3,9 @@
 What the layers stored since the last time becomes durable together, with one synchronisation of
 each file, before anything that they asked for afterwards leaves the process (`Domain.commit`). A
 frame of a file is what became durable at one time; within it, what was asked for comes in order.
+
+The file of the top layer also has what the application remembers: how many messages it was given,
+what it multicast and was not given yet, and some numbers of whoever hosts the process.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Final
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.layer import Layer, Save, Store, Stored, Truncate, Write
+from flexgroup.core.message import Message, MessageId
 from flexgroup.core.varints import Reader, varints
 from flexgroup.worlds.network.framed_file import DamagedError, FramedFile, StorageError
 
@@ -26,6 +30,9 @@ SAVED: Final = 0
 WRITTEN: Final = 1
 TRUNCATED: Final = 2
 DELIVERED: Final = 3
+CAST: Final = 4
+GIVEN: Final = 5
+NOTED: Final = 6
 
 
 class LayerFiles:
@@ -41,6 +48,10 @@ class LayerFiles:
         self._failed = ""
         self.stored = [Stored() for _ in layers]
         """What each layer has in its file, or will have after the next commit."""
+        self.casts: dict[MessageId, Message] = {}
+        """What was multicast here, and is not known to be delivered here."""
+        self.noted: dict[int, int] = {}
+        """What whoever hosts the process has noted, under numbers of its choice."""
         self.was_there = False
         """Something was stored before: the process starts again."""
         try:
@@ -96,6 +107,15 @@ class LayerFiles:
                 stored.drop(reader.varint())
             elif what == DELIVERED:
                 stored.delivered = reader.varint()
+            elif what == CAST:
+                identity = reader.varint()
+                destinations = tuple([reader.varint() for _ in range(reader.varint())])
+                self.casts[identity] = Message(identity, destinations, reader.bytes())
+            elif what == GIVEN:
+                self.casts.pop(reader.varint(), None)
+            elif what == NOTED:
+                place = reader.varint()
+                self.noted[place] = reader.varint()
             else:
                 raise PeerError(f"a record of kind {what}")
 
@@ -120,6 +140,21 @@ class LayerFiles:
         if count != self.stored[top].delivered:
             self.stored[top].delivered = count
             self._waiting_of(top).extend(varints([DELIVERED, count]))
+
+    def cast(self, m: Message) -> None:
+        """Keep a message that is multicast here until it is delivered here."""
+        self.casts[m.id] = m
+        _cast(m, self._waiting_of(len(self.stored) - 1))
+
+    def given(self, m: MessageId) -> None:
+        """Keep a message no longer that is delivered here."""
+        if self.casts.pop(m, None) is not None:
+            self._waiting_of(len(self.stored) - 1).extend(varints([GIVEN, m]))
+
+    def note(self, place: int, number: int) -> None:
+        if self.noted.get(place) != number:
+            self.noted[place] = number
+            self._waiting_of(len(self.stored) - 1).extend(varints([NOTED, place, number]))
 
     def commit(self) -> None:
         """Have everything on the disk. What has failed once is not tried again: nobody knows what
@@ -174,4 +209,14 @@ class LayerFiles:
             self._saved(level, out)
         for number in sorted(stored.log):
             self._written(level, number, out)
+        if level == len(self.stored) - 1:
+            for m in self.casts.values():
+                _cast(m, out)
+            for place in sorted(self.noted):
+                out += varints([NOTED, place, self.noted[place]])
         return bytes(out)
+
+
+def _cast(m: Message, out: bytearray) -> None:
+    assert isinstance(m.payload, bytes)
+    out += varints([CAST, m.id, len(m.destinations), *m.destinations, len(m.payload)]) + m.payload

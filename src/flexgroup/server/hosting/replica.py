@@ -1,0 +1,345 @@
+"""One replica: the process of a replicated domain at this server.
+
+Its stack survives crashes itself. So it is not stopped by changes of the configuration, nor flushed
+with them. What its clients multicast it delivers as well, so that is what it confirms.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple, final
+
+from flexgroup.core.codec import Codec
+from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.core.layer import Suspect, Trust
+from flexgroup.core.message import Message, MessageId, message_id
+from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.core.stack import Stack
+from flexgroup.core.varints import Reader
+from flexgroup.membership.configuration import ReplicatedDomain
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.server.clients.contents import packed
+from flexgroup.server.clients.session import Session
+from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, LOST, ReplicaChannel
+from flexgroup.server.settings import Limits
+from flexgroup.trace.recorder import Recorder
+from flexgroup.wire import refusals
+from flexgroup.wire.requests import Confirm, Done
+from flexgroup.worlds.network.domain import Domain
+from flexgroup.worlds.network.envelope import Envelope, seal, unseal
+from flexgroup.worlds.network.faults import Faults
+from flexgroup.worlds.network.layer_files import LayerFiles
+
+log = logging.getLogger("flexgroup.server")
+
+PACK_BYTES: Final = 64 << 10
+
+# What it notes besides what its layers store.
+INCARNATION: Final = 0
+CASTS: Final = 1
+NUMBERED: Final = 2
+
+
+class Waiting(NamedTuple):
+    """A message of a client that is not multicast yet."""
+
+    ticket: int
+    session: Session
+    sender: str
+    groups: tuple[int, ...]
+    body: bytes
+
+
+class Unconfirmed(NamedTuple):
+    """A request that waits until all before this ticket is delivered."""
+
+    ticket: int
+    session: Session
+    request: Confirm
+
+
+@final
+class Replica:
+    def __init__(
+        self,
+        entry: ReplicatedDomain,
+        server: str,
+        limits: Limits,
+        faults: Faults,
+        recorder: Recorder | None,
+        clock: Callable[[], int],
+        files: LayerFiles | None,
+    ) -> None:
+        self.entry = entry
+        self.process = entry.servers.index(server)
+        self.group = next(group for group in entry.groups if server in group.servers)
+        """The group that it is a replica of."""
+        self._plan = plan = parse_stack(entry.stack)
+        self._partition = replicas_of_sizes([len(group.servers) for group in entry.groups])
+        self._processes_of = {
+            group.number: processes
+            for group, processes in zip(entry.groups, self._partition, strict=True)
+        }
+        self._limits = limits
+        self._files = files
+        """Where it keeps what it must not forget; if nowhere, it does not come back."""
+        size = len(entry.servers)
+        self.domain = Domain(
+            self._build(), Codec(plan.layers), size, faults, recorder, clock, files
+        )
+        self.promises = plan.promises(faults.channels())
+        self._channels = [ReplicaChannel() for _ in range(size)]
+        noted = {} if files is None else files.noted
+        self.incarnation = noted.get(INCARNATION, 0) + 1
+        """How often it has started."""
+        self.given_up = 0
+        """The incarnation that another replica has given up, if it is not an earlier one."""
+        self.casts = noted.get(CASTS, 0)
+        """How many envelopes it has multicast, in all incarnations."""
+        self.numbered = noted.get(NUMBERED, 0)
+        """How many messages the group was delivered, as all of its replicas count them."""
+        self._own: dict[MessageId, Message] = {} if files is None else dict(files.casts)
+        """What it has multicast and not delivered yet."""
+        self._own_bytes = sum(map(_size, self._own.values()))
+        self._tickets_of: dict[MessageId, int] = {}
+        """The first ticket in each of these."""
+        self._tickets = 0
+        self._waiting: deque[Waiting] = deque()
+        self._unconfirmed: list[Unconfirmed] = []
+        self.suspected: set[int] = set()
+
+    def _build(self) -> Stack:
+        return self._plan.build(self.process, len(self.entry.servers), (), self._partition)
+
+    def start(self, now: int) -> None:
+        """Start, with what is stored if there is something."""
+        self.domain.start(now)
+        self._cast_again(now)
+
+    def restart(self, now: int) -> None:
+        """Start again from what is stored, though the server has not failed: others have given up
+        this incarnation, or one that comes later."""
+        self.incarnation = max(self.incarnation, self.given_up) + 1
+        self.given_up = 0
+        self._channels = [ReplicaChannel() for _ in self._channels]
+        self.suspected = set()
+        self.domain.restart(now, self._build())
+        self._cast_again(now)
+
+    def _cast_again(self, now: int) -> None:
+        """What was multicast and not delivered may have reached nobody."""
+        for identity in sorted(self._own):
+            if identity in self._own:
+                self.domain.cast(now, self._own[identity])
+
+    def close(self) -> None:
+        if self._files is not None:
+            self._files.close()
+
+    # What clients send.
+
+    def send(
+        self, session: Session, sender: str, groups: tuple[int, ...], bodies: list[bytes]
+    ) -> None:
+        if self.group.number not in groups:
+            others = [group for group in self.entry.groups if group.number in groups]
+            session.refuse(
+                None,
+                refusals.NOT_HERE,
+                f"this server has a replica of '{self.group.name}', and a message that does not go "
+                f"there; send it over one of {', '.join(others[0].servers)}",
+                groups[0],
+            )
+            session.taken(len(bodies))
+            return
+        for body in bodies:
+            self._waiting.append(Waiting(self._tickets, session, sender, groups, body))
+            self._tickets += 1
+
+    def cast_waiting(self, now: int) -> None:
+        """Multicast what waits, in packs, as long as not too much is under way."""
+        limits = self._limits
+        while (
+            self._waiting
+            and len(self._own) < limits.under_way
+            and self._own_bytes < limits.under_way_bytes
+        ):
+            pack = [self._waiting.popleft()]
+            size = len(pack[0].body)
+            while (
+                self._waiting
+                and self._waiting[0].groups == pack[0].groups
+                and len(pack) < limits.pack
+                and size < PACK_BYTES
+            ):
+                size += len(self._waiting[0].body)
+                pack.append(self._waiting.popleft())
+            self._cast(now, pack)
+
+    def _cast(self, now: int, pack: list[Waiting]) -> None:
+        groups = pack[0].groups
+        processes = [p for group in groups for p in self._processes_of[group]]
+        contents = packed([(one.sender, one.body) for one in pack])
+        payload = seal(tuple([(group, 0) for group in groups]), len(pack), contents)
+        m = Message(message_id(self.process, self.casts), tuple(sorted(processes)), payload)
+        for one in pack:
+            one.session.taken(1)
+        try:
+            self.domain.cast(now, m)
+        except UsageError as error:
+            for session in dict.fromkeys([one.session for one in pack]):
+                session.refuse(None, refusals.BAD_STACK, str(error), groups[0])
+            return
+        self.casts += 1
+        self._own[m.id] = m
+        self._own_bytes += len(payload)
+        self._tickets_of[m.id] = pack[0].ticket
+        if self._files is not None:
+            self._files.cast(m)
+        for one in pack:
+            one.session.sent += 1
+
+    def confirm(self, session: Session, request: Confirm) -> None:
+        """Answer when all that has come before is delivered here."""
+        if session.unconfirmed >= self._limits.requests:
+            raise PeerError(f"more than {session.unconfirmed} confirmations without an answer")
+        session.unconfirmed += 1
+        self._unconfirmed.append(Unconfirmed(self._tickets, session, request))
+        self._confirm()
+
+    def _confirm(self) -> None:
+        if not self._unconfirmed:
+            return
+        first = self._waiting[0].ticket if self._waiting else self._tickets
+        settled = min([first, *self._tickets_of.values()])
+        left: list[Unconfirmed] = []
+        for one in self._unconfirmed:
+            if one.ticket > settled:
+                left.append(one)
+            elif one.session.connection.is_open:
+                one.session.unconfirmed -= 1
+                one.session.say(Done(one.request.request))
+        self._unconfirmed = left
+
+    @property
+    def has_undelivered(self) -> bool:
+        return bool(self._own or self._waiting)
+
+    @property
+    def under_way(self) -> int:
+        return len(self._own)
+
+    # What the stack delivers.
+
+    def take_delivered(self) -> list[Envelope]:
+        """What the stack has delivered since, opened, with the numbers of messages; all that the
+        process must not forget is on the disk then.
+
+        Raises StorageError if that is not possible; then nothing of it may be told to anybody.
+        """
+        opened: list[Envelope] = []
+        delivered, self.domain.delivered = self.domain.delivered, []
+        for m in delivered:
+            own = self._own.pop(m.id, None)
+            if own is not None:
+                self._own_bytes -= _size(own)
+                self._tickets_of.pop(m.id, None)
+                if self._files is not None:
+                    self._files.given(m.id)
+            try:
+                envelope = unseal(_payload(m))
+            except PeerError as error:
+                # No replica can open it, so none delivers it.
+                log.warning("dropped", extra={"data": {"reason": str(error)}})
+                continue
+            here = Envelope(((self.group.number, 0),), envelope.count, envelope.contents)
+            here.number = self.numbered + 1
+            self.numbered += envelope.count
+            opened.append(here)
+        if self._files is not None:
+            self._files.note(INCARNATION, self.incarnation)
+            self._files.note(CASTS, self.casts)
+            self._files.note(NUMBERED, self.numbered)
+        self.domain.commit()
+        self._confirm()
+        return opened
+
+    # Other replicas.
+
+    def suspect_only(self, now: int, processes: Collection[int]) -> None:
+        """Tell the stack whom to suspect from now on, where that has changed."""
+        for process in range(len(self._channels)):
+            is_suspected = process in processes and process != self.process
+            if is_suspected and process not in self.suspected:
+                self.suspected.add(process)
+                self.domain.notice(now, Suspect(process))
+            elif not is_suspected and process in self.suspected:
+                self.suspected.discard(process)
+                self.domain.notice(now, Trust(process))
+
+    def give_up(self, process: int) -> None:
+        """The server of another replica has left the others."""
+        self._channels[process].give_up()
+
+    def is_lost(self, process: int) -> bool:
+        """Whether another replica was given up, and has not started again."""
+        return self._channels[process].is_lost
+
+    def meet(self, process: int, link: int) -> list[bytes]:
+        """What is said first on the link to another replica, if that is new; 0: there is none."""
+        channel = self._channels[process]
+        if channel.link == link:
+            return []
+        channel.link = link
+        channel.is_open = False
+        return [channel.hello(self.incarnation)] if link else []
+
+    def came(self, now: int, process: int, data: bytes, at: int) -> list[bytes]:
+        """Another replica has sent this; what goes out to it. If that has given up this one, it
+        notes so, and whoever hosts it has it start again."""
+        channel = self._channels[process]
+        reader = Reader(data, at, len(data))
+        what = reader.varint()
+        if what == HELLO:
+            self.given_up, out = channel.said_hello(self.incarnation, reader)
+            return out
+        if what == DATA:
+            if channel.came(self.incarnation, reader):
+                self.domain.receive(now, process, data, reader.position)
+        elif what == GOT:
+            channel.told(self.incarnation, reader)
+        elif what == LOST:
+            channel.give_up()
+        else:
+            raise PeerError(f"a frame of kind {what} from a replica; kinds are 0 to 3")
+        return []
+
+    def take_outgoing(self) -> list[tuple[int, bytes]]:
+        """What goes out now, and to which process."""
+        out: list[tuple[int, bytes]] = []
+        outgoing = self.domain.outgoing
+        for process, data in enumerate(outgoing):
+            if data:
+                sent = self._channels[process].send(self.incarnation, bytes(data))
+                out += [(process, frame) for frame in sent]
+                outgoing[process] = bytearray()
+        return out
+
+    def got(self, process: int) -> list[bytes]:
+        """How much has come from another replica, if that is to be told."""
+        return self._channels[process].got(self.incarnation)
+
+    def kept_for(self, process: int) -> int:
+        """How many bytes are kept until another replica has got them."""
+        return self._channels[process].kept
+
+
+def _payload(m: Message) -> bytes:
+    assert isinstance(m.payload, bytes)
+    return m.payload
+
+
+def _size(m: Message) -> int:
+    return len(_payload(m))

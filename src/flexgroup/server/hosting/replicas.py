@@ -1,0 +1,276 @@
+"""The replicas at this server, one of each replicated domain that names it.
+
+Servers are found by name: one that fails and comes back has another number in the configuration,
+and the same replicas. Changes of the configuration tell whom to suspect, and stop nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from pathlib import Path
+from shutil import rmtree
+from typing import final
+
+from flexgroup.core.codec import Codec
+from flexgroup.core.errors import PeerError
+from flexgroup.core.varints import varints
+from flexgroup.membership.configuration import Configuration, ReplicatedDomain
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.server.clients.members import LocalMembers
+from flexgroup.server.hosting.replica import Replica
+from flexgroup.server.hosting.round import Round
+from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
+from flexgroup.server.peers.replica_channel import LOST
+from flexgroup.server.settings import ServerIdentity, Settings
+from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.network.layer_files import LayerFiles
+
+log = logging.getLogger("flexgroup.server")
+
+LOST_FRAME = varints([LOST])
+
+Recording = Callable[[Configuration, ReplicatedDomain], Recorder | None]
+"""Makes a recorder for a replica that starts for the first time, if a trace is wanted."""
+
+
+@final
+class Replicas:
+    def __init__(
+        self,
+        settings: Settings,
+        identity: ServerIdentity,
+        round: Round,
+        links: PeerLinks,
+        members: LocalMembers,
+        recording: Recording,
+        folder: Callable[[], Path] | None,
+        silent: Callable[[], Collection[int]],
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._round = round
+        self._links = links
+        self._members = members
+        self._recording = recording
+        self._folder = folder
+        """Gives the folder for what replicas of this cluster store, if the server keeps data."""
+        self._silent = silent
+        """The numbers of the servers that are taken for failed."""
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self.hosted: dict[int, Replica] = {}
+        """The replicas by the number of their domain."""
+        self.of_group: dict[int, Replica] = {}
+        """The same, by the numbers of all groups of the domain, of which each is in one."""
+        self._lost: set[int] = set()
+        """The domains whose replica at this server has nothing to start from any more."""
+        self._numbers: dict[str, int] = {}
+        """The numbers of the servers that are in the configuration, by name."""
+
+    @property
+    def server(self) -> str:
+        """The name of this server."""
+        return self._identity.name
+
+    # Configurations.
+
+    def install(self, before: Configuration, configuration: Configuration) -> None:
+        """Go on in this configuration, which follows that one; without a number, that is none."""
+        was_there = self._numbers
+        self._numbers = {server.name: server.number for server in configuration.servers}
+        going_on = {entry.number for entry in configuration.replicated}
+        for number in [number for number in self.hosted if number not in going_on]:
+            self._end(number)
+        self._lost &= going_on
+        for entry in configuration.replicated:
+            replica = self.hosted.get(entry.number)
+            if entry.number in self._lost:
+                continue
+            if replica is None and self._identity.name in entry.servers:
+                is_new = bool(before.number) and entry.number >= before.next_domain
+                self._begin(configuration, entry, is_new)
+            elif replica is not None:
+                for process, name in enumerate(entry.servers):
+                    if name in was_there and self._numbers.get(name) != was_there[name]:
+                        replica.give_up(process)
+        self._forget_files(configuration)
+        self.look()
+
+    def _begin(self, configuration: Configuration, entry: ReplicatedDomain, is_new: bool) -> None:
+        """Begin with a domain that is created now, or go on with what is stored of another; who
+        has neither must not take part: it may have promised something and forgotten it."""
+        plan = parse_stack(entry.stack)
+        files: LayerFiles | None = None
+        if self._folder is not None:
+            folder = self._folder() / f"{entry.number:06}"
+            if is_new or folder.exists():
+                files = LayerFiles(folder, Codec(plan.layers), plan.layers)
+        was_there = files is not None and files.was_there
+        if not is_new and (files is None or (was_there and not plan.stores)):
+            if files is not None:
+                files.close()
+            self._lose(entry)
+            return
+        is_first = files is None or not files.was_there
+        recorder = self._recording(configuration, entry) if is_first else None
+        settings = self._settings
+        replica = Replica(
+            entry,
+            self._identity.name,
+            settings.limits,
+            settings.faults,
+            recorder,
+            settings.clock,
+            files,
+        )
+        self.hosted[entry.number] = replica
+        for group in entry.groups:
+            self.of_group[group.number] = replica
+        replica.start(self._round.now())
+        self._round.request()
+
+    def _lose(self, entry: ReplicatedDomain) -> None:
+        """The replica of a domain must not start again; members have to go to others."""
+        self._lost.add(entry.number)
+        if entry.number in self.hosted:
+            self._end(entry.number)
+        names = [group.name for group in entry.groups]
+        log.warning("replica lost", extra={"data": {"domain": entry.number, "groups": names}})
+        numbers = {group.number for group in entry.groups}
+        for session in list(self._members.sessions.values()):
+            if numbers.intersection(session.seats):
+                session.close("this server has lost its replica of a group; connect to another")
+
+    def _start_again(self, replica: Replica) -> None:
+        """Others have given this replica up. If its stack stores nothing, it has nothing to go on
+        with: what it has in memory lacks what they did not keep for it."""
+        if parse_stack(replica.entry.stack).stores:
+            replica.restart(self._round.now())
+        else:
+            self._lose(replica.entry)
+
+    def _end(self, number: int) -> None:
+        """A replica takes no part any more."""
+        replica = self.hosted.pop(number)
+        for group in replica.entry.groups:
+            self.of_group.pop(group.number, None)
+        replica.close()
+
+    def _forget_files(self, configuration: Configuration) -> None:
+        """Keep the files of domains that there are, or that come later."""
+        if self._folder is None:
+            return
+        going_on = {f"{entry.number:06}" for entry in configuration.replicated}
+        following = f"{configuration.next_domain:06}"
+        root = self._folder()
+        for folder in sorted(root.iterdir()) if root.exists() else ():
+            if folder.name not in going_on and folder.name < following:
+                rmtree(folder, ignore_errors=True)
+
+    def excluded(self) -> None:
+        """The others go on without this server: they have given its replicas up, which start
+        again from what they stored before they meet them again."""
+        self._numbers = {}
+        for replica in list(self.hosted.values()):
+            self._start_again(replica)
+        self.look()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for replica in self.hosted.values():
+            replica.close()
+        self.hosted.clear()
+        self.of_group.clear()
+
+    @property
+    def has_undelivered(self) -> bool:
+        return any(replica.has_undelivered for replica in self.hosted.values())
+
+    # Other servers.
+
+    def look(self) -> None:
+        """See who is there, and over which links; to be called every moment."""
+        if not self.hosted:
+            return
+        silent = self._silent()
+        now = self._round.now()
+        for replica in self.hosted.values():
+            suspected: list[int] = []
+            for process, name in enumerate(replica.entry.servers):
+                if process == replica.process:
+                    continue
+                number = self._numbers.get(name)
+                if number is None or number in silent or replica.is_lost(process):
+                    suspected.append(process)
+                self._say(replica, process, self._meet(replica, process, number))
+                self._say(replica, process, replica.got(process))
+            replica.suspect_only(now, suspected)
+        self._round.request()
+
+    def _meet(self, replica: Replica, process: int, number: int | None) -> list[bytes]:
+        link = None if number is None else self._links.by_server.get(number)
+        return replica.meet(process, 0 if link is None else link.number)
+
+    def _say(self, replica: Replica, process: int, frames: list[bytes]) -> None:
+        number = self._numbers.get(replica.entry.servers[process])
+        if number is None or number not in self._links.by_server:
+            return  # what is kept is sent when there is a link
+        for frame in frames:
+            self._links.gather(number, head_of(REPLICAS, replica.entry.number, 0), frame)
+
+    def came(self, server: int, domain: int, data: bytes, at: int) -> None:
+        """A server has sent something to the replica of a domain, which may not be there yet; then
+        that says hello when it is, and is told again."""
+        replica = self.hosted.get(domain)
+        if replica is None:
+            if domain in self._lost:
+                self._links.gather(server, head_of(REPLICAS, domain, 0), LOST_FRAME)
+            return
+        names = replica.entry.servers
+        for process, name in enumerate(names):
+            if self._numbers.get(name) == server and process != replica.process:
+                self._say(replica, process, self._meet(replica, process, server))
+                self._say(replica, process, replica.came(self._round.began, process, data, at))
+                if replica.given_up:
+                    self._start_again(replica)
+                    self.look()
+                return
+        if server in self._numbers.values():
+            raise PeerError(f"server {server} has no replica of domain {domain}")
+
+    # Rounds.
+
+    def flush(self, now: int) -> None:
+        """Multicast what clients have sent, give members what is delivered, and send what goes
+        out, all of it after what is stored is on the disk; StorageError says that it is not."""
+        earliest: int | None = None
+        for replica in self.hosted.values():
+            while True:
+                replica.cast_waiting(now)
+                envelopes = replica.take_delivered()
+                for envelope in envelopes:
+                    self._members.deliver(envelope)
+                if not envelopes:
+                    break
+            for process, frame in replica.take_outgoing():
+                self._say(replica, process, [frame])
+            end = replica.domain.earliest_timer()
+            if end is not None and (earliest is None or end < earliest):
+                earliest = end
+        self._set_timer(earliest, now)
+
+    def _set_timer(self, earliest: int | None, now: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if earliest is not None:
+            self._timer = self._loop.call_later(max(0, earliest - now) / 1000, self._end_timers)
+
+    def _end_timers(self) -> None:
+        self._timer = None
+        for replica in self.hosted.values():
+            replica.domain.end_timers(self._round.now())
+        self._round.request()
