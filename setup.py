@@ -134,6 +134,7 @@ COMPILED = (
     "wire/frames.py",
     "wire/socket_writer.py",
     "workloads/subsets.py",
+    "worlds/explorer/budgets.py",
     "worlds/explorer/in_flight.py",
     "worlds/explorer/machine.py",
     "worlds/explorer/packed_states.py",

@@ -32,11 +32,12 @@ DANGLING = frozenset(
 
 # Lines of code, without docstrings, comments and blank lines: what explains a file does not make
 # it harder to read.
-LONGEST = 450
+LONGEST = 470
 LONGEST_PROTOCOL = 300
 LONGER_FOR_A_REASON = {
     "protocols/table.py": "it is a row for each protocol, and nothing else",
     "protocols/reliable.py": "sending, asking again and forgetting refer to the same lists",
+    "protocols/ramcast.py": "who reads a memory has to see who writes it, also in recovery",
 }
 """Files that may exceed the limit, and why cutting them would hurt."""
 

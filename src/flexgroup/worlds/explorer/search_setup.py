@@ -11,6 +11,7 @@ from flexgroup.core.message import message_id
 from flexgroup.core.stack import BuildStack, Stack
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import property_checks as properties
+from flexgroup.worlds.explorer.budgets import Budgets
 from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
 from flexgroup.worlds.explorer.machine import (
     CAST,
@@ -26,7 +27,7 @@ from flexgroup.worlds.explorer.machine import (
 from flexgroup.worlds.explorer.property_checks import PropertyChecks, StateProperty
 from flexgroup.worlds.explorer.reduction import Reduction
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.search import Budgets, Search
+from flexgroup.worlds.explorer.search import Search
 from flexgroup.worlds.explorer.symmetry import Symmetry
 
 
