@@ -110,7 +110,7 @@ COMPILED = (
     "protocols/white_box.py",
     "server/clients/backpressure.py",
     "server/clients/confirmations.py",
-    "server/clients/contents.py",
+    "server/contents.py",
     "server/clients/intake.py",
     "server/clients/members.py",
     "server/clients/session.py",

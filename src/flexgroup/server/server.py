@@ -25,7 +25,6 @@ from flexgroup.membership.patience import stall
 from flexgroup.membership.stable import Snapshot, first_number
 from flexgroup.server.clients.backpressure import Backpressure
 from flexgroup.server.clients.confirmations import Confirmations
-from flexgroup.server.clients.contents import opened
 from flexgroup.server.clients.greeting import Greeting
 from flexgroup.server.clients.intake import Intake
 from flexgroup.server.clients.members import LocalMembers
@@ -33,6 +32,7 @@ from flexgroup.server.clients.requests import RequestHandler
 from flexgroup.server.clients.session import KeptPart, SessionContext
 from flexgroup.server.clients.turns import Turns
 from flexgroup.server.connection import Acceptor, Connection, FrameHandler
+from flexgroup.server.contents import opened
 from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.hosting.round import Round

@@ -12,8 +12,8 @@ from typing import final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import DomainKey
-from flexgroup.server.clients.contents import packed
 from flexgroup.server.clients.session import Session
+from flexgroup.server.contents import packed
 from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.hosting.replica import Replica

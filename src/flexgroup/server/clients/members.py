@@ -10,8 +10,8 @@ from flexgroup.membership.configuration import (
     changed_groups,
     is_flowing,
 )
-from flexgroup.server.clients.contents import opened, packed
 from flexgroup.server.clients.session import Seat, Session
+from flexgroup.server.contents import opened, packed
 from flexgroup.wire.requests import Join, Joined, Leave, ViewChange
 from flexgroup.worlds.network.envelope import Envelope
 
@@ -83,6 +83,12 @@ class LocalMembers:
                     wanting = [seat for seat in seats if seat.own or m[0] != seat.process]
                     if wanting:
                         session.deliver_to_several(wanting, 1, packed([m]))
+
+    def send_away(self, groups: set[int], reason: str) -> None:
+        """Close the connections of the members of these groups."""
+        for session in list(self.sessions.values()):
+            if not groups.isdisjoint(session.seats):
+                session.close(reason)
 
     def follow(
         self,

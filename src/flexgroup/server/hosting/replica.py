@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError, UsageError
@@ -20,8 +20,7 @@ from flexgroup.core.stack import Stack
 from flexgroup.core.varints import Reader
 from flexgroup.membership.configuration import ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.clients.contents import packed
-from flexgroup.server.clients.session import Session
+from flexgroup.server.contents import packed
 from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, LOST, ReplicaChannel
 from flexgroup.server.settings import Limits
 from flexgroup.trace.recorder import Recorder
@@ -40,6 +39,30 @@ PACK_BYTES: Final = 64 << 10
 INCARNATION: Final = 0
 CASTS: Final = 1
 NUMBERED: Final = 2
+
+
+class Opening(Protocol):
+    @property
+    def is_open(self) -> bool: ...
+
+
+class Session(Protocol):
+    """What a replica asks of the connection of a client."""
+
+    sent: int
+    unconfirmed: int
+
+    @property
+    def connection(self) -> Opening: ...
+
+    def refuse(
+        self, request: int | None, code: str, reason: str, handle: int | None = None
+    ) -> None: ...
+
+    def taken(self, messages: int) -> None:
+        """Let it send so many more."""
+
+    def say(self, message: Done) -> None: ...
 
 
 class Waiting(NamedTuple):

@@ -11,20 +11,20 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 from shutil import rmtree
-from typing import final
+from typing import Protocol, final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.clients.members import LocalMembers
 from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
 from flexgroup.server.peers.replica_channel import LOST
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.trace.recorder import Recorder
+from flexgroup.worlds.network.envelope import Envelope
 from flexgroup.worlds.network.layer_files import LayerFiles
 
 log = logging.getLogger("flexgroup.server")
@@ -35,6 +35,15 @@ Recording = Callable[[Configuration, ReplicatedDomain], Recorder | None]
 """Makes a recorder for a replica that starts for the first time, if a trace is wanted."""
 
 
+class Members(Protocol):
+    """The members of groups that are connected to this server."""
+
+    def deliver(self, envelope: Envelope) -> None: ...
+
+    def send_away(self, groups: set[int], reason: str) -> None:
+        """Close the connections of the members of these groups."""
+
+
 @final
 class Replicas:
     def __init__(
@@ -43,7 +52,7 @@ class Replicas:
         identity: ServerIdentity,
         round: Round,
         links: PeerLinks,
-        members: LocalMembers,
+        members: Members,
         recording: Recording,
         folder: Callable[[], Path] | None,
         silent: Callable[[], Collection[int]],
@@ -139,9 +148,8 @@ class Replicas:
         names = [group.name for group in entry.groups]
         log.warning("replica lost", extra={"data": {"domain": entry.number, "groups": names}})
         numbers = {group.number for group in entry.groups}
-        for session in list(self._members.sessions.values()):
-            if numbers.intersection(session.seats):
-                session.close("this server has lost its replica of a group; connect to another")
+        reason = "this server has lost its replica of a group; connect to another"
+        self._members.send_away(numbers, reason)
 
     def _start_again(self, replica: Replica) -> None:
         """Others have given this replica up. If its stack stores nothing, it has nothing to go on
