@@ -34,11 +34,11 @@ def network(fifo: bool) -> dict[str, Any]:
         "send_cost": 0,
         "receive_cost": 0,
         "byte_cost_ps": 0,
+        "sync_cost": 0,
+        "stored_byte_cost_ps": 0,
         "loss": 0.0,
         "duplication": 0.0,
         "contention": True,
-        "sync_cost": 0,
-        "stored_byte_cost_ps": 0,
         "links": {},
     }
 
