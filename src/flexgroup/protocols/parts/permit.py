@@ -9,7 +9,7 @@ from flexgroup.core.message import Packet
 
 @final
 class Permit(Packet):
-    """From now on, this process may write into the protected region here, and nobody else may.
+    """Only this process may write into the protected region here, from now on.
 
     It goes to the process itself, and no further than the layer `protected-memory`.
     """
