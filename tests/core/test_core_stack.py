@@ -326,7 +326,9 @@ def test_the_layer_below_is_named_where_there_is_one() -> None:
 
 def test_every_guarantee_has_a_name_and_a_meaning() -> None:
     assert names(NOTHING) == "nothing"
-    all_names = "causal, fifo, reliable, total, uniform, virtual-synchrony"
+    all_names = (
+        "causal, fifo, leader, protected-memory, reliable, total, uniform, virtual-synchrony"
+    )
     assert names(frozenset(Guarantee)) == all_names
     assert len({guarantee.meaning for guarantee in Guarantee}) == len(Guarantee)
 
