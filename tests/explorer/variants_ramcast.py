@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import ge
 from typing import Any
 
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
+from flexgroup.protocols.parts.timestamps import FAR
 from flexgroup.worlds.explorer.scope import Bounds, Destinations, PlannedCast, Scope
 
 from .variant_parts import Case, loaded_anew
@@ -131,14 +133,14 @@ def memory_without_completions() -> StackPlan:
 
 
 def ramcast_that_needs_one_acknowledgement_too_few() -> StackPlan:
-    ramcast = loaded_anew("ramcast")
-    careful = ramcast.RamCast.is_decided
+    ramcast = loaded_anew("ramcast", "timestamp_vectors")
 
-    def is_decided(self: Any, groups: Any, V: Any, acks: Any) -> bool:
-        missing = [[j for j in group if j not in acks][:1] for group in groups if len(group) > 1]
-        return bool(careful(self, groups, V, acks.union(*missing)))
+    def is_decided(self: Any, groups: Any, V: Any) -> bool:
+        counts = [len(self.acks[V].intersection(group)) for group in groups]
+        needed = [max(1, (len(group) - 1) // 2) for group in groups]
+        return all(map(ge, counts, needed))
 
-    ramcast.RamCast.is_decided = is_decided
+    ramcast.GroupTimestamps.is_decided = is_decided
     return above_memory(ramcast)
 
 
@@ -173,8 +175,8 @@ def ramcast_that_takes_its_own_timestamp() -> StackPlan:
 
 def ramcast_that_delivers_what_is_final() -> StackPlan:
     """Whatever else has a lower timestamp."""
-    ramcast = loaded_anew("ramcast")
-    ramcast.RamCast.bound = lambda self, entry: entry.final or ramcast.FAR
+    ramcast = loaded_anew("ramcast", "timestamp_vectors")
+    ramcast.GroupTimestamps.bound = lambda self, lowest: self.final or FAR
     return above_memory(ramcast)
 
 
@@ -184,7 +186,7 @@ def ramcast_without_a_floor() -> StackPlan:
     careful = ramcast.RamCast.deliver_final
 
     def deliver_final(self: Any) -> None:
-        self.floor = ramcast.FAR
+        self.floor = FAR
         careful(self)
 
     ramcast.RamCast.deliver_final = deliver_final

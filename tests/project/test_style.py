@@ -37,7 +37,6 @@ LONGEST_PROTOCOL = 300
 LONGER_FOR_A_REASON = {
     "protocols/table.py": "it is a row for each protocol, and nothing else",
     "protocols/reliable.py": "sending, asking again and forgetting refer to the same lists",
-    "protocols/ramcast.py": "who reads a memory has to see who writes it, also in recovery",
 }
 """Files that may exceed the limit, and why cutting them would hurt."""
 

@@ -16,9 +16,10 @@ from flexgroup.core.layer import Send, WriteCompleted
 from flexgroup.core.message import Message, Packet, message_id, stamp
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
+from flexgroup.protocols.parts.new_leader import Deny
 from flexgroup.protocols.parts.permit import Permit
 from flexgroup.protocols.protected_memory import Completion, ProtectedMemory, Write
-from flexgroup.protocols.ramcast import Deny, Propose, RamCast
+from flexgroup.protocols.ramcast import Propose, RamCast
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.bench import Bench
@@ -365,22 +366,21 @@ def as_the_prototype() -> StackPlan:
 
         def check_acks(self, m: Any, entry: Any) -> None:
             finals = []
-            for group in self.groups_of(m):
+            groups = ramcast.groups_of(self.context.replicas, m)
+            for group in groups:
                 for V in sorted(entry.acks):
-                    if V[1] in group and self.is_majority(group, {V[1]} | entry.acks[V]):
+                    if V[1] in group and ramcast.is_majority(group, {V[1]} | entry.acks[V]):
                         finals.append(ramcast.stamp(V[2], group[0]))
                         if group == self.group:
                             entry.decided = ramcast.stamp(V[0], V[1])
-            if len(finals) == len(self.groups_of(m)):
+            if len(finals) == len(groups):
                 entry.final = max(finals)
 
         def deliver_final(self: Any) -> None:
             self.floor = max(self.floor, self.clock)
             ramcast.RamCast.deliver_final(self)
 
-        def are_timestamps(self, sender: int, V: Any) -> bool:
-            return len(V) == 3
-
+    ramcast.are_timestamps = lambda replicas, members, V: len(V) == 3
     below = PROTOCOLS["leader"], PROTOCOLS["protected-memory"]
     return StackPlan.of(*below, Protocol("prototype", Prototype, "", ""))
 

@@ -25,30 +25,27 @@ Chockler 2019) with permissions in the place of promises.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Leader, Notice, Record, WriteCompleted
-from flexgroup.core.message import (
-    PROCESS_BITS,
-    Message,
-    MessageId,
-    Packet,
-    Stamp,
-    clock_of,
-    process_of,
-    stamp,
+from flexgroup.core.layer import Context, Layer, Leader, Notice, WriteCompleted
+from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, process_of, stamp
+from flexgroup.core.replicas import group_of
+from flexgroup.protocols.parts import new_leader
+from flexgroup.protocols.parts.timestamp_vectors import (
+    MOST_TS,
+    GroupTimestamps,
+    Vector,
+    are_timestamps,
+    flat,
+    groups_of,
+    is_majority,
+    owns,
+    reports,
 )
-from flexgroup.core.replicas import Replicas, group_of
 from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.new_leader import Ask, Deny, Grant, LatestState, NewState
 from flexgroup.protocols.parts.permit import Permit
-from flexgroup.protocols.parts.timestamps import FAR
-
-MOST_TS: Final = FAR >> PROCESS_BITS
-
-Vector = tuple[int, ...]
-"""The timestamps of a message, flat: of each destination group, in order, the ballot in which it
-was proposed, as its round and its owner, and the timestamp."""
 
 
 @final
@@ -86,88 +83,6 @@ class Ack(Packet):
     V: Vector
 
 
-@final
-class Ask(Packet):
-    """Permit me to write, and nobody with a lower ballot."""
-
-    ballot: Stamp
-
-
-@final
-class Grant(Packet):
-    """You may write, and this is what I have.
-
-    These messages have these timestamps of our group, in the state that the owner of the ballot
-    `synced` gave it; these others, all of them below `counts` (a source, a count, ...) and those
-    in `ahead`, all their destinations have acknowledged.
-    """
-
-    ballot: Stamp
-    synced: Stamp
-    clock: int
-    counts: tuple[int, ...]
-    ahead: tuple[int, ...]
-    ts: tuple[int, ...]
-    messages: tuple[Message, ...]
-
-
-@final
-class Deny(Packet):
-    """I have permitted the owner of this higher ballot to write."""
-
-    ballot: Stamp
-
-
-@final
-class NewState(Packet):
-    """The new leader tells what the state of the group is, in the words of `Grant`."""
-
-    PROTECTED: ClassVar[bool] = True
-
-    ballot: Stamp
-    clock: int
-    counts: tuple[int, ...]
-    ahead: tuple[int, ...]
-    ts: tuple[int, ...]
-    messages: tuple[Message, ...]
-
-
-@final
-class Entry(Record):
-    """What a process knows of a message."""
-
-    m: Message | None = None
-    """The message, unless only acknowledgements of it have come."""
-    ts: dict[int, tuple[Stamp, int]] = {}
-    """The timestamp of each group, by its lowest member, and the ballot in which it came."""
-    acked: Vector = ()
-    """What this process acknowledged last."""
-    acks: dict[Vector, set[int]] = {}
-    """Who acknowledged which timestamps."""
-    final: Stamp = 0
-    """The highest timestamp, with its group, once majorities of all groups have acknowledged it."""
-    decided: Stamp = FAR
-    """The lowest ballot of this group in which they have."""
-
-
-@final
-class Leading(Record):
-    """What a new leader has read in the memory of its group."""
-
-    is_ready: bool = False
-    """Whether a majority has permitted it to write."""
-    granted: set[int] = set()
-    """Who has."""
-    clock: int = 0
-    """The highest of their clocks."""
-    synced: Stamp = 0
-    """The ballot whose owner gave the latest of their states."""
-    reported: dict[MessageId, tuple[Stamp, int, Message]] = {}
-    """The messages that have a timestamp in these states, with that in the latest of them."""
-    forgotten: KnownMessages = KnownMessages()
-    """What all destinations have acknowledged, as somebody knows."""
-
-
 class RamCast(Layer):
     __slots__ = ("ballot", "clock", "done", "floor", "forgotten", "group", "leading", "pending",
                  "synced", "trusted")  # fmt: skip
@@ -189,7 +104,7 @@ class RamCast(Layer):
         lowest = self.group[0] if self.group else 0
         self.clock = 0
         """The highest timestamp that it knows of."""
-        self.pending: dict[MessageId, Entry] = {}
+        self.pending: dict[MessageId, GroupTimestamps] = {}
         """What is not delivered."""
         # What is not in the paper.
         self.ballot: Stamp = stamp(0, lowest)
@@ -198,11 +113,11 @@ class RamCast(Layer):
         """The owner of this ballot gave the state that the group's timestamps here are part of."""
         self.floor = 0
         """The leader that did so proposes only higher timestamps, besides those that are here."""
-        self.done: dict[MessageId, Entry] = {}
+        self.done: dict[MessageId, GroupTimestamps] = {}
         """What is delivered, and not acknowledged by all destinations."""
         self.forgotten = KnownMessages()
         """What is delivered, and all destinations have acknowledged the same timestamps."""
-        self.leading = Leading(is_ready=True) if self.process == lowest else None
+        self.leading = LatestState(is_ready=True) if self.process == lowest else None
         """What it read, if it leads or wants to."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
@@ -220,9 +135,6 @@ class RamCast(Layer):
         if others:
             self.send(others, packet)
 
-    def groups_of(self, m: Message) -> Replicas:
-        return tuple([group for group in self.context.replicas if group[0] in m.destinations])
-
     # A process writes m into the memory of all destinations.
 
     def on_cast(self, m: Message) -> None:
@@ -230,16 +142,16 @@ class RamCast(Layer):
         if self.process in m.destinations:
             self.check(self.remember(m))
 
-    def entry_of(self, m: MessageId) -> Entry | None:
+    def entry_of(self, m: MessageId) -> GroupTimestamps | None:
         """What is known of a message, unless there is nothing left to do about it."""
         if self.forgotten.has(m):
             return None
         entry = self.pending.get(m) or self.done.get(m)
         if entry is None:
-            entry = self.pending[m] = Entry()
+            entry = self.pending[m] = GroupTimestamps()
         return entry
 
-    def remember(self, m: Message) -> Entry | None:
+    def remember(self, m: Message) -> GroupTimestamps | None:
         entry = self.entry_of(m.id)
         if entry is not None and entry.m is None:
             entry.m = m
@@ -248,7 +160,7 @@ class RamCast(Layer):
 
     # The leader of each destination group gives m a timestamp.
 
-    def propose(self, m: Message, entry: Entry) -> None:
+    def propose(self, m: Message, entry: GroupTimestamps) -> None:
         if self.leading is None or not self.leading.is_ready or self.group[0] in entry.ts:
             return
         self.clock += 1
@@ -259,7 +171,7 @@ class RamCast(Layer):
             # They know that it has all timestamps of m.
             self.acknowledge(m, entry, self.group)
 
-    def give(self, m: Message, entry: Entry, ts: int) -> None:
+    def give(self, m: Message, entry: GroupTimestamps, ts: int) -> None:
         """Take a timestamp of this group for m in the ballot here, and tell the other groups."""
         entry.ts[self.group[0]] = (self.ballot, ts)
         if self.leading is not None:
@@ -274,7 +186,7 @@ class RamCast(Layer):
         self.clock = max(self.clock, packet.ts)
         self.floor = max(self.floor, packet.ts)
         if packet.m.destinations == self.group:
-            entry.acks.setdefault(self.vector(packet.m, entry), set()).add(sender)
+            entry.add_ack(sender, self.vector(packet.m, entry))
             # The leader learns from the completion that this process has m with its timestamp.
             self.acknowledge(packet.m, entry, (sender,))
         self.check(entry)
@@ -291,32 +203,24 @@ class RamCast(Layer):
 
     # Who has all timestamps of m acknowledges them to all destinations.
 
-    def vector(self, m: Message, entry: Entry) -> Vector:
-        """The timestamps of m; nothing, if one of them is not here."""
-        V: list[int] = []
-        for group in self.groups_of(m):
-            if group[0] not in entry.ts:
-                return ()
-            ballot, ts = entry.ts[group[0]]
-            V += (clock_of(ballot), process_of(ballot), ts)
-        return tuple(V)
+    def vector(self, m: Message, entry: GroupTimestamps) -> Vector:
+        return entry.vector(groups_of(self.context.replicas, m))
 
-    def acknowledge(self, m: Message, entry: Entry, silently: tuple[int, ...] = ()) -> None:
+    def acknowledge(
+        self, m: Message, entry: GroupTimestamps, silently: tuple[int, ...] = ()
+    ) -> None:
         """Acknowledge the timestamps of m, if that of this group is its leader's."""
         V = self.vector(m, entry)
-        if not V or entry.acked == V or entry.ts[self.group[0]][0] != self.ballot:
-            return
-        if self.ballot != self.synced:
-            return
-        entry.acked = V
-        entry.acks.setdefault(V, set()).add(self.process)
-        self.write_to(tuple([j for j in m.destinations if j not in silently]), Ack(m.id, V))
-        self.learn_floor(self.process, V)
+        if V and entry.acked != V and entry.ts[self.group[0]][0] == self.ballot == self.synced:
+            entry.acked = V
+            entry.add_ack(self.process, V)
+            self.write_to(tuple([j for j in m.destinations if j not in silently]), Ack(m.id, V))
+            self.learn_floor(self.process, V)
 
     def on_ack(self, sender: int, packet: Ack) -> None:
         entry = self.entry_of(packet.m)
         if entry is not None:
-            entry.acks.setdefault(packet.V, set()).add(sender)
+            entry.add_ack(sender, packet.V)
             self.learn_floor(sender, packet.V)
             self.check(entry)
 
@@ -332,37 +236,24 @@ class RamCast(Layer):
 
     # What majorities of all groups have acknowledged is final.
 
-    def check(self, entry: Entry | None) -> None:
+    def check(self, entry: GroupTimestamps | None) -> None:
         if entry is not None and entry.m is not None:
             self.acknowledge(entry.m, entry)
             self.check_acks(entry.m, entry)
             self.deliver_final()
 
-    def check_acks(self, m: Message, entry: Entry) -> None:
-        groups = self.groups_of(m)
-        for V in sorted(entry.acks):
-            if not self.is_decided(groups, V, entry.acks[V]):
-                continue
-            for at, group in enumerate(groups):
-                entry.final = max(entry.final, stamp(V[3 * at + 2], group[0]))
-                if group == self.group:
-                    entry.decided = min(entry.decided, stamp(V[3 * at], V[3 * at + 1]))
-            if m.id in self.done and len(entry.acks[V]) == len(m.destinations):
-                del self.done[m.id]
-                self.forgotten.add(m.id)
-
-    def is_decided(self, groups: Replicas, V: Vector, acks: set[int]) -> bool:
-        return len(V) == 3 * len(groups) and all(self.is_majority(g, acks) for g in groups)
-
-    def is_majority(self, group: tuple[int, ...], members: set[int]) -> bool:
-        return 2 * len(members.intersection(group)) > len(group)
+    def check_acks(self, m: Message, entry: GroupTimestamps) -> None:
+        entry.check_acks(groups_of(self.context.replicas, m), self.group)
+        if m.id in self.done and entry.is_known_to(m.destinations):
+            del self.done[m.id]
+            self.forgotten.add(m.id)
 
     # Delivery, in the order of final timestamps.
 
     def deliver_final(self) -> None:
         """Deliver what is final, if nothing that is here or comes later can be before it."""
         while self.pending:
-            _, first = min([(self.bound(self.pending[m]), m) for m in self.pending])
+            _, first = min([(self.pending[m].bound(self.group[0]), m) for m in self.pending])
             entry = self.pending[first]
             if entry.m is None or not entry.final or entry.decided > self.synced:
                 return
@@ -372,13 +263,6 @@ class RamCast(Layer):
             self.done[first] = entry
             self.deliver(entry.m)
             self.check_acks(entry.m, entry)
-
-    def bound(self, entry: Entry) -> Stamp:
-        """The lowest final timestamp that a message can have, as far as is known here."""
-        lowest = self.group[0]
-        if entry.final or lowest not in entry.ts:
-            return entry.final or FAR
-        return stamp(entry.ts[lowest][1], lowest)
 
     # Who leads.
 
@@ -412,8 +296,7 @@ class RamCast(Layer):
         elif isinstance(written, Propose) and written.m.destinations == self.group:
             entry = self.entry_of(written.m.id)
             if entry is not None:
-                V = (clock_of(written.ballot), process_of(written.ballot), written.ts)
-                entry.acks.setdefault(V, set()).add(notice.process)
+                entry.add_ack(notice.process, flat(written.ballot, written.ts))
                 self.check(entry)
 
     # A new leader asks for the permission to write, and reads what a majority has.
@@ -422,23 +305,15 @@ class RamCast(Layer):
         """Begin a ballot above all others that are known here."""
         self.ballot = stamp(clock_of(self.ballot) + 1, self.process)
         self.permit(self.process)
-        self.leading = Leading()
+        self.leading = LatestState()
         self.write_to(self.group, Ask(self.ballot))
         self.read(self.leading, self.process, self.state())
 
     def state(self) -> Grant:
         """What a new leader has to know of the state here."""
-        ts: list[int] = []
-        messages: list[Message] = []
-        for identity in sorted([*self.pending, *self.done]):
-            entry = self.pending.get(identity) or self.done[identity]
-            if entry.m is not None and self.group[0] in entry.ts:
-                ts.append(entry.ts[self.group[0]][1])
-                messages.append(entry.m)
+        ts, messages = reports({**self.pending, **self.done}, self.group[0])
         counts, ahead = self.forgotten.told()
-        return Grant(
-            self.ballot, self.synced, self.clock, counts, ahead, tuple(ts), tuple(messages)
-        )
+        return Grant(self.ballot, self.synced, self.clock, counts, ahead, ts, messages)
 
     def on_ask(self, sender: int, packet: Ask) -> None:
         if packet.ballot < self.ballot:
@@ -462,30 +337,20 @@ class RamCast(Layer):
         if leading is not None and not leading.is_ready and packet.ballot == self.ballot:
             self.read(leading, sender, packet)
 
-    def read(self, leading: Leading, owner: int, packet: Grant) -> None:
+    def read(self, leading: LatestState, owner: int, packet: Grant) -> None:
         leading.granted.add(owner)
         leading.clock = max(leading.clock, packet.clock)
-        leading.synced = max(leading.synced, packet.synced)
         leading.forgotten.merge(packet.counts, packet.ahead)
-        for m, ts in zip(packet.messages, packet.ts, strict=True):
-            if m.id not in leading.reported or packet.synced > leading.reported[m.id][0]:
-                leading.reported[m.id] = (packet.synced, ts, m)
-        if self.is_majority(self.group, leading.granted):
+        leading.report(packet.synced, packet.ts, packet.messages)
+        if is_majority(self.group, leading.granted):
             self.take_over(leading)
 
     # It makes the latest state the state of its group.
 
-    def take_over(self, leading: Leading) -> None:
+    def take_over(self, leading: LatestState) -> None:
         leading.is_ready = True
-        ts: list[int] = []
-        messages: list[Message] = []
-        for identity in sorted(leading.reported):
-            synced, its_ts, m = leading.reported[identity]
-            if synced == leading.synced or leading.forgotten.has(identity):
-                ts.append(its_ts)
-                messages.append(m)
         counts, ahead = leading.forgotten.told()
-        state = NewState(self.ballot, leading.clock, counts, ahead, tuple(ts), tuple(messages))
+        state = NewState(self.ballot, leading.clock, counts, ahead, *leading.latest())
         self.write_to(self.group, state)
         self.on_new_state(state)
         leading.reported.clear()
@@ -538,49 +403,23 @@ class RamCast(Layer):
         """Tell whether m goes to this process, and to whole groups."""
         if not self.is_for_me(m):
             return False
-        return sum([len(group) for group in self.groups_of(m)]) == len(m.destinations)
+        groups = groups_of(self.context.replicas, m)
+        return sum([len(group) for group in groups]) == len(m.destinations)
 
     def is_sound(self, sender: int, packet: Packet) -> bool:
         """Tell whether another process, if it is correct, may have sent it."""
         if sender == self.process or not self.group:
             return False
         if isinstance(packet, Ack):
-            return self.are_timestamps(sender, packet.V)
-        if isinstance(packet, Timestamp):
-            sound = sender not in self.group and sender in packet.m.destinations
-            return sound and self.is_timestamp(packet.m, packet.ts) and owns(sender, packet.ballot)
+            return are_timestamps(self.context.replicas, (self.process, sender), packet.V)
         if sender not in self.group:
-            return False
+            return isinstance(packet, Timestamp) and self.is_timestamp(sender, packet)
         if isinstance(packet, Propose):
-            return self.is_timestamp(packet.m, packet.ts) and owns(sender, packet.ballot)
-        if isinstance(packet, Ask):
-            return owns(sender, packet.ballot)
-        if isinstance(packet, Deny):
-            return process_of(packet.ballot) in self.group and packet.ballot < FAR
-        if isinstance(packet, Grant):
-            sound = packet.ballot <= self.ballot and packet.synced <= packet.ballot
-            return sound and owns(self.process, packet.ballot) and self.is_state(packet)
-        return (
-            isinstance(packet, NewState) and owns(sender, packet.ballot) and self.is_state(packet)
-        )
-
-    def is_timestamp(self, m: Message, ts: int) -> bool:
-        return self.is_ours(m) and 0 < ts < MOST_TS
-
-    def are_timestamps(self, sender: int, V: Vector) -> bool:
-        if not V or len(V) % 3 or max(V) >= MOST_TS:
+            return self.is_timestamp(sender, packet)
+        if isinstance(packet, Grant | NewState) and not all(map(self.is_ours, packet.messages)):
             return False
-        groups = [group_of(self.context.replicas, owner) for owner in V[1::3]]
-        ascending = groups == sorted(set(groups)) and () not in groups
-        return ascending and self.group in groups and any(sender in group for group in groups)
+        return new_leader.is_sound(sender, packet, self.group, self.process, self.ballot)
 
-    def is_state(self, state: Grant | NewState) -> bool:
-        if len(state.ts) != len(state.messages) or len(state.counts) % 2:
-            return False
-        if max([state.clock, *state.counts], default=0) >= MOST_TS:
-            return False
-        return all(map(self.is_timestamp, state.messages, state.ts))
-
-
-def owns(process: int, ballot: Stamp) -> bool:
-    return process_of(ballot) == process and ballot < FAR
+    def is_timestamp(self, sender: int, packet: Propose | Timestamp) -> bool:
+        sound = self.is_ours(packet.m) and sender in packet.m.destinations
+        return sound and owns(sender, packet.ballot) and 0 < packet.ts < MOST_TS

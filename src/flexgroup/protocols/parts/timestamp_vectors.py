@@ -1,0 +1,123 @@
+"""The timestamps that groups of replicas give a message, and which of them are final."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from flexgroup.core.layer import Record
+from flexgroup.core.message import (
+    PROCESS_BITS,
+    Message,
+    MessageId,
+    Stamp,
+    clock_of,
+    process_of,
+    stamp,
+)
+from flexgroup.core.replicas import Replicas, group_of
+from flexgroup.protocols.parts.timestamps import FAR
+
+MOST_TS: Final = FAR >> PROCESS_BITS
+"""A timestamp above all that correct processes give."""
+
+Vector = tuple[int, ...]
+"""The timestamps of a message, flat: of each destination group, in order, the ballot in which it
+was proposed, as its round and its owner, and the timestamp."""
+
+
+def groups_of(replicas: Replicas, m: Message) -> Replicas:
+    """The groups that m goes to."""
+    return tuple([group for group in replicas if group[0] in m.destinations])
+
+
+def is_majority(group: tuple[int, ...], members: set[int]) -> bool:
+    return 2 * len(members.intersection(group)) > len(group)
+
+
+def flat(ballot: Stamp, ts: int) -> Vector:
+    """The timestamp of one group."""
+    return clock_of(ballot), process_of(ballot), ts
+
+
+@final
+class GroupTimestamps(Record):
+    """What a process knows of a message."""
+
+    m: Message | None = None
+    """The message, unless only acknowledgements of it have come."""
+    ts: dict[int, tuple[Stamp, int]] = {}
+    """The timestamp of each group, by its lowest member, and the ballot in which it came."""
+    acked: Vector = ()
+    """What this process acknowledged last."""
+    acks: dict[Vector, set[int]] = {}
+    """Who acknowledged which timestamps."""
+    final: Stamp = 0
+    """The highest timestamp, with its group, once majorities of all groups have acknowledged it."""
+    decided: Stamp = FAR
+    """The lowest ballot of this process's own group in which they have."""
+
+    def vector(self, groups: Replicas) -> Vector:
+        """The timestamps of these groups; nothing, if one of them is not here."""
+        V: list[int] = []
+        for group in groups:
+            if group[0] not in self.ts:
+                return ()
+            V += flat(*self.ts[group[0]])
+        return tuple(V)
+
+    def add_ack(self, process: int, V: Vector) -> None:
+        self.acks.setdefault(V, set()).add(process)
+
+    def check_acks(self, groups: Replicas, own: tuple[int, ...]) -> None:
+        """Take the highest of timestamps that are decided for the final one."""
+        for V in sorted(self.acks):
+            if self.is_decided(groups, V):
+                for at, group in enumerate(groups):
+                    self.final = max(self.final, stamp(V[3 * at + 2], group[0]))
+                    if group == own:
+                        self.decided = min(self.decided, stamp(V[3 * at], V[3 * at + 1]))
+
+    def is_decided(self, groups: Replicas, V: Vector) -> bool:
+        """Tell whether majorities of all groups have acknowledged these timestamps."""
+        acks = self.acks[V]
+        return len(V) == 3 * len(groups) and all(is_majority(group, acks) for group in groups)
+
+    def is_known_to(self, processes: tuple[int, ...]) -> bool:
+        """Tell whether all of these have acknowledged the same timestamps."""
+        return any(len(acks) == len(processes) for acks in self.acks.values())
+
+    def bound(self, lowest: int) -> Stamp:
+        """The lowest final timestamp that is possible, by that of the group of this member."""
+        if self.final or lowest not in self.ts:
+            return self.final or FAR
+        return stamp(self.ts[lowest][1], lowest)
+
+
+def reports(
+    entries: dict[MessageId, GroupTimestamps], lowest: int
+) -> tuple[tuple[int, ...], tuple[Message, ...]]:
+    """The timestamps of the group of this member, and the messages that have one."""
+    ts: list[int] = []
+    messages: list[Message] = []
+    for identity in sorted(entries):
+        entry = entries[identity]
+        if entry.m is not None and lowest in entry.ts:
+            ts.append(entry.ts[lowest][1])
+            messages.append(entry.m)
+    return tuple(ts), tuple(messages)
+
+
+# What a correct process may send.
+
+
+def owns(process: int, ballot: Stamp) -> bool:
+    return process_of(ballot) == process and ballot < FAR
+
+
+def are_timestamps(replicas: Replicas, members: tuple[int, int], V: Vector) -> bool:
+    """Tell whether these are timestamps of groups, in order, that both members belong to."""
+    if not V or len(V) % 3 or max(V) >= MOST_TS:
+        return False
+    groups = [group_of(replicas, owner) for owner in V[1::3]]
+    ascending = groups == sorted(set(groups)) and () not in groups
+    return ascending and all(group_of(replicas, member) in groups for member in members)
