@@ -32,6 +32,9 @@ from flexgroup.core.layer import Context, Layer, Leader, Notice, WriteCompleted
 from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import group_of
 from flexgroup.protocols.parts import new_leader
+from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.new_leader import Ask, Deny, Grant, LatestState, NewState
+from flexgroup.protocols.parts.permit import Permit
 from flexgroup.protocols.parts.timestamp_vectors import (
     MOST_TS,
     GroupTimestamps,
@@ -43,9 +46,6 @@ from flexgroup.protocols.parts.timestamp_vectors import (
     owns,
     reports,
 )
-from flexgroup.protocols.parts.known_messages import KnownMessages
-from flexgroup.protocols.parts.new_leader import Ask, Deny, Grant, LatestState, NewState
-from flexgroup.protocols.parts.permit import Permit
 
 
 @final

@@ -6,8 +6,8 @@ from typing import ClassVar, final
 
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, MessageId, Packet, Stamp, process_of
-from flexgroup.protocols.parts.timestamp_vectors import MOST_TS, owns
 from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.timestamp_vectors import MOST_TS, owns
 from flexgroup.protocols.parts.timestamps import FAR
 
 
