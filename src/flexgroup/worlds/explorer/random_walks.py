@@ -191,12 +191,12 @@ class Walker:
         state = search.first
         path: list[Transition] = []
         while len(path) < LONGEST:
-            transitions = search.transitions_from(state)
+            transitions = search.possible_from(state)
             if search.is_over(state, transitions):
                 broken = search.broken(state, terminal=True)
                 if broken or not transitions:
                     return path, broken
-            transition = choose(transitions)
+            transition = search.followed(state, choose(transitions))
             path.append(transition)
             state = transition.after
             broken = search.broken(state, terminal=False)
