@@ -11,6 +11,7 @@ from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
+from flexgroup.worlds.explorer import random_walks
 from flexgroup.worlds.explorer.explorer import SearchLimits
 from flexgroup.worlds.explorer.random_walks import RandomWalks, Walker, WalkOptions
 from flexgroup.worlds.explorer.schedule import script
@@ -126,3 +127,12 @@ def test_faults_come_early_and_late() -> None:
             places.append(kinds.index("crash") / len(kinds))
     assert min(places) < 0.3
     assert max(places) > 0.6
+
+
+def test_what_a_walker_forgets_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = parse_stack("dcc")
+    kept = RandomWalks(plan, CYCLIC, 300, depth=2).take()
+    monkeypatch.setattr(random_walks, "MOST_LOCAL_STATES", 20)
+    forgotten = RandomWalks(plan, CYCLIC, 300, depth=2).take()
+    assert forgotten.local_states < kept.local_states
+    assert replace(forgotten, local_states=0, seconds=0) == replace(kept, local_states=0, seconds=0)

@@ -44,6 +44,10 @@ PILOTS = 20
 AT_ONCE = 100
 """How many walks are taken between two looks at the clock and the limits."""
 
+MOST_LOCAL_STATES = 50_000
+"""States of processes that a walker remembers before it forgets them all: they take some kilobytes
+each, and in a large scope most of them are met once."""
+
 Choose = Callable[[list[Transition]], Transition]
 
 
@@ -131,9 +135,11 @@ class Walker:
     """Takes walks, by number."""
 
     def __init__(self, plan: StackPlan, scope: Scope, how: WalkOptions) -> None:
+        self._plan = plan
         self._scope = scope
         self._how = how
         self.search = new_search(plan, scope, how.search)
+        self._seen_orders: frozenset[tuple[MessageId, MessageId]] = frozenset()
         self.steps = 1
         """How long a walk may be, for the draw of where priorities change and faults come."""
         for pilot in range(PILOTS):
@@ -143,8 +149,8 @@ class Walker:
     def take(self, numbers: range) -> WalkTotals:
         """Take these walks, up to the first that breaks a property."""
         totals = WalkTotals()
-        search = self.search
         for number in numbers:
+            search = self.search
             random = Random(f"{self._how.seed}/{number}")
             priorities = (
                 Priorities(search, random, self._how.depth, self.steps) if self._how.depth else None
@@ -164,9 +170,20 @@ class Walker:
                 run = schedule_of(search, self._scope, path)
                 totals.violations = tuple(Violation(name, run) for name in broken)
                 break
-        totals.seen_orders = seen_orders(search)
-        totals.local_states = len(search.machine.locals)
+            totals.local_states = max(totals.local_states, len(search.machine.locals))
+            if len(search.machine.locals) > MOST_LOCAL_STATES:
+                self._forget()
+        self._seen_orders |= seen_orders(self.search)
+        totals.seen_orders = self._seen_orders
         return totals
+
+    def _forget(self) -> None:
+        """Begin with empty tables, but for the states that were visited."""
+        old = self.search
+        self._seen_orders |= seen_orders(old)
+        self.search = new_search(self._plan, self._scope, self._how.search)
+        self.search.visited = old.visited
+        old.machine.forget()
 
     def _walk(self, choose: Choose) -> tuple[list[Transition], list[str]]:
         """One walk to its end, or to the first state that breaks a property."""
@@ -174,12 +191,12 @@ class Walker:
         state = search.first
         path: list[Transition] = []
         while len(path) < LONGEST:
-            transitions = search.transitions_from(state)
+            transitions = search.possible_from(state)
             if search.is_over(state, transitions):
                 broken = search.broken(state, terminal=True)
                 if broken or not transitions:
                     return path, broken
-            transition = choose(transitions)
+            transition = search.followed(state, choose(transitions))
             path.append(transition)
             state = transition.after
             broken = search.broken(state, terminal=False)

@@ -50,15 +50,20 @@ DUPLICATION: Final = 2
 class Transition:
     """A transition out of a state, and the state it leads to."""
 
-    __slots__ = ("actor", "after", "event", "kind", "sure")
+    __slots__ = ("actor", "after", "event", "kind", "rest", "sure")
 
-    def __init__(self, kind: int, actor: int, event: int, sure: bool, after: list[int]) -> None:
+    def __init__(
+        self, kind: int, actor: int, event: int, rest: int, sure: bool, after: list[int]
+    ) -> None:
         self.kind = kind
         self.actor = actor
         self.event = event
+        self.rest = rest
+        """What is in flight to the process besides the packet that arrives."""
         self.sure = sure
         """Whether it happens sometime; a fault need not."""
         self.after = after
+        """The state it leads to; empty if that is not computed yet (`Search.followed`)."""
 
 
 class StateViolation(NamedTuple):
@@ -139,6 +144,7 @@ class Search:
         self._unsure = 0
         self._ahead = 0
         self._collected: list[Transition] | None = None
+        self._only_list = False
         self._by_name = machine.crashes_by_name or machine.suspicions_by_name
         self._stock_left = False
         self._faults_possible = False
@@ -207,6 +213,24 @@ class Search:
             self.strays += 1
 
     # Single states, for random walks and for paths.
+
+    def possible_from(self, state: list[int]) -> list[Transition]:
+        """List every transition out of a state; where events lead to is not computed."""
+        self._only_list = True
+        possible = self.transitions_from(state)
+        self._only_list = False
+        return possible
+
+    def followed(self, state: list[int], transition: Transition) -> Transition:
+        """Return a transition that is possible in a state, with the state it leads to."""
+        if transition.after:
+            return transition
+        collected: list[Transition] = []
+        self._collected = collected
+        self._load(vec[i32](state))
+        self._happen(transition.actor, transition.event, transition.rest)
+        self._collected = None
+        return collected[0]
 
     def transitions_from(self, state: list[int]) -> list[Transition]:
         """List every transition out of a state."""
@@ -333,6 +357,9 @@ class Search:
                     if not self.budgets.left[int(budget)][what]:
                         return
                     budget = i32(self.budgets.less(int(budget), what))
+        if self._only_list and self._collected is not None:
+            self._collected.append(Transition(EVENT, actor, event, rest, sure, []))
+            return
         may_restart = self._faults_possible and self.budgets.left[int(budget)][RESTARTS] > 0
         part: i64 = 0
         while part < self._stride:
@@ -371,7 +398,7 @@ class Search:
             self._unsure += 1
         if self._collected is not None:
             row = [int(after[part]) for part in range(int(self._stride))]
-            self._collected.append(Transition(kind, actor, event, sure, row))
+            self._collected.append(Transition(kind, actor, event, 0, sure, row))
             return
         self.transitions += 1
         canonical = fingerprint if self.symmetry is None else self._lowest(after, fingerprint)
