@@ -128,10 +128,7 @@ class Membership:
 
     def silent(self, now: float) -> tuple[int, ...]:
         """The servers of the configuration that are taken for failed here."""
-        if self.configuration is None or self.ended:
-            return ()
-        self._detector.passes(now)
-        return self._detector.silent(now)
+        return () if self.configuration is None or self.ended else self._detector.silent(now)
 
     def patience_with(self, server: int) -> float:
         """How long another server may say nothing before it is suspected."""
@@ -144,8 +141,7 @@ class Membership:
     def found(self, now: float) -> None:
         """Begin a cluster, as its first server."""
         me = Server(1, self.name, self.address, self.keeps_data)
-        first = Configuration(1, (me,), (), next_server=2, next_group=1)
-        self._begin(me.number, first, now)
+        self._begin(1, Configuration(1, (me,), (), next_server=2, next_group=1), now)
 
     def restore(self, saved: Snapshot, now: float) -> None:
         """Come back as the server that has saved this.
@@ -467,7 +463,7 @@ class Membership:
         now: float,
         saved: Snapshot | None = None,
     ) -> None:
-        numbers = tuple(server.number for server in configuration.servers)
+        peers = tuple(server.number for server in configuration.servers)
         is_first = self.configuration is None
         if is_first:
             since = self._introductions.told_at(self._me)
@@ -478,12 +474,11 @@ class Membership:
                 self._me, self._timings, self._detector, self._outbox, self._proposals, self.origin
             )
             self.origin = None
-        self._outbox.disconnect_all_but(numbers, configuration.next_server)
+        self._outbox.disconnect_all_but(peers, configuration.next_server)
         self._leader.newcomers.keep(configuration)
         self._installed_at = now
         self.configuration = configuration
-        keeping = [server.number for server in configuration.servers if server.keeps_data]
-        self._detector.enter(numbers, now, keeping)
+        self._detector.enter(peers, now, [s.number for s in configuration.servers if s.keeps_data])
         for server in configuration.servers:
             if server.number != self._me and server.address == self.address:
                 self._detector.replaced(server.number, now)  # this one, before it was excluded

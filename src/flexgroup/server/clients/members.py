@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import final
 
 from flexgroup.membership.configuration import (
@@ -145,6 +146,12 @@ class LocalMembers:
                 session.leave_seat(group.number)
         if here:
             self._of_group[group.number] = here
+
+    def send_away(self, groups: Collection[int]) -> None:
+        """Nobody can be in these groups over this server any more."""
+        for session in list(self.sessions.values()):
+            if not session.seats.keys().isdisjoint(groups):
+                session.close("this server has lost its replica of a group; connect to another")
 
     def remove(self, session: Session) -> None:
         """The connection to this client has ended."""
