@@ -117,7 +117,7 @@ COMPILED = (
     "server/clients/session.py",
     "server/clients/turns.py",
     "server/connection.py",
-    "server/contents.py",
+    "server/clients/contents.py",
     "server/hosting/deployment.py",
     "server/hosting/hosted_domain.py",
     "server/hosting/round.py",

@@ -100,7 +100,7 @@ IMPURE_MODULES = frozenset(
 IMPURE_CALLS = frozenset("open print input eval exec compile __import__ breakpoint".split())
 # The packages of the server, with those of them that each may import.
 ROOMS_OF_THE_SERVER = {"recording": "", "peers": "", "hosting": "peers", "clients": "hosting"}
-SHARED_BY_THE_ROOMS = "connection contents settings"
+SHARED_BY_THE_ROOMS = "connection settings"
 # When a packet or a record is declared, its constructor is derived as source text and executed.
 DERIVES = ("core.fields", "exec")
 

@@ -28,6 +28,7 @@ from flexgroup.client.errors import (
 )
 from flexgroup.client.inbox import Inbox, Item
 from flexgroup.client.message import GroupInfo, Listener, Message, View
+from flexgroup.client.naming_replicas import named_replicas
 from flexgroup.client.order import DeliveryOrder
 from flexgroup.client.receiving import Events, R, arrival, check_listener
 from flexgroup.client.values import Codec
@@ -617,18 +618,8 @@ class Link:
             server has one replica of one group. A group goes on while more than half of its
             servers do; its members are connected to these.
         """
+        named = named_replicas(groups)
         name_of("a stack", stack)
-        if not isinstance(groups, Mapping) or not groups:
-            raise UsageError(
-                f"groups={groups!r:.50}; give the names of the servers of each group, as in "
-                '{"a": ("s0", "s1", "s2")}'
-            )
-        named: list[tuple[str, list[str]]] = []
-        for group, servers in groups.items():
-            if isinstance(servers, str):
-                raise UsageError(f"{group!r} has {servers!r}, one text; give a list of servers")
-            names = [name_of("the name of a server", server) for server in servers]
-            named.append((name_of("the name of a group", group), names))
         await self.connection.ask(
             lambda number: requests.CreateReplicated(number, stack, named), requests.Done
         )

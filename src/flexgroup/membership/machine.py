@@ -136,10 +136,7 @@ class Membership:
 
     def silent(self, now: float) -> tuple[int, ...]:
         """The servers of the configuration that are taken for failed here."""
-        if self.configuration is None or self.ended:
-            return ()
-        self._detector.passes(now)
-        return self._detector.silent(now)
+        return () if self.configuration is None or self.ended else self._detector.silent(now)
 
     def patience_with(self, server: int) -> float:
         """How long another server may say nothing before it is suspected."""
@@ -475,7 +472,7 @@ class Membership:
         now: float,
         saved: Snapshot | None = None,
     ) -> None:
-        numbers = tuple(server.number for server in configuration.servers)
+        peers = tuple(server.number for server in configuration.servers)
         is_first = self.configuration is None
         if is_first:
             since = self._introductions.told_at(self._me)
@@ -486,7 +483,7 @@ class Membership:
                 self._me, self._timings, self._detector, self._outbox, self._proposals, self.origin
             )
             self.origin = None
-        self._outbox.disconnect_all_but(numbers, configuration.next_server)
+        self._outbox.disconnect_all_but(peers, configuration.next_server)
         self._leader.newcomers.keep(configuration)
         self._installed_at = now
         self.configuration = configuration

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from socket import gethostname
 
 from flexgroup.core.errors import FlexGroupError, UsageError
@@ -25,14 +24,15 @@ from flexgroup.membership.patience import stall
 from flexgroup.membership.stable import Snapshot, first_number
 from flexgroup.server.clients.backpressure import Backpressure
 from flexgroup.server.clients.confirmations import Confirmations
+from flexgroup.server.clients.contents import opened
 from flexgroup.server.clients.greeting import Greeting
 from flexgroup.server.clients.intake import Intake
 from flexgroup.server.clients.members import LocalMembers
+from flexgroup.server.clients.replica_intake import ReplicaIntake
 from flexgroup.server.clients.requests import RequestHandler
 from flexgroup.server.clients.session import KeptPart, SessionContext
 from flexgroup.server.clients.turns import Turns
 from flexgroup.server.connection import Acceptor, Connection, FrameHandler
-from flexgroup.server.contents import opened
 from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.hosting.round import Round
@@ -105,19 +105,21 @@ class GroupServer:
             self.identity,
             round,
             self.links,
-            self.members,
-            self._recording_replica,
-            None if self._storage is None else self._replica_folder,
+            self._recording,
+            self._storage,
             self.membership.silent,
         )
-        self.intake = Intake(self.deployment, round, settings.limits, self.replicas.of_group)
+        self.replicas.give = self.members.deliver
+        self.replicas.lost = self.members.send_away
+        self.sends_to_replicas = ReplicaIntake(self.replicas, settings.limits)
+        self.intake = Intake(self.deployment, round, settings.limits, self.sends_to_replicas)
         confirmations = Confirmations(self.deployment, self.intake, settings.limits)
         self.requests = RequestHandler(
             settings,
             self.deployment,
             self.members,
             self.intake,
-            self.replicas,
+            self.sends_to_replicas,
             propose=self.membership.propose,
             refused=self.acceptor.refused,
             confirm=confirmations.ask,
@@ -255,11 +257,8 @@ class GroupServer:
 
     def _leave_if_done(self, latest: float) -> None:
         """What this server has taken from clients is lost with it unless others have it."""
-        is_done = not (
-            self.intake.is_holding
-            or self.deployment.has_undelivered()
-            or self.replicas.has_undelivered
-        )
+        is_holding = self.intake.is_holding or self.sends_to_replicas.is_holding
+        is_done = not (is_holding or self.deployment.has_undelivered())
         if is_done or self._loop.time() >= latest:
             self._leaves_at = None
             self.membership.propose(LeaveServers(), self._left)
@@ -376,7 +375,6 @@ class GroupServer:
         present = {server.number for server in configuration.servers}
         going_on = {domain.number for domain in configuration.domains}
         ended = [h for h in self.deployment.domains if h.entry.number not in going_on]
-        replicated = set(self.replicas.hosted)
         self._switchboard.install(effect)
         if not effect.is_restarted:
             self._forget_logs(configuration)
@@ -386,8 +384,7 @@ class GroupServer:
             for hosted in ended:
                 number = hosted.entry.number
                 self.trace.finish((number,), together.get(number) or going_on_here)
-            for number in sorted(replicated.difference(self.replicas.hosted)):
-                self.trace.finish_replica(number, present)
+            self.trace.finish_replicas(present, [d.number for d in configuration.replicated])
         self._metrics.installed(ended)
         self.requests.installed()
         self.links.keep_only(present, configuration.next_server)
@@ -454,10 +451,9 @@ class GroupServer:
             if not self.deployment.is_alone:
                 self._part(alone, why)
         else:
-            ended = [hosted.entry.number for hosted in self.deployment.domains]
             self._stop_hosting(why)
             if self.trace is not None:
-                self.trace.finish(ended)
+                self.trace.finish()
         self.replicas.excluded()
         self._end("" if self._settings.rejoin and not self._is_stopped else reason)
 
@@ -485,22 +481,12 @@ class GroupServer:
         self._excluded_because = reason
         self._end("" if self._settings.rejoin else reason)
 
-    def _recording(self, configuration: Configuration, domain: DomainEntry) -> Recorder | None:
-        if self.trace is None:
-            return None
-        return self.trace.recorder(self.identity.cluster, configuration, domain)
-
-    def _recording_replica(
-        self, configuration: Configuration, domain: ReplicatedDomain
+    def _recording(
+        self, configuration: Configuration, domain: DomainEntry | ReplicatedDomain
     ) -> Recorder | None:
         if self.trace is None:
             return None
-        return self.trace.replica_recorder(self.identity.cluster, configuration, domain)
-
-    def _replica_folder(self) -> Path:
-        """Where replicas of domains of this cluster keep what they store."""
-        assert self._storage is not None
-        return self._storage.replicas() / self.identity.cluster
+        return self.trace.recorder(self.identity.cluster, configuration, domain)
 
     # What connections need.
 

@@ -12,11 +12,11 @@ from typing import final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import DomainKey
+from flexgroup.server.clients.contents import packed
+from flexgroup.server.clients.replica_intake import ReplicaIntake
 from flexgroup.server.clients.session import Session
-from flexgroup.server.contents import packed
 from flexgroup.server.hosting.deployment import Deployment
 from flexgroup.server.hosting.hosted_domain import HostedDomain
-from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
@@ -65,12 +65,11 @@ class Intake:
         deployment: Deployment,
         round: Round,
         limits: Limits,
-        replicas: dict[int, Replica],
+        replicas: ReplicaIntake,
     ) -> None:
         self._deployment = deployment
         self._replicas = replicas
-        """The replicas at this server by the groups that they send to; they take what goes there
-        themselves."""
+        """It takes what goes to groups of replicas."""
         self._round = round
         self._most_in_a_pack = limits.pack
         self._most_under_way = limits.under_way
@@ -120,8 +119,8 @@ class Intake:
             if sender is None or key is None:
                 session.taken(len(bodies))
                 continue
-            if self._replicas and groups[0] in self._replicas:
-                self._replicas[groups[0]].send(session, sender, groups, bodies)
+            if self._replicas.takes(groups):
+                self._replicas.send(session, sender, groups, bodies)
                 self._round.request()
                 continue
             cast = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import final
 
 from flexgroup.membership.configuration import (
@@ -10,8 +11,8 @@ from flexgroup.membership.configuration import (
     changed_groups,
     is_flowing,
 )
+from flexgroup.server.clients.contents import opened, packed
 from flexgroup.server.clients.session import Seat, Session
-from flexgroup.server.contents import opened, packed
 from flexgroup.wire.requests import Join, Joined, Leave, ViewChange
 from flexgroup.worlds.network.envelope import Envelope
 
@@ -84,12 +85,6 @@ class LocalMembers:
                     if wanting:
                         session.deliver_to_several(wanting, 1, packed([m]))
 
-    def send_away(self, groups: set[int], reason: str) -> None:
-        """Close the connections of the members of these groups."""
-        for session in list(self.sessions.values()):
-            if not groups.isdisjoint(session.seats):
-                session.close(reason)
-
     def follow(
         self,
         before: Configuration,
@@ -151,6 +146,12 @@ class LocalMembers:
                 session.leave_seat(group.number)
         if here:
             self._of_group[group.number] = here
+
+    def send_away(self, groups: Collection[int]) -> None:
+        """Nobody can be in these groups over this server any more."""
+        for session in list(self.sessions.values()):
+            if not session.seats.keys().isdisjoint(groups):
+                session.close("this server has lost its replica of a group; connect to another")
 
     def remove(self, session: Session) -> None:
         """The connection to this client has ended."""

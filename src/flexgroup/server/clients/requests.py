@@ -10,7 +10,6 @@ from collections.abc import Callable
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.promises import UNIFORM
 from flexgroup.membership.configuration import KEPT, GroupEntry
-from flexgroup.membership.next_configuration import not_here
 from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
@@ -24,11 +23,11 @@ from flexgroup.membership.operations import (
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.clients.intake import Intake
 from flexgroup.server.clients.members import LocalMembers
+from flexgroup.server.clients.replica_intake import ReplicaIntake
 from flexgroup.server.clients.session import Seat, Session, not_kept
 from flexgroup.server.clients.turns import REQUEST
 from flexgroup.server.connection import Connection
 from flexgroup.server.hosting.deployment import Deployment
-from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.settings import Settings
 from flexgroup.wire import refusals, requests
 from flexgroup.wire.requests import AnyFromClient
@@ -52,7 +51,7 @@ class RequestHandler:
         deployment: Deployment,
         members: LocalMembers,
         intake: Intake,
-        replicas: Replicas,
+        replicas: ReplicaIntake,
         *,
         propose: Propose,
         refused: Callable[[Connection, str], None],
@@ -131,10 +130,7 @@ class RequestHandler:
         if isinstance(request, requests.Goodbye):
             session.connection.close()
         elif isinstance(request, requests.Confirm):
-            replica = self._replicas.of_group.get(request.handle)
-            if replica is not None and request.handle in session.seats:
-                replica.confirm(session, request)
-            else:
+            if not self._replicas.confirms(session, request):
                 self._confirm(session, request)
         elif isinstance(request, requests.Inspect):
             session.say(requests.Inspection(request.request, self._inspection()))
@@ -340,25 +336,6 @@ class RequestHandler:
         groups = tuple([(name, tuple(servers)) for name, servers in request.groups])
         self._ask(session, request, CreateReplicated(plan.name, groups))
 
-    def _why_not_here(self, group: GroupEntry, sends_only: bool) -> str:
-        """Why this server lets nobody into a group of replicas. Who only sends to it may do so
-        where the domain has another replica, with messages that go there as well."""
-        domain = self._deployment.configuration.replicated_numbered.get(group.replicated)
-        if domain is None:
-            return ""
-        here = domain.group(group.number)
-        server = self._replicas.server
-        error = not_here(here, server)
-        if error is not None and not (sends_only and server in domain.servers):
-            return error[1]
-        if group.number in self._replicas.of_group:
-            return ""
-        return (
-            f"this server has lost its replica of {group.name!r}: it was started again, or left "
-            "out for a while, and has not kept (--data), or the stack does not store, what that "
-            f"knew; connect to another of {', '.join(here.servers)}"
-        )
-
     def _attach(self, session: Session, request: requests.Attach) -> None:
         group = self._deployment.group(request.group)
         if group is None:
@@ -373,7 +350,7 @@ class RequestHandler:
             )
         elif reason := self._why_stranded(group):
             session.refuse(request.request, refusals.NOT_KEPT, reason)
-        elif reason := self._why_not_here(group, sends_only=True):
+        elif reason := self._why_not_here(group.name, True):
             session.refuse(request.request, refusals.NOT_HERE, reason)
         elif (
             group.replicated
@@ -441,7 +418,7 @@ class RequestHandler:
             )
         elif reason := self._why_not_since(request):
             session.refuse(request.request, refusals.NOT_KEPT, reason)
-        elif reason := self._why_not_joined_here(request.group):
+        elif reason := self._why_not_here(request.group):
             session.refuse(request.request, refusals.NOT_HERE, reason)
         else:
             wants_kept = request.since is not None
@@ -476,9 +453,10 @@ class RequestHandler:
             return self._why_stranded(group)
         return not_kept(group.name, request.since, keeping.first, keeping.last)
 
-    def _why_not_joined_here(self, name: str) -> str:
+    def _why_not_here(self, name: str, sends_only: bool = False) -> str:
+        """Why this server lets nobody into a group, if only others have replicas of it."""
         group = self._deployment.group(name)
-        return "" if group is None else self._why_not_here(group, sends_only=False)
+        return self._replicas.why_not_here(self._deployment.configuration, group, sends_only)
 
     def _is_in(self, session: Session, name: str) -> bool:
         group = self._deployment.group(name)

@@ -12,9 +12,9 @@ import msgspec
 
 from flexgroup.core.errors import PeerError
 from flexgroup.membership.configuration import DomainKey
+from flexgroup.server.clients.contents import head_of, head_of_kept, opened, packed
 from flexgroup.server.clients.turns import REQUEST, SHARE, Turns
 from flexgroup.server.connection import Connection
-from flexgroup.server.contents import head_of, head_of_kept, opened, packed
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals

@@ -7,12 +7,11 @@ with them. What its clients multicast it delivers as well, so that is what it co
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Collection
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, final
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Suspect, Trust
 from flexgroup.core.message import Message, MessageId, message_id
 from flexgroup.core.replicas import replicas_of_sizes
@@ -20,12 +19,8 @@ from flexgroup.core.stack import Stack
 from flexgroup.core.varints import Reader
 from flexgroup.membership.configuration import ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.contents import packed
 from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, LOST, ReplicaChannel
-from flexgroup.server.settings import Limits
 from flexgroup.trace.recorder import Recorder
-from flexgroup.wire import refusals
-from flexgroup.wire.requests import Confirm, Done
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.envelope import Envelope, seal, unseal
 from flexgroup.worlds.network.faults import Faults
@@ -33,54 +28,10 @@ from flexgroup.worlds.network.layer_files import LayerFiles
 
 log = logging.getLogger("flexgroup.server")
 
-PACK_BYTES: Final = 64 << 10
-
 # What it notes besides what its layers store.
 INCARNATION: Final = 0
 CASTS: Final = 1
 NUMBERED: Final = 2
-
-
-class Opening(Protocol):
-    @property
-    def is_open(self) -> bool: ...
-
-
-class Session(Protocol):
-    """What a replica asks of the connection of a client."""
-
-    sent: int
-    unconfirmed: int
-
-    @property
-    def connection(self) -> Opening: ...
-
-    def refuse(
-        self, request: int | None, code: str, reason: str, handle: int | None = None
-    ) -> None: ...
-
-    def taken(self, messages: int) -> None:
-        """Let it send so many more."""
-
-    def say(self, message: Done) -> None: ...
-
-
-class Waiting(NamedTuple):
-    """A message of a client that is not multicast yet."""
-
-    ticket: int
-    session: Session
-    sender: str
-    groups: tuple[int, ...]
-    body: bytes
-
-
-class Unconfirmed(NamedTuple):
-    """A request that waits until all before this ticket is delivered."""
-
-    ticket: int
-    session: Session
-    request: Confirm
 
 
 @final
@@ -89,7 +40,6 @@ class Replica:
         self,
         entry: ReplicatedDomain,
         server: str,
-        limits: Limits,
         faults: Faults,
         recorder: Recorder | None,
         clock: Callable[[], int],
@@ -105,7 +55,6 @@ class Replica:
             group.number: processes
             for group, processes in zip(entry.groups, self._partition, strict=True)
         }
-        self._limits = limits
         self._files = files
         """Where it keeps what it must not forget; if nowhere, it does not come back."""
         size = len(entry.servers)
@@ -125,12 +74,9 @@ class Replica:
         """How many messages the group was delivered, as all of its replicas count them."""
         self._own: dict[MessageId, Message] = {} if files is None else dict(files.casts)
         """What it has multicast and not delivered yet."""
-        self._own_bytes = sum(map(_size, self._own.values()))
-        self._tickets_of: dict[MessageId, int] = {}
-        """The first ticket in each of these."""
-        self._tickets = 0
-        self._waiting: deque[Waiting] = deque()
-        self._unconfirmed: list[Unconfirmed] = []
+        self.under_way_bytes = sum(map(_size, self._own.values()))
+        self.settled: list[MessageId] = []
+        """What it has multicast and delivered since somebody looked."""
         self.suspected: set[int] = set()
 
     def _build(self) -> Stack:
@@ -163,95 +109,22 @@ class Replica:
 
     # What clients send.
 
-    def send(
-        self, session: Session, sender: str, groups: tuple[int, ...], bodies: list[bytes]
-    ) -> None:
-        if self.group.number not in groups:
-            others = [group for group in self.entry.groups if group.number in groups]
-            session.refuse(
-                None,
-                refusals.NOT_HERE,
-                f"this server has a replica of '{self.group.name}', and a message that does not go "
-                f"there; send it over one of {', '.join(others[0].servers)}",
-                groups[0],
-            )
-            session.taken(len(bodies))
-            return
-        for body in bodies:
-            self._waiting.append(Waiting(self._tickets, session, sender, groups, body))
-            self._tickets += 1
-
-    def cast_waiting(self, now: int) -> None:
-        """Multicast what waits, in packs, as long as not too much is under way."""
-        limits = self._limits
-        while (
-            self._waiting
-            and len(self._own) < limits.under_way
-            and self._own_bytes < limits.under_way_bytes
-        ):
-            pack = [self._waiting.popleft()]
-            size = len(pack[0].body)
-            while (
-                self._waiting
-                and self._waiting[0].groups == pack[0].groups
-                and len(pack) < limits.pack
-                and size < PACK_BYTES
-            ):
-                size += len(self._waiting[0].body)
-                pack.append(self._waiting.popleft())
-            self._cast(now, pack)
-
-    def _cast(self, now: int, pack: list[Waiting]) -> None:
-        groups = pack[0].groups
+    def cast(self, now: int, groups: tuple[int, ...], count: int, contents: bytes) -> MessageId:
+        """Multicast messages of clients; raises UsageError if the stack refuses them."""
         processes = [p for group in groups for p in self._processes_of[group]]
-        contents = packed([(one.sender, one.body) for one in pack])
-        payload = seal(tuple([(group, 0) for group in groups]), len(pack), contents)
+        payload = seal(tuple([(group, 0) for group in groups]), count, contents)
         m = Message(message_id(self.process, self.casts), tuple(sorted(processes)), payload)
-        for one in pack:
-            one.session.taken(1)
-        try:
-            self.domain.cast(now, m)
-        except UsageError as error:
-            for session in dict.fromkeys([one.session for one in pack]):
-                session.refuse(None, refusals.BAD_STACK, str(error), groups[0])
-            return
+        self.domain.cast(now, m)
         self.casts += 1
         self._own[m.id] = m
-        self._own_bytes += len(payload)
-        self._tickets_of[m.id] = pack[0].ticket
+        self.under_way_bytes += len(payload)
         if self._files is not None:
             self._files.cast(m)
-        for one in pack:
-            one.session.sent += 1
-
-    def confirm(self, session: Session, request: Confirm) -> None:
-        """Answer when all that has come before is delivered here."""
-        if session.unconfirmed >= self._limits.requests:
-            raise PeerError(f"more than {session.unconfirmed} confirmations without an answer")
-        session.unconfirmed += 1
-        self._unconfirmed.append(Unconfirmed(self._tickets, session, request))
-        self._confirm()
-
-    def _confirm(self) -> None:
-        if not self._unconfirmed:
-            return
-        first = self._waiting[0].ticket if self._waiting else self._tickets
-        settled = min([first, *self._tickets_of.values()])
-        left: list[Unconfirmed] = []
-        for one in self._unconfirmed:
-            if one.ticket > settled:
-                left.append(one)
-            elif one.session.connection.is_open:
-                one.session.unconfirmed -= 1
-                one.session.say(Done(one.request.request))
-        self._unconfirmed = left
-
-    @property
-    def has_undelivered(self) -> bool:
-        return bool(self._own or self._waiting)
+        return m.id
 
     @property
     def under_way(self) -> int:
+        """How many envelopes it has multicast and not delivered."""
         return len(self._own)
 
     # What the stack delivers.
@@ -267,8 +140,8 @@ class Replica:
         for m in delivered:
             own = self._own.pop(m.id, None)
             if own is not None:
-                self._own_bytes -= _size(own)
-                self._tickets_of.pop(m.id, None)
+                self.under_way_bytes -= _size(own)
+                self.settled.append(m.id)
                 if self._files is not None:
                     self._files.given(m.id)
             try:
@@ -286,7 +159,6 @@ class Replica:
             self._files.note(CASTS, self.casts)
             self._files.note(NUMBERED, self.numbered)
         self.domain.commit()
-        self._confirm()
         return opened
 
     # Other replicas.

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from shutil import rmtree
-from typing import Protocol, final
+from typing import final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
+from flexgroup.core.message import MessageId
 from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
@@ -22,6 +23,7 @@ from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
 from flexgroup.server.peers.replica_channel import LOST
+from flexgroup.server.peers.stable_storage import StableStorage
 from flexgroup.server.settings import ServerIdentity, Settings
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.envelope import Envelope
@@ -35,36 +37,33 @@ Recording = Callable[[Configuration, ReplicatedDomain], Recorder | None]
 """Makes a recorder for a replica that starts for the first time, if a trace is wanted."""
 
 
-class Members(Protocol):
-    """The members of groups that are connected to this server."""
-
-    def deliver(self, envelope: Envelope) -> None: ...
-
-    def send_away(self, groups: set[int], reason: str) -> None:
-        """Close the connections of the members of these groups."""
-
-
 @final
 class Replicas:
+    cast_waiting: Callable[[Replica, int], None]
+    """Has multicast what waits for a replica."""
+    delivered: Callable[[Replica, Iterable[MessageId]], None]
+    """Is told that some of what a replica has multicast is delivered there."""
+    give: Callable[[Envelope], None]
+    """Gives members what is delivered."""
+    lost: Callable[[Collection[int]], None]
+    """Is told that nobody can be in these groups over this server any more."""
+
     def __init__(
         self,
         settings: Settings,
         identity: ServerIdentity,
         round: Round,
         links: PeerLinks,
-        members: Members,
         recording: Recording,
-        folder: Callable[[], Path] | None,
+        storage: StableStorage | None,
         silent: Callable[[], Collection[int]],
     ) -> None:
         self._settings = settings
         self._identity = identity
         self._round = round
         self._links = links
-        self._members = members
         self._recording = recording
-        self._folder = folder
-        """Gives the folder for what replicas of this cluster store, if the server keeps data."""
+        self._storage = storage
         self._silent = silent
         """The numbers of the servers that are taken for failed."""
         self._loop = asyncio.get_running_loop()
@@ -82,6 +81,10 @@ class Replicas:
     def server(self) -> str:
         """The name of this server."""
         return self._identity.name
+
+    def _folder(self) -> Path | None:
+        """Where replicas of this cluster keep what they store, if the server keeps data."""
+        return None if self._storage is None else self._storage.replicas() / self._identity.cluster
 
     # Configurations.
 
@@ -112,8 +115,9 @@ class Replicas:
         has neither must not take part: it may have promised something and forgotten it."""
         plan = parse_stack(entry.stack)
         files: LayerFiles | None = None
-        if self._folder is not None:
-            folder = self._folder() / f"{entry.number:06}"
+        root = self._folder()
+        if root is not None:
+            folder = root / f"{entry.number:06}"
             if is_new or folder.exists():
                 files = LayerFiles(folder, Codec(plan.layers), plan.layers)
         was_there = files is not None and files.was_there
@@ -128,7 +132,6 @@ class Replicas:
         replica = Replica(
             entry,
             self._identity.name,
-            settings.limits,
             settings.faults,
             recorder,
             settings.clock,
@@ -147,9 +150,7 @@ class Replicas:
             self._end(entry.number)
         names = [group.name for group in entry.groups]
         log.warning("replica lost", extra={"data": {"domain": entry.number, "groups": names}})
-        numbers = {group.number for group in entry.groups}
-        reason = "this server has lost its replica of a group; connect to another"
-        self._members.send_away(numbers, reason)
+        self.lost([group.number for group in entry.groups])
 
     def _start_again(self, replica: Replica) -> None:
         """Others have given this replica up. If its stack stores nothing, it has nothing to go on
@@ -168,12 +169,12 @@ class Replicas:
 
     def _forget_files(self, configuration: Configuration) -> None:
         """Keep the files of domains that there are, or that come later."""
-        if self._folder is None:
+        root = self._folder()
+        if root is None or not root.exists():
             return
         going_on = {f"{entry.number:06}" for entry in configuration.replicated}
         following = f"{configuration.next_domain:06}"
-        root = self._folder()
-        for folder in sorted(root.iterdir()) if root.exists() else ():
+        for folder in sorted(root.iterdir()):
             if folder.name not in going_on and folder.name < following:
                 rmtree(folder, ignore_errors=True)
 
@@ -192,10 +193,6 @@ class Replicas:
             replica.close()
         self.hosted.clear()
         self.of_group.clear()
-
-    @property
-    def has_undelivered(self) -> bool:
-        return any(replica.has_undelivered for replica in self.hosted.values())
 
     # Other servers.
 
@@ -257,10 +254,12 @@ class Replicas:
         earliest: int | None = None
         for replica in self.hosted.values():
             while True:
-                replica.cast_waiting(now)
+                self.cast_waiting(replica, now)
                 envelopes = replica.take_delivered()
                 for envelope in envelopes:
-                    self._members.deliver(envelope)
+                    self.give(envelope)
+                settled, replica.settled = replica.settled, []
+                self.delivered(replica, settled)
                 if not envelopes:
                     break
             for process, frame in replica.take_outgoing():

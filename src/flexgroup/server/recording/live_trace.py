@@ -88,7 +88,14 @@ class LiveTrace:
         """The replicated domains among them."""
         self._handed_over = 0.0
 
-    def recorder(self, cluster: str, configuration: Configuration, domain: DomainEntry) -> Recorder:
+    def recorder(
+        self,
+        cluster: str,
+        configuration: Configuration,
+        domain: DomainEntry | ReplicatedDomain,
+    ) -> Recorder:
+        if isinstance(domain, ReplicatedDomain):
+            return self._replica_recorder(cluster, configuration, domain)
         names = {server.number: server.name for server in configuration.servers}
         numbers = domain.servers
         groups = [group for group in configuration.groups if group.domain_key == domain.key]
@@ -101,7 +108,7 @@ class LiveTrace:
             {group.name: [numbers.index(s) for s in group.servers()] for group in groups},
         )
 
-    def replica_recorder(
+    def _replica_recorder(
         self, cluster: str, configuration: Configuration, domain: ReplicatedDomain
     ) -> Recorder:
         """The recorder for a replica that starts for the first time; it goes on whatever changes,
@@ -122,11 +129,13 @@ class LiveTrace:
         self._replicas.add(domain.number)
         return recorder
 
-    def finish_replica(self, domain: int, present: Collection[int]) -> None:
-        """A replicated domain is over, if this server has recorded it."""
-        if domain in self._replicas:
-            self._replicas.discard(domain)
-            self.finish((domain,), present)
+    def finish_replicas(
+        self, present: Collection[int] = (), going_on: Collection[int] = ()
+    ) -> None:
+        """The replicated domains are over that this server has recorded, except for these."""
+        ended = self._replicas.difference(going_on)
+        self._replicas -= ended
+        self.finish(sorted(ended), present)
 
     def _begin(
         self,
@@ -172,8 +181,10 @@ class LiveTrace:
         return self.handoff.waiting_bytes > self._most_waiting
 
     def finish(self, domains: Collection[int] | None = None, present: Collection[int] = ()) -> None:
-        """These domains are over, or all; of their servers these go on, as far as is known."""
-        for number in list(self._runs) if domains is None else domains:
+        """These domains are over, or all but replicated ones; of their servers these go on, as far
+        as is known."""
+        ordinary = [number for number in self._runs if number not in self._replicas]
+        for number in ordinary if domains is None else domains:
             run = self._runs.pop(number)
             self._flush(run)
             places = enumerate(run.numbers)
@@ -183,6 +194,7 @@ class LiveTrace:
 
     def close(self, is_last: bool) -> None:
         """Wait until everything is written."""
+        self.finish_replicas()
         self.handoff.put(ServerEnded(is_last))
         self.handoff.close()
 
