@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+
+from flexgroup.virtual.clients import Problem
 from flexgroup.virtual.schedule import Load, Schedule, draw_schedule, parse_schedule
 from flexgroup.virtual.shrinking import shrink
 
@@ -51,3 +54,9 @@ def test_what_is_left_of_servers_is_numbered_anew() -> None:
     shrunk = shrink(schedule, is_bad).schedule
     assert (shrunk.servers, shrunk.clients) == (2, ())
     assert [str(action) for action in shrunk.actions] == ["0.200000 slow 1 0 0.100"]
+
+
+def test_what_one_process_finds_another_can_be_told() -> None:
+    """Schedules are judged by several processes at once."""
+    found = Problem("lost", "m1 is lost")
+    assert pickle.loads(pickle.dumps([found])) == [found]

@@ -29,6 +29,10 @@ class Problem:
     def __str__(self) -> str:
         return self.text
 
+    def __reduce__(self) -> tuple[type[Problem], tuple[str, str]]:
+        # Otherwise, in the compiled form, whoever is sent one by another process cannot read it.
+        return Problem, (self.kind, self.text)
+
 
 @dataclass
 class Sent:
