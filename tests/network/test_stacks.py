@@ -236,10 +236,9 @@ def test_an_impossible_stack_is_refused_by_the_name_of_what_is_missing(cluster: 
         ("skeen causal", "'causal' does not keep what 'skeen' below it gives: total; "),
         ("causal skeen", "'skeen' does not keep what 'causal' below it gives: causal, fifo; "),
         ("reliable fifo skeen", "promise only: reliable, total; write 'reliable skeen' or "),
-        ("leader paxos", "'leader paxos' works in groups of replicas, and .* servers have no such"),
         (
-            "leader white-box",
-            "'leader white-box' works in groups of replicas, and .* servers have no",
+            "leader paxos",
+            "'leader paxos' works in groups of replicas, and .* created with create_replicated",
         ),
     ],
 )
