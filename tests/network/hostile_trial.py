@@ -114,6 +114,7 @@ class Trial:
             for group in attacked:
                 group.listen(Deaf())  # what attackers send there is not to fill the inboxes
             mine, other = await ann.join("kept"), await bob.join("kept")
+            mine.listen(Deaf())  # or the server would keep for ann what she has sent herself
             for server in started:
                 self._nonsense.knows(server)
             await self._burst_of_each(started)  # what is loaded or cached is not counted as left

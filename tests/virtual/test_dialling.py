@@ -6,6 +6,7 @@ import asyncio
 
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import Server
+from flexgroup.server.peers.links import PeerLinks
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Settings
 from flexgroup.virtual.internet import Internet, Process
@@ -40,6 +41,29 @@ def test_a_server_that_gets_the_number_of_another_is_dialled_although_that_dial_
     assert dialled
     here.end()
     there.end()
+
+
+def test_a_newcomer_that_is_never_reached_is_dialled_until_it_becomes_a_member() -> None:
+    """Nobody tells that the leader has given it up."""
+    world = World(0)
+    internet = Internet(world, Network(world, Latency()))
+    here = Process(world, internet, "here")
+    made: list[PeerLinks] = []
+
+    async def dial() -> None:
+        links = GroupServer(Settings("here")).links
+        made.append(links)
+        links.connect(Server(5, "nobody", "nowhere:7400"))
+        await asyncio.sleep(60.0)
+        links.keep_only({5}, 6)
+
+    here.create_task(dial())
+    dialled: dict[float, bool] = {}
+    for until in (1.0, 59.0, 61.0, 300.0):
+        world.run(until)
+        dialled[until] = bool(made[0]._dialing)
+    assert dialled == {1.0: True, 59.0: False, 61.0: True, 300.0: True}
+    here.end()
 
 
 def test_servers_that_join_each_other_are_told_to_begin_with_one_that_joins_nobody() -> None:

@@ -321,12 +321,16 @@ class PeerLinks:
     # Which links there are to be.
 
     def keep_only(self, servers: set[int], next_server: int) -> None:
-        """Close the links to servers that are not members any more; newcomers stay."""
+        """Close the links to servers that are not members any more; newcomers stay. One that has
+        become a member is dialled again, even if that was given up before."""
         self._members = servers
         for number in list(self.by_server):
             if number not in servers and number < next_server:
                 self.by_server.pop(number).close()
         self._broken &= servers
+        for number, server in self._wanted.items():
+            if number in servers and number not in self.by_server and number != self._events.number:
+                self._dial_later(server)
 
     def forget(self, number: int) -> None:
         self._wanted.pop(number, None)
@@ -354,12 +358,22 @@ class PeerLinks:
             self._dialing[server.number] = self._loop.create_task(self._keep_dialing(server.number))
 
     async def _keep_dialing(self, number: int) -> None:
-        """Try until there is a link, or none is wanted; another server may get the number."""
+        """Try until there is a link, or none is wanted; another server may get the number.
+
+        The leader tells nobody that it has given up a newcomer, which may have been none at all: so
+        it is not dialled for ever.
+        """
         pause = SOONEST_REDIAL
+        since, dialled = self._loop.time(), self._wanted.get(number)
         try:
             while number not in self.by_server:
                 server = self._wanted.get(number)
                 if server is None:
+                    return
+                now = self._loop.time()
+                if server is not dialled or number in self._members:
+                    since, dialled = now, server
+                elif now - since > self._newcomer_seconds:
                     return
                 link = await self.dial(server.address, server)
                 if link is None or not await self._is_welcome(link):
@@ -386,6 +400,11 @@ class PeerLinks:
     def _dial_seconds(self) -> float:
         """A dial that takes longer is better begun anew: the system repeats it ever more seldom."""
         return max(SHORTEST_DIAL, self._settings.timings.patience / 4)
+
+    @property
+    def _newcomer_seconds(self) -> float:
+        """The leader waits half as long for a newcomer to be reached."""
+        return 4 * self._settings.timings.patience
 
     async def dial(self, address: str, server: Server | None) -> PeerLink | None:
         """A link to whoever is at this address, which is to be this server if one is given."""
