@@ -273,31 +273,38 @@ class Execution:
                 server.storage.go_on()
 
     def _kill(self, server: VirtualServer, loop: Process) -> None:
-        """Kill its process. Without data it never comes back as the server that it was, and of a
-        configuration, or one that may be decided already, too few may be left to go on."""
+        """Kill its process. Without data it never comes back as the server that it was. Then too
+        few may be left of a configuration, or of one that may be decided already, or nobody who
+        knows of it."""
         if server.server is not None and server.server.membership.number is not None:
             self._killed.add(server.server.membership.number)
         if not self.schedule.data:
             self._may_be_lost |= any(
-                not may_continue([n for n in numbers if n not in self._killed], numbers, ())
-                for numbers in self._last_configurations()
+                self._killed.issuperset(knowing)
+                or not may_continue([n for n in numbers if n not in self._killed], numbers, ())
+                for numbers, knowing in self._last_configurations()
             )
         loop.kill()
 
-    def _last_configurations(self) -> list[list[int]]:
-        """The servers of the last one, and of those that some server has accepted after it."""
-        installed: list[Configuration] = []
-        accepted: list[Configuration] = []
+    def _last_configurations(self) -> list[tuple[list[int], list[int]]]:
+        """The servers of the last one, and of those that some server has accepted after it; each
+        with those who have installed or accepted one of that number."""
+        last = 0
+        known: list[tuple[int, Configuration]] = []
         for server in self.servers:
             if self.size_of(server) and server.server is not None:
                 snapshot = server.server.membership.machine.snapshot()
-                installed.append(snapshot.configuration)
+                last = max(last, snapshot.configuration.number)
+                known.append((snapshot.number, snapshot.configuration))
                 if snapshot.accepted is not None:
-                    accepted.append(carried_out(snapshot.configuration, snapshot.accepted[1])[0])
-        last = max((configuration.number for configuration in installed), default=0)
+                    following, _ = carried_out(snapshot.configuration, snapshot.accepted[1])
+                    known.append((snapshot.number, following))
         return [
-            [server.number for server in configuration.servers]
-            for configuration in (*installed, *accepted)
+            (
+                [server.number for server in configuration.servers],
+                [number for number, other in known if other.number == configuration.number],
+            )
+            for _, configuration in known
             if configuration.number >= last
         ]
 
