@@ -52,7 +52,7 @@ FACTS = pa.schema(
         "send_cost": pa.int64(),
         "receive_cost": pa.int64(),
         "byte_cost": pa.int64(),
-        "answers": pa.string(),
+        "answered_by": pa.string(),
     }
 )
 
@@ -144,7 +144,7 @@ def _run_facts(traces: TraceSet) -> DataFrame:
                 "send_cost": model and model.send * PICOSECONDS,
                 "receive_cost": model and model.receive * PICOSECONDS,
                 "byte_cost": model and model.byte,
-                "answers": model and model.answers,
+                "answered_by": model and model.answers,
             }
         )
     return f.broadcast(traces.spark.createDataFrame(pa.Table.from_pylist(rows, schema=FACTS)))
@@ -454,7 +454,7 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
     all_answer = (
         traces.events(schema.DELIVER, "process", "origin")
         .join(facts, "number")
-        .where(from_client & (f.col("answers") == BY_ALL))
+        .where(from_client & (f.col("answered_by") == BY_ALL))
         .select(*AT)
     )
     last = f.array_max("destinations")
@@ -462,9 +462,9 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
     others = (
         traces.events(schema.MULTICAST, "origin", "destinations")
         .join(facts, "number")
-        .where(from_client & (f.col("answers") != BY_ALL))
+        .where(from_client & (f.col("answered_by") != BY_ALL))
         .withColumn(
-            "answering", f.when(f.col("answers") == BY_LAST, f.array(last)).otherwise(together)
+            "answering", f.when(f.col("answered_by") == BY_LAST, f.array(last)).otherwise(together)
         )
         .select("number", f.explode("answering").alias("process"))
     )
