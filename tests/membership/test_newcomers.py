@@ -7,8 +7,10 @@ import pytest
 from flexgroup.membership.change import Change
 from flexgroup.membership.configuration import Configuration, Server
 from flexgroup.membership.decision import Decision
+from flexgroup.membership.effects import SendOn
 from flexgroup.membership.leader import Leader
-from flexgroup.membership.messages import Propose
+from flexgroup.membership.machine import Membership
+from flexgroup.membership.messages import Introduce, Introduced, Propose
 from flexgroup.membership.operations import Admit
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.suspicion import FailureDetector
@@ -37,3 +39,13 @@ def test_who_is_at_the_address_of_a_newcomer_is_dead_unless_it_was_heard_since(
         detector.heard(THERE.number, 0.2)
     leader.introduced(3, 0.3)
     assert detector.unheard_for(timings.patience, 0.3) == (() if is_heard else (THERE.number,))
+
+
+def test_a_newcomer_is_reached_by_those_who_say_so_themselves() -> None:
+    newcomer = Membership("c", "c:1", Timings())
+    introduce = Introduce(HERE.number, 7, 3, (HERE.number,))
+    for other in (None, THERE.number):
+        newcomer.received(5, other, introduce, 0.0)
+    assert newcomer.take_effects() == []
+    newcomer.received(6, HERE.number, introduce, 0.1)
+    assert newcomer.take_effects() == [SendOn(6, Introduced(3))]
