@@ -15,15 +15,16 @@ from flexgroup.protocols.catalogue import Answers, Protocol, StackPlan
 from flexgroup.worlds.explorer.scope import Scope
 
 
-def loaded_anew(module: str, part: str | None = None) -> Any:
-    """A protocol's module, loaded a second time, and with it a part that it is composed of."""
-    if part is None:
+def loaded_anew(module: str, *parts: str) -> Any:
+    """A protocol's module, loaded a second time, and with it parts that it is composed of: each
+    before those that use it."""
+    if not parts:
         return _loaded(module)
-    name = f"flexgroup.protocols.parts.{part}"
+    name = f"flexgroup.protocols.parts.{parts[0]}"
     shared = import_module(name)
-    sys.modules[name] = _loaded(f"parts/{part}")
+    sys.modules[name] = _loaded(f"parts/{parts[0]}")
     try:
-        return loaded_anew(module)
+        return loaded_anew(module, *parts[1:])
     finally:
         sys.modules[name] = shared
 

@@ -171,7 +171,7 @@ def paxos_that_delivers_any_vote_for_a_chosen_slot() -> StackPlan:
 
 def paxos_that_delivers_whatever_is_chosen() -> StackPlan:
     """A message that two leaders had chosen for two slots is delivered twice."""
-    paxos = loaded_anew("paxos", "ledger")
+    paxos = loaded_anew("paxos", "ledger", "leading")
 
     def take_next(self: Any) -> Any:
         self.next += 1
@@ -289,7 +289,7 @@ def paxos_that_delivers_again() -> StackPlan:
 def paxos_that_cuts_the_log_without_what_was_delivered() -> StackPlan:
     """A message that two leaders had chosen for two slots is delivered twice if the first of them
     is cut off."""
-    paxos = loaded_anew("paxos", "ledger")
+    paxos = loaded_anew("paxos", "ledger", "leading")
     paxos.CUT = 1
     careful = paxos.Ledger.promised
 

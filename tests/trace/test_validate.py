@@ -247,7 +247,7 @@ def test_kinds_that_do_not_exist_and_files_nobody_reads(traces: Path) -> None:
             "channels",
             ["reliable", "quick"],
             "run '{run}': 'quick' in column 'channels' is none of: reliable, fifo, causal, total,"
-            " uniform, virtual-synchrony, leader",
+            " uniform, virtual-synchrony, leader, protected-memory",
         ),
         (
             "promises",

@@ -303,8 +303,8 @@ class Simulation(World):
             for time, recovered in plan.recoveries:
                 if recovered != process:
                     self.queue.push(time + plan.detection, process, 0, 0, Trust(recovered))
-                else:
-                    # It starts anew, and was told of nothing while it was down.
+                elif any(layer.STORED for layer in self.hosts[process].stack.layers):
+                    # It goes on with what it stored, and was told of nothing while it was down.
                     for other in plan.down_at(time):
                         self.queue.push(time + plan.detection, process, 0, 0, Suspect(other))
 
