@@ -1,7 +1,8 @@
 """How long groups stand still when a server fails, and when others join, with default settings.
 
     python -m benchmarks.availability [--stacks 'RELIABLE ATOMIC,ABCAST'] [--rounds 3] [--only kill]
-        [--before 40]
+        [--before 40] [--json]
+    python -m benchmarks.availability --replicated 'LEADER PAXOS,LEADER WHITE-BOX'
 
 Needs root and iproute2. Each server is a process in a network namespace of its own, with one member
 of a group; every member sends a message every 5 ms. The gap is the longest time for which a member
@@ -12,26 +13,35 @@ patience with each other, so `--before` says how long the load runs before the f
 
 The last lines tell of joins: how long a group waits while a client joins and leaves another one of
 the same stack, and what a join costs among few groups and among many.
+
+With `--replicated` there is a group of five replicas, of which servers are killed: the leader, one
+that follows, both at once. Beside each gap stands how long it took the replica that leads next to
+suspect who was killed, as its trace tells, and a round trip: of a request to a server, under the
+same load. More than the first and ten times the second would be the stack's own doing, or ours.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time_ns
 
+import pyarrow.parquet as pq
 from tests.network.namespaces import Hosts, can_make_namespaces
 from tests.network.servers import ServerProcess
 
 from flexgroup import Group, Link, Listener, Message, connect
 from flexgroup.core.errors import FlexGroupError
+from flexgroup.core.journal import SUSPECTED
 
 SERVERS = 4
 PAUSE = 0.005
@@ -81,20 +91,27 @@ class Member:
 class Cluster:
     """Servers with default settings, on hosts of their own."""
 
-    def __init__(self, stack: ExitStack, servers: int = SERVERS) -> None:
+    def __init__(self, stack: ExitStack, servers: int = SERVERS, records: bool = False) -> None:
         self.hosts = stack.enter_context(Hosts(servers))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        # Who writes the trace of a server outlives it for a moment.
+        made = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(made))
+        self.traces = folder / "traces"
+        options = ("--trace", str(self.traces)) if records else ()
         self.servers: list[ServerProcess] = []
         for number in range(servers):
             join = ("--join", self.servers[0].address) if self.servers else ()
             server = ServerProcess(
-                f"s{number}", folder, *join, listen=f"{self.hosts.address(number + 1)}:7400",
+                f"s{number}", folder, *join, *options,
+                listen=f"{self.hosts.address(number + 1)}:7400",
                 inside=self.hosts.inside(number + 1),
             )  # fmt: skip
             stack.callback(server.end)
             self.servers.append(server)
 
-    async def members(self, stack: str, group: str, places: Iterable[int]) -> dict[int, Member]:
+    async def members(
+        self, stack: str | None, group: str, places: Iterable[int]
+    ) -> dict[int, Member]:
         found = {}
         for place in places:
             link = await connect(self.servers[place].address, name=f"{group}{place}")
@@ -174,12 +191,13 @@ async def gap_at_joins(stack: str) -> float:
     return max(gaps)
 
 
-async def join_seconds(stack: str, groups: tuple[int, ...]) -> list[float]:
-    """The median time of a join, with so many groups there; each the better of two."""
+async def join_seconds(stack: str, groups: tuple[int, ...], server: int) -> list[float]:
+    """The median time of a join at a server, with so many groups there, which all have members at
+    the first servers; each the better of two."""
     with ExitStack() as resources:
-        cluster = await asyncio.to_thread(Cluster, resources)
-        residents = [await connect(s.address, name=s.name) for s in cluster.servers]
-        newcomer = await connect(cluster.servers[1].address, name="newcomer")
+        cluster = await asyncio.to_thread(Cluster, resources, SERVERS + 1)
+        residents = [await connect(s.address, name=s.name) for s in cluster.servers[:SERVERS]]
+        newcomer = await connect(cluster.servers[server].address, name="newcomer")
         made = 0
         medians = []
         for number in groups:
@@ -202,6 +220,95 @@ async def _median_of_joins(link: Link, stack: str) -> float:
     return statistics.median(seconds)
 
 
+# Groups of replicas.
+
+REPLICAS = 5
+KILLED: dict[str, tuple[int, ...]] = {
+    "nothing": (),
+    "kill of the leader": (0,),
+    "kill of another": (REPLICAS - 1,),
+    "kill of both": (0, REPLICAS - 1),
+}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How long members elsewhere were given nothing, in seconds, and what that is held against."""
+
+    gap: float
+    detection: float
+    """How long it took the next leader to suspect who was killed."""
+    round_trip: float
+
+    @property
+    def most(self) -> float:
+        return self.detection + 10 * self.round_trip
+
+
+async def gap_of_replicas(stack: str, killed: tuple[int, ...], before: float) -> Gap:
+    with ExitStack() as resources:
+        cluster = await asyncio.to_thread(Cluster, resources, REPLICAS, records=True)
+        servers = [server.name for server in cluster.servers]
+        link = await connect(cluster.servers[1].address, name="creator")
+        await link.create_replicated(stack, {"g": servers})
+        members = await cluster.members(None, "g", range(REPLICAS))
+        await asyncio.sleep(before)
+        round_trip = await _round_trip(await link.attach("g"))
+        since, at = monotonic() - 0.2, time_ns()
+        for server in killed:
+            cluster.servers[server].process.kill()
+        await asyncio.sleep(PATIENCE + 1.0)
+        until = monotonic()
+        gaps = [m.arrivals.longest_gap(since, until) for p, m in members.items() if p not in killed]
+        for member in members.values():
+            await member.end()
+        await link.close()
+        detection = await asyncio.to_thread(_detection, cluster.traces, killed, at)
+    return Gap(max(gaps), detection, round_trip)
+
+
+async def _round_trip(group: Group[bytes]) -> float:
+    seconds = []
+    for _ in range(50):
+        began = monotonic()
+        await group.info()
+        seconds.append(monotonic() - began)
+    return statistics.median(seconds)
+
+
+def _detection(traces: Path, killed: tuple[int, ...], at: int) -> float:
+    """How many seconds after this time the next leader suspected all of these."""
+    leader = min(process for process in range(REPLICAS) if process not in killed)
+    found: dict[int, int] = {}
+    for path in (traces / "events" / "event=suspect").glob("[!_]*.parquet"):
+        for row in pq.read_table(path, partitioning=None).to_pylist():
+            is_it = row["process"] == leader and row["peer"] in killed
+            if is_it and row["detail"] == SUSPECTED and row["time"] >= at:
+                found[row["peer"]] = min(row["time"], found.get(row["peer"], row["time"]))
+    if len(found) < len(killed):
+        raise AssertionError(f"process {leader} has not suspected all of {killed}: {found}")
+    return max([0.0, *((time - at) / 1e9 for time in found.values())])
+
+
+async def measure_replicas(
+    stack: str, rounds: int, before: float, is_shown: bool
+) -> list[dict[str, object]]:
+    measured: list[dict[str, object]] = []
+    for what, killed in KILLED.items():
+        gaps = [await gap_of_replicas(stack, killed, before) for _ in range(rounds)]
+        measured += [{"stack": stack, "what": what, **asdict(one)} for one in gaps]
+        if is_shown:
+            for one in gaps:
+                word = "" if not killed else ": kept" if one.gap <= one.most else ": NOT kept"
+                print(
+                    f"{stack:22} {what:20} gap {1000 * one.gap:7.1f} ms, detection "
+                    f"{1000 * one.detection:7.1f}, round trip {1000 * one.round_trip:6.2f}, "
+                    f"at most {1000 * one.most:7.1f}{word}",
+                    flush=True,
+                )
+    return measured
+
+
 def show(stack: str, what: str, gaps: list[float], most: float | None) -> None:
     told = " ".join(f"{1000 * gap:7.1f}" for gap in gaps)
     limit = f"  (at most {1000 * most:.0f})" if most else ""
@@ -221,8 +328,10 @@ async def measure(stack: str, rounds: int, only: list[str], before: float) -> No
         gaps = [await gap_at_joins(stack) for _ in range(rounds)]
         show(stack, "joins of another group", gaps, None)
     if "cost" in only:
-        few_and_many = await join_seconds(stack, (10, 1000))
+        few_and_many = await join_seconds(stack, (10, 1000), 1)
         show(stack, "a join, 10 and 1,000 groups", few_and_many, None)
+        few_and_many = await join_seconds(stack, (10, 1000), SERVERS)
+        show(stack, "the first join at a server", few_and_many, None)
 
 
 ALL = [*FAULTS, "empty", "joins", "cost"]
@@ -236,10 +345,21 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(ALL), help=f"some of {', '.join(ALL)}")
     parser.add_argument("--before", type=float, default=1.5, metavar="SECONDS")
+    parser.add_argument("--replicated", metavar="STACKS", help="groups of replicas instead")
+    parser.add_argument("--json", action="store_true", help="with --replicated")
     options = parser.parse_args()
     if not can_make_namespaces():
         print("needs root and iproute2, to make network namespaces", file=sys.stderr)
         return 2
+    if options.replicated:
+        measured: list[dict[str, object]] = []
+        for stack in options.replicated.split(","):
+            measured += asyncio.run(
+                measure_replicas(stack, options.rounds, options.before, not options.json)
+            )
+        if options.json:
+            print(json.dumps(measured, indent=2))
+        return 0
     for stack in options.stacks.split(","):
         asyncio.run(measure(stack, options.rounds, options.only.split(","), options.before))
     return 0

@@ -264,7 +264,7 @@ def test_start_and_restart_reach_every_layer_from_below() -> None:
         "send Note to (1,)",
     ]
     again = Stack([Starting(Context(0, 3)), Starting(Context(0, 3))])
-    again.restart([Stored(Mark(1)), Stored(Mark(5))])
+    again.restart([Stored(Mark(1)), Stored(Mark(5))], 0)
     assert log_of(again, 0) == ["restart with Mark(number=1)"]
     assert log_of(again, 1) == ["restart with Mark(number=5)"]
     assert asked(again) == ["save Mark(number=2) of level 0", "save Mark(number=6) of level 1"]

@@ -161,6 +161,7 @@ def test_the_index_knows_every_packet() -> None:
         ("vcube-atomic-majority", packet)
         for packet in ("Copy", "Flush", "Close", "Propose", "Accept", "Decide")  # a suspicion
     }
+    unlisted |= {("ft-abcast", packet) for packet in ("Resume", "Again", "Back")}  # a restart
     unlisted |= {
         ("paxos", packet)
         for packet in (
@@ -186,7 +187,14 @@ def test_the_index_knows_every_packet() -> None:
     }
     unlisted |= {
         ("white-box", packet)
-        for packet in ("NewLeader", "NewLeaderAck", "NewState", "NewStateAck", "Abandoned")
+        for packet in (
+            "NewLeader",
+            "NewLeaderAck",
+            "NewState",
+            "NewStateAck",
+            "Abandoned",
+            "Restarted",
+        )
     }
     unlisted |= {
         ("xamp-atomic", packet)

@@ -16,6 +16,7 @@ from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.worlds.simulator.networks import parse_network
+from flexgroup.worlds.simulator.scenario import parse_groups
 
 DESCRIPTION = ("stack", "workload", "processes", "clients", "network")
 
@@ -53,8 +54,10 @@ def test_what_it_runs_can_be_run(experiment: Experiment) -> None:
             parse_stack(stack)
         for network in {scenario.network for scenario in scenarios}:
             parse_network(network)
-        for workload, processes in {(s.workload, s.processes) for s in scenarios}:
-            parse_workload(workload, processes)
+        for workload, processes, groups in {(s.workload, s.processes, s.groups) for s in scenarios}:
+            replicas = parse_groups(groups)
+            assert sum(map(len, replicas)) in (0, processes)
+            parse_workload(workload, len(replicas) or processes)
 
 
 @every_experiment
@@ -69,6 +72,10 @@ def test_what_it_runs_suffices_for_its_figures_and_claims(experiment: Experiment
         for claim in experiment.claims_at(scale):
             _, evidence = claim.judge(findings)
             assert evidence
+        drawn = {figure.id for figure in experiment.figures}
+        for figure_id, words in experiment.conclusions.items():
+            assert figure_id in drawn
+            assert words(findings)
     assert experiment.claims_at(PAPER) == list(experiment.claims)
 
 

@@ -82,6 +82,36 @@ def test_the_long_row_is_true(row: list[str]) -> None:
     check(row)
 
 
+def restart_rows() -> list[list[str]]:
+    """Stack, sizes of groups, message, who crashes and may start again, and states."""
+    return [
+        [cell.strip(" `") for cell in line.strip().strip("|").split("|")]
+        for line in (PAGES / "replicated.md").read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| `[^|]+` \| [\d,]+ \| \{[\d,]+\} \| \d \| [\d,]+ \|", line)
+    ]
+
+
+def check_restarts(row: list[str]) -> None:
+    stack, sizes, message, crashing, states = row
+    groups = tuple(map(int, message.strip("{}").split(",")))
+    scope = between_groups([int(size) for size in sizes.split(",")], groups, crashes=1, restarts=1)
+    outcome = explore(parse_stack(stack), replace(scope, crashing=(int(crashing),)))
+    assert outcome.exhausted
+    assert not outcome.violations
+    assert outcome.complete == outcome.terminals > 1
+    assert f"{outcome.states:,}" == states
+
+
+def test_a_member_that_crashes_and_starts_again_is_explored() -> None:
+    check_restarts(restart_rows()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", restart_rows()[1:], ids=" ".join)
+def test_others_with_restarts_are_too(row: list[str]) -> None:
+    check_restarts(row)
+
+
 def seen(outcome: ExplorationResult) -> tuple[object, ...]:
     """Verdicts and orders. Without crashes, uniform agreement is agreement."""
     assert outcome.exhausted

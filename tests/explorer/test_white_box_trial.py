@@ -160,3 +160,29 @@ def test_two_messages_and_both_faults_in_walks_too_long_to_be_exhausted() -> Non
     outcome = RandomWalks(WHITE_BOX, scope, 200, seed=1, depth=3).take()
     assert not outcome.violations
     assert outcome.complete > 0
+
+
+# Restarts.
+
+
+def rows_with_restarts() -> list[list[str]]:
+    """Replicas, messages, who crashes and starts again, and states of each scope."""
+    return [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| [\d,]+ \| [\d:{}, ]+ \| \d \| [\d,]+ \|", line)
+    ]
+
+
+def test_the_page_has_scopes_with_restarts() -> None:
+    assert len(rows_with_restarts()) > 1
+
+
+@pytest.mark.parametrize("row", rows_with_restarts(), ids=" ".join)
+def test_the_row_with_a_restart_is_true(row: list[str]) -> None:
+    scope = scope_of(row[0], row[1], row[2], "-")
+    outcome = explore(WHITE_BOX, replace(scope, bounds=Bounds(crashes=1, restarts=1)))
+    assert outcome.exhausted
+    assert not outcome.violations
+    assert outcome.complete == outcome.terminals > 1
+    assert f"{outcome.states:,}" == row[3]

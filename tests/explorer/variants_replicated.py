@@ -53,14 +53,8 @@ def channels_without_numbers() -> StackPlan:
 
 
 def copies_of_a_submission_that_are_all_taken() -> StackPlan:
-    replicated = loaded_anew("replicated")
-    careful = replicated.Replicated.on_submit
-
-    def on_submit(self: Any, inner: Any, m: Any, leaving: Any) -> None:
-        self.copies.pop(m.id, None)
-        careful(self, inner, m, leaving)
-
-    replicated.Replicated.on_submit = on_submit
+    replicated = loaded_anew("replicated", "taken_messages")
+    replicated.TakenMessages.has = lambda self, m: False
     return hosting(replicated, "skeen")
 
 
@@ -180,8 +174,8 @@ def ft_abcast_whose_followers_do_not_wait() -> StackPlan:
 
 def ft_abcast_that_delivers_every_copy() -> StackPlan:
     """Line 11 left out."""
-    ft_abcast = loaded_anew("ft_abcast", "known_messages")
-    ft_abcast.KnownMessages.has = lambda self, m: False
+    ft_abcast = loaded_anew("ft_abcast", "taken_messages")
+    ft_abcast.TakenMessages.has = lambda self, m: False
     return on_a_log(ft_abcast)
 
 

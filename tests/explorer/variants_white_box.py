@@ -36,9 +36,17 @@ def with_handler(name: str, changed: Callable[[Any, Any], Callable[..., Any]]) -
 
 def with_message(name: str, changed: Callable[[Any], Callable[..., Any]]) -> StackPlan:
     """The protocol with this method of its messages replaced by what is made of the method."""
-    white_box = loaded_anew("white_box", "ordered_message")
+    white_box = loaded_anew("white_box", "ordered_message", "ordered_messages")
     message = white_box.OrderedMessage
     setattr(message, name, changed(getattr(message, name)))
+    return on_an_oracle(white_box)
+
+
+def with_messages(name: str, changed: Callable[[Any], Callable[..., Any]]) -> StackPlan:
+    """The protocol with this method of what it knows of all messages replaced."""
+    white_box = loaded_anew("white_box", "ordered_messages")
+    messages = white_box.OrderedMessages
+    setattr(messages, name, changed(getattr(messages, name)))
     return on_an_oracle(white_box)
 
 
@@ -262,11 +270,11 @@ def white_box_that_takes_what_anybody_accepted() -> StackPlan:
 def white_box_that_does_not_wait_for_lower_proposals() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def deliver_committed(self: Any) -> None:
-            waiting = self.undelivered
-            self.undelivered = {m for m in waiting if self.messages[m].gts}
-            later = waiting - self.undelivered
+            waiting = self.ordered.undelivered
+            self.ordered.undelivered = {m for m in waiting if self.ordered.known[m].gts}
+            later = waiting - self.ordered.undelivered
             careful(self)
-            self.undelivered |= later
+            self.ordered.undelivered |= later
 
         return deliver_committed
 
@@ -278,7 +286,7 @@ def white_box_that_delivers_again() -> StackPlan:
 
     def changed(white_box: Any, careful: Any) -> Any:
         def on_deliver(self: Any, packet: Any) -> None:
-            self.max_delivered_gts = min(self.max_delivered_gts, packet.gts - 1)
+            self.ordered.max_delivered_gts = min(self.ordered.max_delivered_gts, packet.gts - 1)
             careful(self, packet)
 
         return on_deliver
@@ -320,9 +328,9 @@ def white_box_that_delivers_only_what_is_new() -> StackPlan:
 
     def changed(white_box: Any, careful: Any) -> Any:
         def lead(self: Any) -> None:
-            settled, self.settled = self.settled, []
+            settled, self.ordered.settled = self.ordered.settled, []
             careful(self)
-            self.settled = settled + self.settled
+            self.ordered.settled = settled + self.ordered.settled
 
         return lead
 
@@ -331,14 +339,14 @@ def white_box_that_delivers_only_what_is_new() -> StackPlan:
 
 def white_box_whose_followers_do_not_remember() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
-        def on_multicast(self: Any, m: Any) -> None:
-            if self.status == white_box.LEADER or m.id in self.messages:
-                careful(self, m)
+        def on_multicast(self: Any, m: Any) -> Any:
+            is_known = self.status == white_box.LEADER or m.id in self.ordered.known
+            return careful(self, m) if is_known else None
 
         return on_multicast
 
     def on_accept(self: Any, packet: Any) -> None:
-        known = self.remember(packet.m)
+        known = self.ordered.remember(packet.m)
         if known is not None:
             self.on_multicast(packet.m)
             self.accept(known, packet.lts % (1 << 20), packet.ballot, packet.lts)
@@ -354,7 +362,7 @@ def white_box_that_waits_for_its_own_multicast() -> StackPlan:
 
     def changed(white_box: Any, careful: Any) -> Any:
         def on_accept(self: Any, packet: Any) -> None:
-            known = self.remember(packet.m)
+            known = self.ordered.remember(packet.m)
             if known is not None:
                 self.accept(known, white_box.process_of(packet.lts), packet.ballot, packet.lts)
 
@@ -372,19 +380,21 @@ def white_box_that_tells_nobody_of_an_abandoned_ballot() -> StackPlan:
 
 def white_box_that_forgets_what_it_forgot() -> StackPlan:
     """A MULTICAST that comes late is a message that was never heard of."""
-    white_box = loaded_anew("white_box", "known_messages")
-    white_box.KnownMessages.has = lambda self, m: False
-    return on_an_oracle(white_box)
+
+    def changed(careful: Any) -> Any:
+        def remember(self: Any, m: Any) -> Any:
+            delivered, self.delivered = self.delivered, type(self.delivered)()
+            known = careful(self, m)
+            self.delivered = delivered
+            return known
+
+        return remember
+
+    return with_messages("remember", changed)
 
 
 def white_box_that_forgets_what_a_majority_has() -> StackPlan:
-    def changed(white_box: Any, careful: Any) -> Any:
-        def check_stable(self: Any) -> None:
-            self.forget(self.max_delivered_gts)
-
-        return check_stable
-
-    return with_handler("check_stable", changed)
+    return with_messages("stable_at", lambda careful: lambda self, leader: self.max_delivered_gts)
 
 
 def white_box_in_which_nothing_stays_committed() -> StackPlan:
@@ -393,7 +403,7 @@ def white_box_in_which_nothing_stays_committed() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def on_new_state(self: Any, sender: int, packet: Any) -> None:
             if self.status == white_box.RECOVERING and packet.ballot == self.ballot:
-                for known in self.messages.values():
+                for known in self.ordered.known.values():
                     known.phase = min(known.phase, white_box.ACCEPTED)
             careful(self, sender, packet)
 

@@ -127,9 +127,9 @@ def test_processes_that_have_ended_take_no_time() -> None:
 
 @on_a_loop
 async def test_no_loop_is_lost_where_there_is_no_room() -> None:
-    async with in_chat(sends=10) as (server, _, group):
+    async with in_chat(sends=10) as (server, link, group):
         loops = ClosedLoops(member=0, loops=100, payload=2_000)
-        sender = LoopSender(group, loops)
+        sender = LoopSender(link, group, [], loops)
         sender.begin(loops.begin(0.0, 1e9))
         await server.client.until_told(r.Send, 2_000)
         sender.stop()
@@ -142,8 +142,8 @@ async def test_no_loop_is_lost_where_there_is_no_room() -> None:
 
 @on_a_loop
 async def test_the_sender_fails_if_the_server_refuses_a_message() -> None:
-    async with in_chat() as (server, _, group):
-        sender = LoopSender(group, ClosedLoops(0, 1, 64))
+    async with in_chat() as (server, link, group):
+        sender = LoopSender(link, group, [], ClosedLoops(0, 1, 64))
         sender.begin([])
         server.client.say(r.Refused(None, "bad-stack", "not this", 1))
         with pytest.raises(BadStack):
@@ -152,8 +152,8 @@ async def test_the_sender_fails_if_the_server_refuses_a_message() -> None:
 
 @on_a_loop
 async def test_the_sender_fails_with_the_connection() -> None:
-    async with in_chat() as (server, _, group):
-        sender = LoopSender(group, ClosedLoops(0, 1, 64))
+    async with in_chat() as (server, link, group):
+        sender = LoopSender(link, group, [], ClosedLoops(0, 1, 64))
         sender.begin([])
         server.client.transport.close()
         with pytest.raises(ConnectionLost):

@@ -53,6 +53,9 @@ def test_it_is_as_if_all_groups_had_been_looked_at(
         assert after.group_named == fresh.group_named
         assert after.group_numbered == fresh.group_numbered
         assert after.partitionable == fresh.partitionable
+        assert after.groups_in == fresh.groups_in
+        assert all(list(groups) == sorted(groups) for groups in after.groups_in.values())
+        assert after.shares == fresh.shares
         old, new = before.group_numbered, after.group_numbered
         differ = {
             (old.get(number), new.get(number))

@@ -10,7 +10,14 @@ from flexgroup.membership.decision import Decision
 from flexgroup.membership.effects import SendOn
 from flexgroup.membership.leader import Leader
 from flexgroup.membership.machine import Membership
-from flexgroup.membership.messages import Introduce, Introduced, Propose
+from flexgroup.membership.messages import (
+    Admitted,
+    ControlMessage,
+    Introduce,
+    Introduced,
+    NotAdmitted,
+    Propose,
+)
 from flexgroup.membership.operations import Admit
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.suspicion import FailureDetector
@@ -49,3 +56,22 @@ def test_a_newcomer_is_reached_by_those_who_say_so_themselves() -> None:
     assert newcomer.take_effects() == []
     newcomer.received(6, HERE.number, introduce, 0.1)
     assert newcomer.take_effects() == [SendOn(6, Introduced(3))]
+
+
+ADMITTED = Configuration(8, (HERE, Server(2, "b", "b:1", attempt=77)), (), 3, 1)
+
+
+@pytest.mark.parametrize("attempts", [(), (77,), (77, 78)])
+@pytest.mark.parametrize(
+    "answer",
+    [NotAdmitted(77, "no"), Admitted(2, ADMITTED, Decision(8)), Admitted(3, ADMITTED, Decision(8))],
+)
+def test_only_an_answer_to_what_it_asked_last_lets_a_newcomer_in_or_turns_it_away(
+    attempts: tuple[int, ...], answer: ControlMessage
+) -> None:
+    """Anybody can dial a server that is joining; what it asked with, only its contact knows."""
+    newcomer = Membership("b", "b:1", Timings(), attempts=attempts)
+    newcomer.received(5, None, answer, 0.1)
+    is_answered = newcomer.ended or newcomer.configuration is not None
+    is_to_it = not (isinstance(answer, Admitted) and answer.number == 3)
+    assert is_answered == (attempts == (77,) and is_to_it)

@@ -75,7 +75,7 @@ def test_of_two_that_create_it_at_once_one_succeeds() -> None:
 def test_members_are_listed_in_the_order_they_joined() -> None:
     joined = after(TWO, (1, create()), (2, JoinGroup("g", "z", 1)), (1, JoinGroup("g", "a", 1)))
     assert processes(joined) == ["z", "a"]
-    assert group(joined).servers() == (1, 2)
+    assert group(joined).servers == (1, 2)
 
 
 def test_joining_needs_a_group_a_free_name_and_permission() -> None:

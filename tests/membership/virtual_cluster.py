@@ -610,14 +610,14 @@ def check_same_deliveries(cluster: Cluster) -> None:
         for text in {t for texts in (*delivered.values(), *sent) for t in texts}:
             _, group = cluster.destinations[text]
             for life in going_on:
-                if life.membership.number in group.servers():
+                if life.membership.number in group.servers:
                     assert delivered[life].count(text) == 1, (number, life.host.name, text)
 
 
 def check_same_in_a_view(cluster: Cluster) -> None:
     """Servers that go on from one view of a group to the next have delivered the same in it."""
     servers_of = {
-        (group.number, group.view): group.servers()
+        (group.number, group.view): group.servers
         for life in all_lives(cluster)
         for configuration in life.installed
         for group in configuration.groups

@@ -32,10 +32,11 @@ KINDS = ("kill", "stop", "cut", "part", "outage")
 class RealServer:
     """A process that is started again if it ends without having been asked to."""
 
-    def __init__(self, number: int, execution: RealExecution) -> None:
+    def __init__(self, number: int, cluster: RealCluster) -> None:
         self.number = number
-        self.address = f"{execution.hosts.address(number + 1)}:{PORT}"
-        self._execution = execution
+        self.name = f"s{number}"
+        self.address = f"{cluster.hosts.address(number + 1)}:{PORT}"
+        self._cluster = cluster
         self._process: ServerProcess | None = None
         self._is_wanted = False
         self._is_stopped = False
@@ -45,29 +46,29 @@ class RealServer:
             return
         self._is_wanted = True
         self._start(join)
-        self._execution.spawn(self._watch())
+        self._cluster.spawn(self._watch())
 
     async def wait_ready(self) -> None:
         assert self._process is not None
         await asyncio.to_thread(self._process.wait_ready)
 
     def _start(self, join: tuple[str, ...]) -> None:
-        execution = self._execution
-        schedule = execution.schedule
+        cluster = self._cluster
         named = [option for address in join for option in ("--join", address)]
         # Nothing else may happen meanwhile: whoever kills this server has to know the process.
         self._process = ServerProcess(
-            f"s{self.number}", execution.folder, *named, "--patience", str(schedule.patience),
-            "--pack", str(schedule.pack), "--data", str(execution.folder / f"data{self.number}"),
-            wait=False, listen=self.address,
-            inside=execution.hosts.inside(self.number + 1),
+            self.name, cluster.folder, *named, *cluster.options,
+            "--data", str(cluster.folder / f"data{self.number}"),
+            wait=False, listen=self.address, inside=cluster.hosts.inside(self.number + 1),
         )  # fmt: skip
 
     async def _watch(self) -> None:
-        while self._is_wanted and self._process is not None:
-            if self._process.process.poll() is not None:
-                self._process.end()
-                self._start(self._execution.others_than(self))
+        process = self._process
+        while self._is_wanted and process is not None and process is self._process:
+            if process.process.poll() is not None:
+                process.end()
+                self._start(self._cluster.others_than(self))
+                process = self._process
             await asyncio.sleep(0.2)
 
     def kill(self) -> None:
@@ -86,16 +87,16 @@ class RealServer:
             self._process.resume()
 
 
-class RealExecution:
-    """Done when `run` has come to its end; then `found` tells what is wrong."""
+class RealCluster:
+    """Servers on hosts of their own, and what goes wrong with them."""
 
-    def __init__(self, schedule: Schedule, hosts: Hosts, folder: Path) -> None:
-        self.schedule = schedule
+    def __init__(self, hosts: Hosts, folder: Path, size: int, *options: str) -> None:
         self.hosts = hosts
         self.folder = folder
+        self.options = options
+        """What all servers are started with."""
         self.problems: list[Problem] = []
-        self.servers = [RealServer(number, self) for number in range(schedule.servers)]
-        self.clients: dict[str, ScheduledClient] = {}
+        self.servers = [RealServer(number, self) for number in range(size)]
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -108,10 +109,11 @@ class RealExecution:
     def now(self) -> float:
         return monotonic()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._is_over)
+        return task
 
     def _is_over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -119,57 +121,18 @@ class RealExecution:
             text = f"{task.get_coro()}: {task.exception()!r}"
             self.problems.append(Problem("an error that nobody caught", text))
 
-    async def run(self) -> None:
-        try:
-            await self._begin()
-            if not self.problems:
-                await self._follow()
-                await self._end()
-            for log in sorted(self.folder.glob("*.log")):
-                if "Traceback" in (text := log.read_text()):
-                    told = text[text.index("Traceback") :][:2000]
-                    self.problems.append(Problem("an error that nobody caught", told))
-        finally:
-            for server in self.servers:
-                server.kill()
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await asyncio.to_thread(self.hosts.heal_all)
-
-    def found(self) -> list[Problem]:
-        """Everything that is wrong."""
-        schedule = self.schedule
-        seen = problems_of_clients(schedule.stack, self.clients.values(), schedule.partitionable)
-        return [*self.problems, *seen]
-
-    async def _begin(self) -> None:
+    async def begin(self) -> None:
         first, *others = self.servers
         first.start(())
         await first.wait_ready()
         for server in others:
             server.start((first.address,))
-        await self._wait("all servers to join", self._all_servers_are_in)
-        for number, plan in enumerate(self.schedule.clients):
-            self.clients[plan.name] = ScheduledClient(
-                plan, self, self.spawn, reads_by_link=number % 2 == 1
-            )
-        await self._wait("all clients to join", self._all_clients_are_in)
+        await self.wait("all servers to join", self.all_servers_are_in)
 
-    async def _follow(self) -> None:
-        start = self.now()
-        for action in self.schedule.actions:
-            if (until := start + action.at - self.now()) > 0:
-                await asyncio.sleep(until)
-            await self._act(action)
-
-    async def _act(self, action: Action) -> None:
-        what, who = action.what, action.who
-        if who and who[0] in self.clients:
-            self.clients[who[0]].act(what, who[1:])
-            return
-        numbers = [int(number) for number in who]
-        match what:
+    async def fail(self, action: Action) -> None:
+        """Have go wrong, or mend, what the action says."""
+        numbers = [int(number) for number in action.who]
+        match action.what:
             case "cut":
                 source, target = numbers
                 await asyncio.to_thread(self.hosts.cut_way, source + 1, target + 1)
@@ -179,31 +142,18 @@ class RealExecution:
                 server = self.servers[numbers[0]]
                 server.start(self.others_than(server))
             case "kill" | "stop" | "resume":
-                getattr(self.servers[numbers[0]], what)()
-            case _:
+                getattr(self.servers[numbers[0]], action.what)()
+            case what:
                 raise ValueError(f"{what} is nothing that can be done to real servers")
 
-    async def _end(self) -> None:
-        """Everything is mended; then the cluster has to work again."""
+    async def mend(self) -> None:
+        """All servers run, and reach each other."""
         await asyncio.to_thread(self.hosts.heal_all)
         for server in self.servers:
             server.resume()
             server.start(self.others_than(server))
-        if self.schedule.partitionable:
-            # Who was not heard before may still be left out, and what is sent then is not for all.
-            await asyncio.sleep(3 * self.schedule.patience)
-        await self._wait("all servers to be in one configuration again", self._all_servers_are_in)
-        await self._wait("all clients to be back in their groups", self._all_clients_are_in)
-        if self.problems:
-            return
-        for client in self.clients.values():
-            for group in client.plan.groups:
-                client.send((group,))
-        await asyncio.sleep(0.5)
-        await self._wait("all that was sent to be given to all that stay", self._has_all_come)
-        await asyncio.sleep(0.5)
 
-    async def _wait(self, what: str, is_done: Callable[[], Awaitable[bool]]) -> None:
+    async def wait(self, what: str, is_done: Callable[[], Awaitable[bool]]) -> None:
         until = self.now() + LONGEST_WAIT
         while not await is_done():
             if self.now() >= until:
@@ -212,8 +162,8 @@ class RealExecution:
                 return
             await asyncio.sleep(0.05)
 
-    async def _all_servers_are_in(self) -> bool:
-        names = {f"s{server.number}" for server in self.servers}
+    async def all_servers_are_in(self) -> bool:
+        names = {server.name for server in self.servers}
         configurations = set()
         for server in self.servers:
             try:
@@ -224,6 +174,82 @@ class RealExecution:
                 return False
             configurations.add(configuration)
         return len(configurations) == 1
+
+    def read_logs(self) -> None:
+        """See whether servers met errors that they did not catch."""
+        for log in sorted(self.folder.glob("*.log")):
+            if "Traceback" in (text := log.read_text()):
+                told = text[text.index("Traceback") :][:2000]
+                self.problems.append(Problem("an error that nobody caught", told))
+
+    async def end(self) -> None:
+        for server in self.servers:
+            server.kill()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self.hosts.heal_all)
+
+
+class RealExecution(RealCluster):
+    """Done when `run` has come to its end; then `found` tells what is wrong."""
+
+    def __init__(self, schedule: Schedule, hosts: Hosts, folder: Path) -> None:
+        options = ("--patience", str(schedule.patience), "--pack", str(schedule.pack))
+        super().__init__(hosts, folder, schedule.servers, *options)
+        self.schedule = schedule
+        self.clients: dict[str, ScheduledClient] = {}
+
+    async def run(self) -> None:
+        try:
+            await self._begin()
+            if not self.problems:
+                await self._follow()
+                await self._end()
+            self.read_logs()
+        finally:
+            await self.end()
+
+    def found(self) -> list[Problem]:
+        """Everything that is wrong."""
+        schedule = self.schedule
+        seen = problems_of_clients(schedule.stack, self.clients.values(), schedule.partitionable)
+        return [*self.problems, *seen]
+
+    async def _begin(self) -> None:
+        await self.begin()
+        for number, plan in enumerate(self.schedule.clients):
+            self.clients[plan.name] = ScheduledClient(
+                plan, self, self.spawn, reads_by_link=number % 2 == 1
+            )
+        await self.wait("all clients to join", self._all_clients_are_in)
+
+    async def _follow(self) -> None:
+        start = self.now()
+        for action in self.schedule.actions:
+            if (until := start + action.at - self.now()) > 0:
+                await asyncio.sleep(until)
+            if action.who and action.who[0] in self.clients:
+                self.clients[action.who[0]].act(action.what, action.who[1:])
+            else:
+                await self.fail(action)
+
+    async def _end(self) -> None:
+        """Everything is mended; then the cluster has to work again."""
+        await self.mend()
+        if self.schedule.partitionable:
+            # Who was not heard before may still be left out, and what is sent then is not for all.
+            await asyncio.sleep(3 * self.schedule.patience)
+        await self.wait("all servers to be in one configuration again", self.all_servers_are_in)
+        await self.wait("all clients to be back in their groups", self._all_clients_are_in)
+        if self.problems:
+            return
+        for client in self.clients.values():
+            for group in client.plan.groups:
+                client.send((group,))
+        await asyncio.sleep(0.5)
+        await self.wait("all that was sent to be given to all that stay", self._has_all_come)
+        await asyncio.sleep(0.5)
 
     async def _all_clients_are_in(self) -> bool:
         return all(client.is_settled for client in self.clients.values())

@@ -26,8 +26,10 @@ NAMES = ("s1", "s2", "s3")
 class KeptCluster:
     """Three servers that keep data, each in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
+        self._options = options
+        """What all servers are started with, every time."""
         self.servers: dict[str, ServerProcess] = {}
         self.start("s1")
         self.start("s2", "--join", self.servers["s1"].address)
@@ -39,7 +41,8 @@ class KeptCluster:
     def start(self, name: str, *options: str) -> None:
         before = self.servers.get(name)
         self.servers[name] = ServerProcess(
-            name, self.folder, "--patience", "1", "--data", self.data(name), *options,
+            name, self.folder, "--patience", "1", "--data", self.data(name),
+            *self._options, *options,
             listen=before.address if before is not None else "127.0.0.1:0",
         )  # fmt: skip
 

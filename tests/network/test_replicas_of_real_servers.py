@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -126,3 +128,38 @@ def test_all_are_killed_and_go_on_with_what_was_confirmed(cluster: KeptCluster) 
     for name in reversed(NAMES):
         cluster.start(name)
     asyncio.run(send_more())
+
+
+def test_a_server_whose_log_is_damaged_says_so_and_the_others_go_on(cluster: KeptCluster) -> None:
+    async def send(server: str, *bodies: bytes) -> None:
+        member = Member(cluster, server)
+        await member.join()
+        await member.send(*bodies)
+        await member.link.close()
+
+    async def begin() -> None:
+        async with await connect(cluster.servers["s2"].address) as link:
+            await link.create_replicated(STACK, {"a": NAMES})
+        for number in range(20):
+            await send("s2", b"%d" % number)
+
+    asyncio.run(begin())
+    address = cluster.servers["s1"].address
+    cluster.servers["s1"].kill()
+    (log,) = [path for path in Path(cluster.data("s1")).glob("replicas/*/*/*") if path.is_file()]
+    damaged = bytearray(log.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    log.write_bytes(damaged)
+    ended = subprocess.run(
+        [
+            sys.executable, "-m", "flexgroup.cli.main", "server", "--name", "s1",
+            "--listen", address, "--data", cluster.data("s1"),
+        ],
+        capture_output=True, text=True, timeout=LAST_RESORT, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert f"{log} is damaged at byte" in ended.stderr
+    assert "bring back a copy of the file" in ended.stderr
+    assert log.read_bytes() == damaged
+    asyncio.run(send("s3", b"20"))
+    asyncio.run(came_back(cluster, "s2", 21))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 from pathlib import Path
 
@@ -45,8 +46,12 @@ class Reference:
     def is_answered(self, message: int) -> bool:
         crashed = set(self.history.crashes.process.tolist())
         delivered = set(self.delivered[message])
-        owed = set(self.messages[message].destinations) - crashed
-        return bool(delivered) and owed <= delivered
+        destinations = set(self.messages[message].destinations)
+        if self.run.replicas:
+            groups, heard = ({self._group(p) for p in some} for some in (destinations, delivered))
+            if not groups <= heard:
+                return False
+        return bool(delivered) and destinations - crashed <= delivered
 
     def throughput(self) -> float:
         lasts = [
@@ -80,6 +85,23 @@ class Reference:
             if self.is_measured(multicast.time) and first and owed <= first.keys():
                 found.append(max(first.values()) - multicast.time)
         return found
+
+    def gaps(self) -> tuple[float | None, float | None]:
+        """For how long a process that never crashes delivered nothing, in the measured period: of
+        those with whom somebody in their group crashed, and of others."""
+        crashed = set(self.history.crashes.process.tolist())
+        struck = {self._group(process) for process in crashed}
+        moments: dict[int, list[int]] = defaultdict(list)
+        rows = self.history.deliveries
+        for process, time in zip(rows.process.tolist(), rows.time.tolist(), strict=True):
+            if self.is_measured(time) and process not in crashed:
+                moments[process].append(time)
+        found: dict[bool, list[float]] = defaultdict(list)
+        for process, times in moments.items():
+            marks = [self.begin, *sorted(times), self.end]
+            longest = max(later - earlier for earlier, later in pairwise(marks))
+            found[self._group(process) in struck].append(longest / SECOND)
+        return max(found[True], default=None), max(found[False], default=None)
 
     def _group(self, process: int) -> int:
         return min(group_of(self.run.replicas, process), default=process)
@@ -150,12 +172,13 @@ class Reference:
         }
 
     def is_local(self, multicast: Message) -> bool:
-        groups = {process // self._group_size() for process in multicast.destinations}
+        size = self._group_size() * (len(self.run.replicas[0]) if self.run.replicas else 1)
+        groups = {process // size for process in multicast.destinations}
         return len(groups) == 1
 
     def _group_size(self) -> int:
         workload = (self.run.workload or "").partition("@")[0]
-        parsed = parse_workload(workload, self.run.processes)
+        parsed = parse_workload(workload, len(self.run.replicas) or self.run.processes)
         return len(parsed._groups[0]) if isinstance(parsed, Partitioned) else 1
 
     def local_latencies(self) -> tuple[list[int], list[int]]:

@@ -31,6 +31,16 @@ SCENARIOS = {
     "empty": replace(BASE, rate=0.001),
     "groups": replace(BASE, groups="2x2", workload="random:N"),
     "paxos": replace(BASE, stack="leader paxos", processes=6, groups="2x3", workload="random:1"),
+    "paxos alone": replace(
+        BASE,
+        stack="leader paxos",
+        processes=3,
+        clients=1,
+        groups="1x3",
+        workload="random:1",
+        network="unit",
+        duration=0.03,
+    ),
     "last group": replace(
         BASE,
         stack="leader best-effort",
@@ -46,7 +56,7 @@ SCENARIOS = {
         groups="3x2",
         workload="random:2",
         rate=2000.0,
-        faults=Faults(crashes=("1@3ms", "2@4ms", "3@5ms")),
+        faults=Faults(crashes=("1@3ms", "2@4ms", "3@5ms"), detection="1ms"),
     ),
 }
 

@@ -151,6 +151,14 @@ def test_waiting_in_queues(both: Both) -> None:
     assert row["queued"] == sum(1 for wait in queued if wait > 0) / len(queued)
 
 
+def test_gaps_between_deliveries(both: Both) -> None:
+    row, reference = both
+    for found, expected in zip(
+        (row["gap_same"], row["gap_elsewhere"]), reference.gaps(), strict=True
+    ):
+        assert found == (None if expected is None else pytest.approx(expected, abs=1e-9))
+
+
 def test_busy_processes(both: Both) -> None:
     row, reference = both
     if not reference.messages:
@@ -175,6 +183,15 @@ def test_the_runs_show_what_they_are_there_for(measured: dict[str, Measures]) ->
         assert row["latency_first_mean"] <= row["latency_group_mean"] < row["latency_last_mean"]
     assert rows["groups"]["latency_first_mean"] < rows["groups"]["latency_group_mean"]
     assert rows["paxos"]["steps_group"] < rows["paxos"]["steps"]
+    # Lamport 2001: REQUEST, ACCEPT, ACCEPTED at the leader, CHOSEN at the others, 3(n - 1) packets.
+    alone = rows["paxos alone"]
+    assert (alone["steps_first"], alone["steps_group"], alone["steps"]) == (3, 3, 4)
+    assert alone["volume"] == 3 * (3 - 1)
+    assert [alone[f"latency_{name}_mean"] for name in ("first", "last")] == [0.003, 0.004]
+    assert rows["groups crash"]["gap_same"] is not None
+    assert rows["groups crash"]["detection"] == 0.001
+    # Whole groups crash, and some members of others.
+    assert rows["groups crash"]["unanswered"] > 0
 
 
 def test_without_groups_of_replicas_every_process_is_one(measured: dict[str, Measures]) -> None:
@@ -264,7 +281,8 @@ def test_what_is_large_is_read_twice_at_most(
     traces.spark.conf.unset("spark.sql.maxMetadataStringLength")
     plan = capsys.readouterr().out
     assert plan.count("event=send]") == plan.count("event=receive]") == 2
-    assert plan.count("event=deliver]") == plan.count("event=multicast]") == 3
+    assert plan.count("event=multicast]") == 3
+    assert plan.count("event=deliver]") == 4
 
 
 def test_packets_by_type(each_way: dict[str, Measured], references: dict[str, Reference]) -> None:

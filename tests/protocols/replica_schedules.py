@@ -18,6 +18,7 @@ from flexgroup.core.precedence import is_acyclic
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.orders import wrongly_delivered
+from flexgroup.testing.replica_schedules import agree
 from flexgroup.worlds.bench import Bench
 
 from .suspicion_schedules import AGREEMENT, ORDER
@@ -142,11 +143,3 @@ def broken_promise(bench: Bench | str) -> str:
         if origin_of(m.id) not in bench.crashed:
             return VALIDITY
     return ""
-
-
-def agree(bench: Bench, p: int, q: int) -> bool:
-    """Of what goes to both, one has delivered a prefix of what the other has."""
-    of_p = [m.id for m in bench.delivered[p] if q in m.destinations]
-    of_q = [m.id for m in bench.delivered[q] if p in m.destinations]
-    common = min(len(of_p), len(of_q))
-    return of_p[:common] == of_q[:common]

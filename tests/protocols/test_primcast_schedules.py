@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexgroup.core.errors import UsageError
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.bench import Bench
+from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
+from flexgroup.worlds.simulator.fault_plans import Faults
+from flexgroup.worlds.simulator.scenario import Scenario, run_scenario
 
 from ..explorer import variants_primcast as variants
 from .primcast_cases import (
@@ -127,3 +133,24 @@ def test_a_seed_shows_what_is_met_once_in_a_few_hundred(
 ) -> None:
     assert replica_schedule(variant(), (3, 1), load, seed) == broken
     assert replica_schedule(PRIMCAST, (3, 1), load, seed) == ""
+
+
+# Restarts.
+
+
+@pytest.mark.parametrize("stack", ["leader primcast", "leader protected-memory ramcast"])
+def test_who_keeps_nothing_in_stable_storage_does_not_start_again(stack: str) -> None:
+    """In no world: it would break what it told others before."""
+    plan = parse_stack(stack)
+    bench = Bench(plan, 3, replicas=replicas_of_sizes([3]))
+    bench.crash(2)
+    with pytest.raises(UsageError, match="cannot start again: it keeps nothing in stable storage"):
+        bench.recover(2)
+    casts = (PlannedCast(0, (0, 1, 2)),)
+    scope = Scope(3, casts, bounds=Bounds(crashes=1, restarts=1), replicas=bench.replicas)
+    with pytest.raises(UsageError, match="cannot start again"):
+        explore(plan, scope)
+    faults = Faults(crashes=("2@10ms",), recoveries=("2@20ms",), detection="5ms")
+    scenario = Scenario(stack, 3, 1, "random:1", "lan", 0.1, faults=faults, groups="1x3")
+    with pytest.raises(UsageError, match="cannot start again"):
+        run_scenario(scenario)

@@ -155,3 +155,22 @@ def test_counts_of_groups_that_are_not_there_leave_nothing_behind() -> None:
     )
     assert hosted[1].stability.lows() == []
     assert hosted[1].stability._known == {}
+
+
+def test_what_others_create_meanwhile_is_not_of_the_domain_that_a_server_brings_from_its_side() -> (
+    None
+):
+    """That domain waits for its end. The next one may be without this server."""
+    members = (Member("m1", 1, 1), Member("m2", 2, 1))
+    known = GroupEntry("g", 5, "fifo", None, True, None, 1, members, partitionable=True)
+    created = GroupEntry("h", 6, "fifo", None, True, None, 1, members[:1], partitionable=True)
+    both = DomainEntry(1, "fifo", "", (1, 2), partitionable=True)
+    other = DomainEntry(2, "fifo", "", (1,), partitionable=True)
+    deployment = Deployment(Faults(), lambda *_: None)
+    deployment.install(Configuration(1, SERVERS, (known,), 3, 6, (both,), 2), 2, (), 0)
+    apart = Configuration(2, SERVERS, (known, created), 3, 7, (both,), 2)
+    deployment.install(apart, 2, (), 0, is_apart=True)
+    assert deployment.is_drained(((6, 1, 3),))
+    deployment.install(Configuration(3, SERVERS, (created,), 3, 7, (other,), 3), 2, (), 0)
+    assert deployment.is_drained(((6, 1, 3),))
+    assert deployment.domain_of == {}

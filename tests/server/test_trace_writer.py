@@ -273,3 +273,42 @@ def test_a_run_in_which_nobody_had_a_part_is_none(traces: Path) -> None:
         writer.write_what_is_due(1 + LATE_SECONDS)
     assert listed(traces) is None
     assert list((traces / STARTED).iterdir()) == []
+
+
+def test_who_starts_again_takes_back_what_was_not_so_and_goes_on(traces: Path) -> None:
+    """Three messages were recorded, of which the process remembers one and a half."""
+    killed = writer_of(traces, "s1")
+    for seq in (1, 2):
+        killed.write_what_is_due(seq * LEAST_SECONDS)
+        killed.take(happened(seq), now=seq * LEAST_SECONDS)
+    killed.close(3 * LEAST_SECONDS)
+    again = ServerTraceWriter(traces, "s1")
+    again.take(RunBegan(DESCRIPTION, EVERYBODY, steps=3), now=0)
+    assert not (traces / ENDED / f"{RUN}@s1").exists()
+    again.take(happened(3), now=0)
+    again.take(RunEnded(RUN, ()), now=0)
+    for server in ("s2", "s3"):
+        other = writer_of(traces, server)
+        other.take(RunEnded(RUN, ()), now=0)
+        other.write_what_is_due(0)
+    run = listed(traces)
+    assert run is not None
+    assert run.complete
+    history = load_history(traces, run)
+    first = history.multicasts.process == 0
+    assert history.multicasts.step[first].tolist() == [0, 2, 6]
+    assert history.deliveries.step[history.deliveries.process == 0].tolist() == [1, 7]
+
+
+def test_who_was_killed_and_is_there_is_waited_for(traces: Path) -> None:
+    """It has started again, and its new process has not yet said so."""
+    writer_of(traces, "s3").close(0)
+    for server in ("s1", "s2"):
+        writer = writer_of(traces, server)
+        writer.take(RunEnded(RUN, ()), now=0)
+        writer.write_what_is_due(0)
+    assert listed(traces) is None
+    writer.write_what_is_due(LATE_SECONDS)
+    run = listed(traces)
+    assert run is not None
+    assert run.lost == "[2]"

@@ -75,6 +75,15 @@ def test_wan_takes_as_long_as_between_the_regions(source: int) -> None:
     assert len(set(expected.values())) >= len(REGIONS) - 1
 
 
+def test_wan_with_processes_that_are_together() -> None:
+    """Three in a row are in the first region, and three in the next."""
+    world = World(9, f"{FREE_WAN},together=3")
+    world.cast(0, 0, (1, 2, 3, 5, 6))
+    near, next_region, third = (one_way_ns(0, region) for region in range(3))
+    expected = {1: near, 2: near, 3: next_region, 5: next_region, 6: third}
+    assert {heard.process: heard.time for heard in world.run()} == expected
+
+
 def test_bytes_cost_time_on_both_sides() -> None:
     """A microsecond a byte: of header, here 6, and of payload."""
     empty, full = World(2, "unit:byte=1us"), World(2, "unit:byte=1us")
@@ -181,6 +190,8 @@ def test_times_as_people_write_them(text: str, time: int) -> None:
         ("lan:loss=2", "loss is a share from 0 to 1, not '2'"),
         ("lan:loss=some", "loss is a share from 0 to 1, not 'some'"),
         ("lan:loss=nan", "loss is a share from 0 to 1, not 'nan'"),
+        ("wan:together=0", "together is a number of processes, not '0'"),
+        ("lan:together=3", "only wan has regions in which processes are together"),
         ("lan:delay=-1s", "'-1s' is not a time; write for example 50us"),
         ("lan:delay=5 parsecs", "'5 parsecs' is not a time"),
     ],

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from flexgroup.trace import schema
 from flexgroup.trace.reader import read_runs
 from flexgroup.trace.validate.problems import LISTED
 from flexgroup.trace.validate.report import validate
+from flexgroup.worlds.simulator.scenario import Scenario
 
 from .damages import Damage, cut_in_half, make_empty, make_text, with_null, with_type, without
-from .recorded import SCENARIO, event_file, record, run_file, tamper
+from .recorded import SCENARIO, event_file, record, rows, run_file, tamper
 
 Rows = list[dict[str, Any]]
 
@@ -63,6 +65,24 @@ def test_nothing_is_wrong_with_what_we_record(recorded: Path) -> None:
     assert findings.problems == []
     assert (findings.runs, findings.files) == (2, 10)
     assert findings.rows > 500
+
+
+def test_adapters_need_not_wait_for_processors(tmp_path: Path) -> None:
+    """Completions of writes leave when these arrive, and busy processes hear of them later."""
+    scenario = Scenario(
+        "leader protected-memory ramcast", 6, 16, "random:2", duration=0.005, groups="2x3"
+    )
+    run = record(tmp_path, scenario)
+    assert validate(tmp_path).problems == []
+    sent = rows(event_file(tmp_path, schema.SEND, run))
+    by_step = sorted(sent, key=lambda row: (row["process"], row["step"]))
+    early = [
+        row
+        for before, row in pairwise(by_step)
+        if before["process"] == row["process"] and before["time"] > row["time"]
+    ]
+    assert early
+    assert {row["detail"] for row in early} == {'{"by":"adapter"}'}
 
 
 @pytest.mark.parametrize("damage", [cut_in_half, make_empty, make_text])

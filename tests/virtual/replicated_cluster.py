@@ -9,13 +9,11 @@ from flexgroup.client.group import Link
 from flexgroup.server.hosting.replica import Replica
 from flexgroup.virtual.checks import problems
 
+from ..network.replica_clients import Numbered
 from .kept_cluster import Client, KeptCluster
 
 STACK = "LEADER PAXOS"
 GROUPS: Mapping[str, Sequence[str]] = {"a": ("s0", "s1", "s2")}
-
-Numbered = list[tuple[int, bytes]]
-"""What a member was given: the number of each message, and the message."""
 
 
 class ReplicatedCluster(KeptCluster):

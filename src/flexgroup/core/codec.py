@@ -3,7 +3,7 @@
 Integers are of variable length (`flexgroup.core.varints`); lists and byte strings carry their
 length. A message carries identity, destinations and payload; where the layer is not the top one,
 the payload is the packet of the layer above, or of one that the layer hosts, encoded in turn. A
-packet with several messages is about the first of them.
+packet with several messages is about all of them, and about the first of them if only one counts.
 """
 
 from __future__ import annotations
@@ -131,14 +131,23 @@ class _Level:
 class Codec:
     """Encodes, decodes and measures the packets of one stack."""
 
-    __slots__ = ("_adapters", "_levels", "_measured", "_measured_bytes", "_stored")
+    __slots__ = (
+        "_about_the_same",
+        "_adapters",
+        "_levels",
+        "_measured",
+        "_measured_bytes",
+        "_stored",
+    )
 
     def __init__(self, layers: list[type[Layer]]) -> None:
         self._levels = [_Level(packets) for packets in packets_by_level(layers)]
         self._stored = [_Level(layer.STORED) for layer in layers]
         self._adapters: dict[type[Packet], int] = {}
         """The packets that adapters take in, or send as well, without a processor."""
+        self._about_the_same: set[type[Packet]] = set()
         for layer in layers:
+            self._about_the_same.update(layer.ABOUT_THE_SAME)
             for packet in layer.ONE_SIDED:
                 self._adapters[packet] = COMPLETION if packet in layer.COMPLETIONS else ONE_SIDED
         # One message may go to a thousand destinations, in a hundred thousand packets.
@@ -173,7 +182,7 @@ class Codec:
         return packet
 
     def measure(self, packet: Packet) -> Transmission:
-        """The size of what `encode` would produce, and the message that the packet is about."""
+        """The size of what `encode` would produce, and the messages that the packet is about."""
         measured = Transmission(packet)
         self._measure(packet, measured)
         return measured
@@ -282,19 +291,39 @@ class Codec:
             size += varint_size(len(payload))
         return size
 
+    def _measure_messages(self, messages: tuple[Message, ...], measured: Transmission) -> int:
+        """The same of several, the first of which is the one if only one counts."""
+        size = 0
+        others: list[MessageId] = []
+        # The last one that is measured is the first.
+        for m in reversed(messages):
+            other = measured.message
+            measured.message = NO_MESSAGE
+            size += self._measure_message(m, measured)
+            if measured.message == NO_MESSAGE:
+                measured.message = other
+            elif other != NO_MESSAGE and other != measured.message:
+                others.append(other)
+        if others:
+            measured.others = (*measured.others, *others)
+        return size
+
     def _measure(self, packet: Packet, measured: Transmission) -> None:
         size = 1
         if self._adapters and type(packet) in self._adapters:
             measured.work_of = self._adapters[type(packet)]
+        if self._about_the_same and type(packet) in self._about_the_same:
+            measured.about_the_same = True
         for name, kind in packet.FIELDS:
             if kind == MESSAGE:
                 size += self._measure_message(getattr(packet, name), measured)
             elif kind == MESSAGES:
                 messages: tuple[Message, ...] = getattr(packet, name)
                 size += varint_size(len(messages))
-                # The last one that is measured is the one that the packet is about: the first.
-                for m in reversed(messages):
-                    size += self._measure_message(m, measured)
+                if len(messages) == 1:
+                    size += self._measure_message(messages[0], measured)
+                elif messages:
+                    size += self._measure_messages(messages, measured)
             elif kind == ID:
                 identity: int = getattr(packet, name)
                 size += varint_size(origin_of(identity)) + varint_size(seq_of(identity))

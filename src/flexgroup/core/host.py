@@ -19,7 +19,9 @@ The depth of a delivery is the number of communication steps from the multicast 
 that a process sends because of what it received about the same message is one step deeper than
 what it received. If a process does nothing about a message when it hears of it, it remembers the
 depth, and what it does later about that message continues from there; in doing so it forgets the
-depth. A process that crashes forgets all depths.
+depth. A process that crashes forgets all depths. A packet with several messages has a depth for
+each, and one that names none may be about those of the packet upon which it is sent
+(`Layer.ABOUT_THE_SAME`).
 """
 
 from __future__ import annotations
@@ -73,6 +75,9 @@ DEPTHS_KEPT: Final = 1 << 16
 
 NEVER: Final = (1 << 62) - 1
 """A time that no clock of a world reaches."""
+
+NUMBERS: Final = 1 << 20
+"""How many numbers of messages between layers are set aside at a time: see `Host.numbered`."""
 
 LATER: Final = -1
 """A world's answer to an offer on which it does not decide at once."""
@@ -152,11 +157,13 @@ class Host:
 
     __slots__ = (
         "_codec",
+        "_heard",
         "_to_store",
         "crash_at",
         "deliveries",
         "depths",
         "journal",
+        "numbered",
         "offers",
         "process",
         "stack",
@@ -195,10 +202,17 @@ class Host:
         """How often something was made durable."""
         self.deliveries = 0
         """How many messages the application was given, which it remembers whatever happens."""
+        self.numbered = NUMBERS
+        """No layer has given a message to the layer below this number, or a higher one: who starts
+        again numbers from here on, since others may have what it sent before. It is durable, and
+        moved on when something is stored."""
         self._to_store: list[Store] = []
         """What was asked for in a row, and is yet to be made durable."""
         self.depths: dict[MessageId, int] = {}
         """The depth at which it heard of each message about which it did nothing then."""
+        self._heard: dict[MessageId, int] = {}
+        """The depths of the messages, besides one, that the packet being handled is about; negative
+        once something was done about them."""
 
     # What the world tells it.
 
@@ -217,6 +231,13 @@ class Host:
         self.stack.cast(m)
         self._act(self.stack.take_effects(), m.id, 0)
 
+    def cast_again(self, time: int, m: Message) -> None:
+        """The application multicasts a message that it multicast before a crash, as its history
+        tells already."""
+        self.time = time
+        self.stack.cast(m)
+        self._act(self.stack.take_effects(), m.id, 0)
+
     def receive(
         self, time: int, sender: int, transmission: Transmission, sent: int = 0, queued: int = 0
     ) -> None:
@@ -227,6 +248,8 @@ class Host:
             step = self.step
             self.step = step + 1
             journal.receive(self.process, step, time, sender, transmission, sent, queued)
+            if transmission.others:
+                self._hear(transmission)
         stack = self.stack
         stack.receive(sender, transmission.packet)
         effects = stack.take_effects()
@@ -234,6 +257,8 @@ class Host:
             self._act(effects, transmission.message, transmission.depth)
         elif journal is not None:
             self._remember_depth(transmission.message, transmission.depth)
+        if self._heard:
+            self._remember_heard()
 
     def timer(self, time: int, level: int, name: str) -> None:
         """A timer that is set runs out."""
@@ -273,9 +298,13 @@ class Host:
         self.depths.clear()
         self._record(CRASH, 0, crash_detail(self.stores))
 
-    def restore(self, time: int, stored: list[Stored]) -> None:
-        """The process starts, with what one before it stored and its application remembers."""
+    def restore(self, time: int, stored: list[Stored], numbered: int = 0) -> None:
+        """The process starts again in the place of one that crashed, with what that stored and its
+        application remembers, and how far that had set numbers aside; its history goes on at
+        `step`."""
+        self.crash(time)
         self.stored = [one.copy() for one in stored]
+        self.numbered = max(numbered, NUMBERS)
         self.deliveries = self.stored[-1].delivered
         self.stored[-1].delivered = 0
         self.recover(time, self.stack)
@@ -288,7 +317,9 @@ class Host:
         self._record(RECOVER, 0, None)
         found = [stored.copy() for stored in self.stored]
         found[-1].delivered = self.deliveries
-        stack.restart(found)
+        first = self.numbered
+        self.numbered += NUMBERS
+        stack.restart(found, first)
         self._act(stack.take_effects(), NO_MESSAGE, 0)
 
     # What the world lets it write down.
@@ -347,6 +378,7 @@ class Host:
         twin.stored = [stored.copy() for stored in self.stored]
         twin.stores = self.stores
         twin.deliveries = self.deliveries
+        twin.numbered = self.numbered
         twin.depths = self.depths.copy()
         return twin
 
@@ -371,6 +403,9 @@ class Host:
                         sending = Transmission(effect.packet)
                     else:
                         sending = self.transmission(effect.packet)
+                        if sending.about_the_same:
+                            sending.message = about
+                            sending.others = tuple(self._heard)
                         message = sending.message
                         if message == about:
                             sending.depth += depth
@@ -381,6 +416,8 @@ class Host:
                             moved = message
                             moved_depth = self._forget_depth(message)
                             sending.depth += moved_depth
+                        if sending.others:
+                            self._set_depths(sending, about, depth)
                     world.on_send(self, effect.to, sending)
                 elif isinstance(effect, Deliver):
                     sending = None
@@ -436,10 +473,15 @@ class Host:
         if not self.world.on_store(self, effects):
             return
         self.stores += 1
+        if max(self.stack.sent_counts()) >= self.numbered - NUMBERS // 2:
+            self.numbered += NUMBERS
         for effect in effects:
             stored = self.stored[effect.level]
             if isinstance(effect, Save):
                 stored.saved = effect.packet
+                if effect.covers >= 0:
+                    self.stored[effect.level - 1].delivered = effect.covers
+                    self.stack.covered(effect.level, effect.covers)
             elif isinstance(effect, Write):
                 stored.log[effect.number] = effect.packet
             elif isinstance(effect, Truncate):
@@ -486,7 +528,38 @@ class Host:
             depths[message] = depth
 
     def _forget_depth(self, message: MessageId) -> int:
+        if self._heard:
+            heard = abs(self._heard.get(message, 0))
+            if heard:
+                self._heard[message] = -heard
+                self.depths.pop(message, None)
+                return heard
         depth = self.depths.get(message, 0)
         if depth:
             del self.depths[message]
         return depth
+
+    def _set_depths(self, sending: Transmission, about: MessageId, depth: int) -> None:
+        """Tell the depth of each message but the first that a packet is about."""
+        depths: list[int] = []
+        for message in sending.others:
+            before = depth if message == about else self._forget_depth(message)
+            depths.append(before + 1)
+        sending.depths = tuple(depths)
+
+    def _hear(self, transmission: Transmission) -> None:
+        """Take note of the depth of each message but the first that a packet is about.
+
+        What came over a network has one depth for all.
+        """
+        others = transmission.others
+        depths = transmission.depths or (transmission.depth,) * len(others)
+        for message, depth in zip(others, depths, strict=True):
+            if message != transmission.message:
+                self._heard[message] = max(depth, self._heard.get(message, 0))
+
+    def _remember_heard(self) -> None:
+        for message, depth in self._heard.items():
+            if depth > 0:
+                self._remember_depth(message, depth)
+        self._heard.clear()

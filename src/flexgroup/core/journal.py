@@ -40,18 +40,35 @@ COMPLETION: Final = 2
 class Transmission:
     """A packet on its way, and what a journal says of it: the same for all who receive it."""
 
-    __slots__ = ("depth", "header_bytes", "label", "message", "packet", "payload_bytes", "work_of")
+    __slots__ = (
+        "about_the_same",
+        "depth",
+        "depths",
+        "header_bytes",
+        "label",
+        "message",
+        "others",
+        "packet",
+        "payload_bytes",
+        "work_of",
+    )
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
         self.message: MessageId = NO_MESSAGE
-        """The message that the packet is about, or NO_MESSAGE."""
+        """The message that the packet is about, the first of several, or NO_MESSAGE."""
+        self.others: tuple[MessageId, ...] = ()
+        """The other messages that it is about."""
+        self.about_the_same = False
+        """Whether it names no message, and is about those of the packet upon which it is sent."""
         self.header_bytes = 0
         self.payload_bytes = 0
         self.label = NO_LABEL
         """The number under which the journal keeps the type and the detail of the packet."""
         self.depth = 0
         """How many communication steps, this one included, led here from the multicast."""
+        self.depths: tuple[int, ...] = ()
+        """The same for each of the other messages."""
         self.work_of = OF_PROCESSORS
         """Which of its ends need no processor: ONE_SIDED where it arrives, COMPLETION both."""
 
@@ -96,6 +113,15 @@ class Journal:
     ) -> None:
         """Something of another kind happens, which concerns no message."""
         raise NotImplementedError
+
+
+BY_ADAPTER: Final = '{"by":"adapter"}'
+"""A network adapter has sent the packet, whatever its processor did meanwhile."""
+
+
+def send_detail(transmission: Transmission) -> str | None:
+    """A packet has left."""
+    return BY_ADAPTER if transmission.work_of == COMPLETION else transmission.packet.detail()
 
 
 def timer_detail(level: int, name: str) -> str:

@@ -203,6 +203,9 @@ class Save(Store):
     """Keep this in the place of what was saved before."""
 
     packet: Packet
+    covers: int = -1
+    """The state that it tells is that after so many messages of the layer below, which need not be
+    delivered again; -1: it says nothing of them."""
 
 
 @final
@@ -232,7 +235,8 @@ class Stored(Record):
     """The number before which it dropped all entries."""
     delivered: int = 0
     """How many of the messages that it delivered are still known above it. An application has all
-    of them, since it remembers what it was given; another layer starts anew, and has none."""
+    of them, since it remembers what it was given; another layer those that it saved a state of, if
+    it ever did."""
 
     def drop(self, first: int) -> None:
         """Drop the entries before this one."""
@@ -362,6 +366,10 @@ class Layer:
     """Those of them that an adapter sends as well: they leave when what they answer has arrived,
     however busy the processor is, and cost it nothing."""
 
+    ABOUT_THE_SAME: ClassVar[tuple[type[Packet], ...]] = ()
+    """Packets that name no message and are about those of the packet upon which they are sent, as
+    votes are that name a slot of a log."""
+
     HOSTED: ClassVar[tuple[type[Packet], ...]] = ()
     """The packets of the layers that this one can run inside itself, as a part of its state:
     messages in its own packets carry them, and these carry the packets of the layer above."""
@@ -378,6 +386,9 @@ class Layer:
 
     STORED: ClassVar[tuple[type[Packet], ...]] = ()
     """Every packet type that it keeps in stable storage; the position is the type's tag there."""
+
+    RECORDS: ClassVar[tuple[type[Record], ...]] = ()
+    """Every type of record in its state, if another layer that hosts it stores that state."""
 
     NEEDS_REPLICAS: ClassVar[bool] = False
     """It works only where the processes are divided into groups of replicas."""
@@ -401,6 +412,10 @@ class Layer:
 
     def on_restart(self, stored: Stored) -> None:
         """The process starts again after a crash, with what this layer has in stable storage."""
+
+    def on_covered(self, count: int) -> None:
+        """The layer above has saved what it made of the first so many messages that this one
+        delivered: it need not be told of them again."""
 
     def on_cast(self, m: Message) -> None:
         """The layer above, or the application, multicasts a message."""
@@ -441,8 +456,8 @@ class Layer:
     def offer(self, name: str, options: int) -> None:
         self.effects.append(Offer(self.level, name, options))
 
-    def save(self, packet: Packet) -> None:
-        self.effects.append(Save(self.level, packet))
+    def save(self, packet: Packet, covers: int = -1) -> None:
+        self.effects.append(Save(self.level, packet, covers))
 
     def write(self, number: int, packet: Packet) -> None:
         self.effects.append(Write(self.level, number, packet))

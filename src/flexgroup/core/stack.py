@@ -120,7 +120,9 @@ class Stack:
             self.layers[level].on_start()
             self._settle(level)
 
-    def restart(self, stored: list[Stored]) -> None:
+    def restart(self, stored: list[Stored], first: int) -> None:
+        """Start again; what layers send is numbered from here on, as it is news to those below."""
+        self._sent = [first] * len(self.layers)
         # What a layer asks for may reach others: all of them are restored before.
         for level in range(len(self.layers)):
             self.layers[level].on_restart(stored[level])
@@ -151,6 +153,12 @@ class Stack:
     def notice(self, notice: Notice) -> None:
         self.layers[0].on_notice(notice)
         self._settle(0)
+
+    def covered(self, level: int, count: int) -> None:
+        """What this layer saved stands for so many messages of the one below."""
+        if level > 0:
+            self.layers[level - 1].on_covered(count)
+            self._settle(level - 1)
 
     def take_effects(self) -> list[Effect]:
         """What the world is to do now, in order; the stack forgets it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
-from flexgroup.experiments import dcc, vcube, vcube_beyond, vcube_detection
+from flexgroup.experiments import dcc, tolerance, vcube, vcube_beyond, vcube_detection
 from flexgroup.experiments.dcc_published import BROKEN, FORMS
 from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid
 from flexgroup.experiments.sensitivity import SENSITIVITY
@@ -42,6 +42,13 @@ EXPERIMENTS = {
         vcube_beyond.JITTER,
         vcube_detection.DETECTORS,
         vcube_detection.FALSE_SUSPICIONS,
+        tolerance.DELAYS,
+        tolerance.MANY_DESTINATIONS,
+        tolerance.WIDE_AREA,
+        tolerance.CONVOY,
+        tolerance.PRICES,
+        tolerance.AFTER_CRASHES,
+        tolerance.TOLERANCE,
     )
 }
 

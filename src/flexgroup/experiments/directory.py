@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Iterator
@@ -27,6 +28,14 @@ class Directory:
         self.traces = path / "traces"
         self.tables = path / "tables"
         self.page = path / "figures.md"
+        self.elsewhere = path / "elsewhere.csv"
+
+    def measured_elsewhere(self) -> list[list[str]]:
+        """Return the rows of the table that something else wrote here, the head first."""
+        if not self.elsewhere.exists():
+            return []
+        with self.elsewhere.open(encoding="utf-8", newline="") as file:
+            return [row for row in csv.reader(file) if row]
 
     def ours(self) -> list[Path]:
         """Everything that an experiment writes."""

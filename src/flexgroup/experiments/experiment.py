@@ -6,7 +6,7 @@ Experiments are data. A protocol or a workload is added to one by naming it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from flexgroup.experiments.figure import Figure
@@ -22,6 +22,10 @@ SCALES = (SMALL, PAPER)
 
 Judgement = tuple[bool, str]
 """Whether a claim appears in the measurements, and the figures that say so."""
+
+
+Conclusion = Callable[[Findings], str]
+"""Says, in a paragraph, what comes out of the measurements."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,11 @@ class Grid:
     casts: str = ""
     """Planned multicasts by members, as in a Scenario."""
     drain: float = 10.0
+    groups: str = ""
+    """The groups of replicas, as in a Scenario; the processes are then theirs."""
+    links: str = ""
+    rate: float = 0.0
+    """Messages per second and client; 0 for clients that wait for answers."""
 
     def scenarios(self) -> Iterator[Scenario]:
         for stack, workload, processes, network, clients, seed in product(
@@ -56,6 +65,9 @@ class Grid:
                 drain=self.drain,
                 faults=self.faults,
                 casts=self.casts,
+                groups=self.groups,
+                links=self.links,
+                rate=self.rate,
             )
 
 
@@ -90,6 +102,13 @@ class Experiment:
     """The runs of each scale."""
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
+    introduction: str = ""
+    """What its page begins with."""
+    conclusions: Mapping[str, Conclusion] = field(default_factory=dict)
+    """What its page says after some figures, by their identity, given what was measured."""
+    elsewhere: str = ""
+    """What a table shows that something else than a simulation wrote into the directory, as
+    `elsewhere.csv`; empty if none belongs to it."""
 
     def scenarios(self, scale: str) -> list[Scenario]:
         """Return each run once, in the order of the grids."""
@@ -112,7 +131,9 @@ def joined(*parts: Mapping[str, Sequence[Grid]]) -> dict[str, list[Grid]]:
     return {scale: [grid for part in parts for grid in part[scale]] for scale in SCALES}
 
 
-def together(name: str, title: str, source: str, parts: Sequence[Experiment]) -> Experiment:
+def together(
+    name: str, title: str, source: str, parts: Sequence[Experiment], introduction: str = ""
+) -> Experiment:
     """Return one experiment of several, with each run, figure and claim once."""
     return Experiment(
         name,
@@ -121,4 +142,7 @@ def together(name: str, title: str, source: str, parts: Sequence[Experiment]) ->
         joined(*(part.grids for part in parts)),
         tuple(dict.fromkeys(figure for part in parts for figure in part.figures)),
         tuple(dict.fromkeys(claim for part in parts for claim in part.claims)),
+        introduction,
+        {id_: words for part in parts for id_, words in part.conclusions.items()},
+        " ".join(part.elsewhere for part in parts if part.elsewhere),
     )

@@ -15,6 +15,15 @@ NAMES = {
     "vcube-atomic": "hierarchical",
     "vcube-atomic-published": "hierarchical, as published",
     "all2all-atomic": "All2All",
+    "leader paxos": "Paxos",
+    "leader paxos skeen-cft": "Skeen-cft",
+    "leader paxos df-cft": "D&F-cft",
+    "leader paxos dcc-cft": "DCC-cft",
+    "leader paxos ft-abcast": "ft-abcast",
+    "leader white-box": "White-Box",
+    "leader primcast": "PrimCast",
+    "leader protected-memory ramcast": "RamCast",
+    "leader best-effort": "no order",
 }
 """Stacks as the papers call them; others go by their own name."""
 

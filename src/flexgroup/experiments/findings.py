@@ -46,6 +46,14 @@ class Point:
     """The share of the time that the processes work, on average over them."""
     unanswered: float
     crashed: int
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """All there is, as in the table `points`."""
+
+    def shown(self, metric: str) -> float:
+        """Return any metric in the unit in which it is shown; nan if it is unknown."""
+        found = find_metric(metric)
+        value = found.shown(self.row.get(found.name))
+        return float("nan") if value is None else value
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Point:
@@ -56,6 +64,7 @@ class Point:
             "lost": planned_crashes(row["faults"]),
             "crashed": int(row["crashed"]),
             "latency": float("nan") if shown is None else shown,
+            "row": row,
         }
         return cls(**known, **{name: row[name] for name in cls.__annotations__.keys() - known})
 

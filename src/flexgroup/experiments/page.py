@@ -6,12 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flexgroup.experiments.experiment import Experiment
+from flexgroup.experiments.findings import Findings
 from flexgroup.metrics.catalogue import CONDITIONS, find_metric
 from flexgroup.report.figure import Figure, Kind, Row
 
 
 def page(
-    experiment: Experiment, scale: str, points: Sequence[Row], claims: Sequence[dict[str, Any]]
+    experiment: Experiment,
+    scale: str,
+    points: Sequence[Row],
+    claims: Sequence[dict[str, Any]],
+    findings: Findings,
+    elsewhere: Sequence[Sequence[str]] = (),
 ) -> str:
     lines = [
         f"# {experiment.title}",
@@ -20,8 +26,19 @@ def page(
         "What the paper says is told in our words; the values of its figures are not in its text.",
         "",
     ]
+    if experiment.introduction:
+        lines += [experiment.introduction, ""]
     for figure in experiment.figures:
         lines += _section(figure, points)
+        if figure.id in experiment.conclusions:
+            lines += [experiment.conclusions[figure.id](findings), ""]
+    if experiment.elsewhere:
+        lines += ["## Measured elsewhere", "", experiment.elsewhere, ""]
+        if elsewhere:
+            lines += _table(elsewhere[0], elsewhere[1:])
+        else:
+            lines += ["Not yet: there is no `elsewhere.csv` beside this page."]
+        lines += [""]
     if claims:
         lines += ["## Claims", ""]
         rows = [
@@ -67,12 +84,13 @@ def _side_by_side(figure: Figure, metrics: Sequence[str], points: Sequence[Row])
     cells: dict[Any, dict[str, str]] = {}
     for series in figure.series:
         for row in figure.points_of(series, points):
-            key = int(row[figure.varied]) if figure.kind is Kind.CURVES else series.workload
+            key = row[figure.varied] if figure.kind is Kind.CURVES else series.workload
             text = "; ".join(told(row, metric) for metric in metrics)
             cells.setdefault(key, {})[series.label] = text
     labels = list(dict.fromkeys(series.label for series in figure.series))
     if figure.kind is Kind.CURVES:
-        first, keys = heading(figure.varied), {key: f"{key:,}" for key in sorted(cells)}
+        condition = find_metric(figure.varied)
+        first, keys = condition.heading, {key: condition.text(key) for key in sorted(cells)}
     else:
         first, keys = "workload", {key: str(key) for key in cells}
     rows = [[text, *(cells[key].get(label, "") for label in labels)] for key, text in keys.items()]

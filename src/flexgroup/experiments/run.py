@@ -135,7 +135,8 @@ def _conclude(
             file = directory.path / figure.image
             file.parent.mkdir(exist_ok=True)
             file.write_text(f"{figure_file(figure, points)}\n", encoding="utf-8")
-    directory.page.write_text(page(experiment, scale, points, claims), encoding="utf-8")
+    shown = page(experiment, scale, points, claims, findings, directory.measured_elsewhere())
+    directory.page.write_text(shown, encoding="utf-8")
     return Result(
         directory,
         swept.found,

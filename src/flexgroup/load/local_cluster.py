@@ -55,6 +55,7 @@ class LocalCluster:
         directory: Path,
         options: Sequence[str] = (),
         first_port: int | None = None,
+        keeps_data: bool = False,
     ) -> None:
         if not 1 <= size <= MOST_SERVERS:
             raise UsageError(f"{size} servers cannot be started here; give 1 to {MOST_SERVERS}")
@@ -64,6 +65,8 @@ class LocalCluster:
         self._options = list(options)
         """The options of `flexgroup server` that all servers are given."""
         self._first_port = first_port
+        self._keeps_data = keeps_data
+        """Each server has a folder for its data, beside its log."""
 
     @property
     def addresses(self) -> list[str]:
@@ -91,6 +94,8 @@ class LocalCluster:
         port = 0 if self._first_port is None else self._first_port + number
         command = [sys.executable, "-m", "flexgroup.cli.main", "server", "--json"]
         command += ["--until-input-ends", "--name", name, "--listen", f"{HOST}:{port}", *joining]
+        if self._keeps_data:
+            command += ["--data", str(self._directory / name)]
         server = LocalServer(name, [*command, *self._options], self._directory / f"{name}.log")
         self.servers.append(server)
         return server

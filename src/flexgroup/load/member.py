@@ -8,7 +8,7 @@ import sys
 import time
 
 from flexgroup.client.connecting import connect
-from flexgroup.client.group import Group
+from flexgroup.client.group import Group, Link
 from flexgroup.client.message import Listener, Message
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.load.closed_loops import ClosedLoops
@@ -21,8 +21,9 @@ async def run(options: argparse.Namespace) -> None:
     name = f"member-{options.number}"
     async with connect(options.address, name=name, tls=options.tls) as link:
         group = await link.join(options.group)
+        others = [await link.attach(name) for name in options.also]
         first, end = wait_to_begin(loops)
-        sender = LoopSender(group, loops)
+        sender = LoopSender(link, group, others, loops)
         sender.begin(first)
         await asyncio.wait([sender.failed], timeout=end - time.monotonic())
         if sender.failed.done():
@@ -34,10 +35,15 @@ async def run(options: argparse.Namespace) -> None:
 class LoopSender(Listener[bytes]):
     """Sends the next message of a loop as soon as its last one has come back."""
 
-    def __init__(self, group: Group[bytes], loops: ClosedLoops) -> None:
+    def __init__(
+        self, link: Link, group: Group[bytes], others: list[Group[bytes]], loops: ClosedLoops
+    ) -> None:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when no loop can go on, with the reason."""
+        self._link = link
         self._group = group
+        self._others = others
+        """The groups that every message goes to besides."""
         self._next = loops.delivered
         self._unsent: list[bytes] = []
         self._sending: asyncio.Task[None] | None = None
@@ -65,7 +71,7 @@ class LoopSender(Listener[bytes]):
 
     def _send(self, bodies: list[bytes]) -> None:
         try:
-            if self._sending is None and self._group.send_now(bodies):
+            if not self._others and self._sending is None and self._group.send_now(bodies):
                 return
         except FlexGroupError as error:
             self._fail(error)
@@ -78,7 +84,11 @@ class LoopSender(Listener[bytes]):
         try:
             while self._unsent:
                 bodies, self._unsent = self._unsent, []
-                await self._group.send_all(bodies)
+                if self._others:
+                    for body in bodies:
+                        await self._link.multicast([self._group, *self._others], body)
+                else:
+                    await self._group.send_all(bodies)
         except FlexGroupError as error:
             self._fail(error)
         else:
@@ -93,6 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address")
     parser.add_argument("--group", required=True)
+    parser.add_argument("--also", action="append", default=[], help="one more group to send to")
     parser.add_argument("--number", type=int, required=True)
     parser.add_argument("--loops", type=int, required=True)
     parser.add_argument("--payload", type=int, required=True)

@@ -54,7 +54,7 @@ NO_SIDE: Final[SideId] = (0, NOBODY)
 """What stands for it in the views that a configuration has."""
 
 
-class GroupEntry(Struct, frozen=True, array_like=True):
+class GroupEntry(Struct, frozen=True, array_like=True, dict=True):
     name: str
     number: int
     """Unique for ever, so a group that is created anew under the same name is another."""
@@ -94,12 +94,18 @@ class GroupEntry(Struct, frozen=True, array_like=True):
     replicated: int = 0
     """The replicated domain that it is a group of; 0: it has an ordinary one."""
 
+    @cached_property
     def servers(self) -> tuple[int, ...]:
         """The numbers of the servers that messages to the group go to, ascending: those with
         members, and its keepers. Those to a group of replicas go to these (`ReplicatedDomain`)."""
         return tuple(sorted({*(member.server for member in self.members), *self.keepers}))
 
-    @property
+    @cached_property
+    def taking_part(self) -> tuple[int, ...]:
+        """These and the servers with its senders, ascending: they are part of its domain."""
+        return tuple(sorted({*self.servers, *self.senders}))
+
+    @cached_property
     def domain_key(self) -> DomainKey:
         if self.replicated:
             return self.stack, f"{REPLICATED}{self.replicated}", False
@@ -169,6 +175,14 @@ class ReplicatedDomain(Struct, frozen=True, array_like=True):
         return next(group for group in self.groups if group.number == number)
 
 
+Shares = dict[DomainKey, dict[int, int]]
+"""How many groups of each domain each server takes part in; servers that do so in none are left
+out."""
+
+GroupsIn = dict[DomainKey, dict[int, GroupEntry]]
+"""The groups of each domain that has some, by number, ascending."""
+
+
 class Configuration(Struct, frozen=True, array_like=True, dict=True):
     number: int
     servers: tuple[Server, ...]
@@ -210,10 +224,24 @@ class Configuration(Struct, frozen=True, array_like=True, dict=True):
     def domain_with(self) -> dict[DomainKey, DomainEntry]:
         return {domain.key: domain for domain in self.domains}
 
-    def adopt(self, before: Configuration, changed: Mapping[str, GroupEntry | None]) -> None:
+    @cached_property
+    def groups_in(self) -> GroupsIn:
+        return _groups_in({}, [(None, group) for group in self.groups])
+
+    @cached_property
+    def shares(self) -> Shares:
+        return shares_after({}, [(None, group) for group in self.groups])
+
+    def adopt(
+        self, before: Configuration, changed: Mapping[str, GroupEntry | None], shares: Shares
+    ) -> None:
         """Take over what the configuration before has worked out about its groups, of which only
         these have changed: looking at all of them would make every change as slow as there are
         groups."""
+        differ = _compared(before.groups, self.groups)
+        self.__dict__["_changed_since"] = before.groups, differ
+        self.__dict__["shares"] = shares
+        self.__dict__["groups_in"] = _groups_in(before.groups_in, differ)
         named, numbered = before.group_named.copy(), before.group_numbered.copy()
         for name, entry in changed.items():
             known = named.pop(name, None) if entry is None else named.get(name)
@@ -234,13 +262,57 @@ Changed = tuple[GroupEntry | None, GroupEntry | None]
 
 def changed_groups(before: Configuration, after: Configuration) -> list[Changed]:
     """The groups that a configuration and the one made from it do not share."""
-    first = _shared(before.groups, after.groups)
-    rest, made = before.groups[first:], after.groups[first:]
+    since: tuple[object, list[Changed]] = after.__dict__.get("_changed_since", (None, []))
+    return since[1] if since[0] is before.groups else _compared(before.groups, after.groups)
+
+
+def _compared(before: tuple[GroupEntry, ...], after: tuple[GroupEntry, ...]) -> list[Changed]:
+    first = _shared(before, after)
+    rest, made = before[first:], after[first:]
     last = _shared(reversed(rest), reversed(made))
     old = {group.number: group for group in rest[: len(rest) - last]}
     differ = [(old.pop(group.number, None), group) for group in made[: len(made) - last]]
     changed: list[Changed] = [pair for pair in differ if pair[0] is not pair[1]]
     return changed + [(group, None) for group in old.values()]
+
+
+def shares_after(before: Shares, changed: Iterable[Changed]) -> Shares:
+    """What these changes make of the servers' shares."""
+    after = before.copy()
+    touched: dict[DomainKey, dict[int, int]] = {}
+    for pair in changed:
+        for group, more in zip(pair, (-1, 1), strict=True):
+            if group is None:
+                continue
+            key = group.domain_key
+            if key not in touched:
+                touched[key] = after[key] = after.get(key, {}).copy()
+            for server in group.taking_part:
+                touched[key][server] = touched[key].get(server, 0) + more
+    for key, of_servers in touched.items():
+        after[key] = {server: count for server, count in of_servers.items() if count}
+        if not after[key]:
+            del after[key]
+    return after
+
+
+def _groups_in(before: GroupsIn, changed: Iterable[Changed]) -> GroupsIn:
+    after = before.copy()
+    touched: GroupsIn = {}
+    for known, group in changed:
+        entry = known or group
+        assert entry is not None
+        key = entry.domain_key
+        if key not in touched:
+            touched[key] = after[key] = after.get(key, {}).copy()
+        if group is not None:
+            touched[key][group.number] = group
+        else:
+            del touched[key][entry.number]
+    for key, groups in touched.items():
+        if not groups:
+            del after[key]
+    return after
 
 
 def _shared(some: Iterable[GroupEntry], others: Iterable[GroupEntry]) -> int:
@@ -258,8 +330,8 @@ def is_flowing(
     """
     if known is None or group is None or not group.flows or known.view == group.view:
         return False
-    servers = group.servers()
-    if not servers or servers != known.servers():
+    servers = group.servers
+    if not servers or servers != known.servers:
         return False
     return before.domain_with.get(known.domain_key) == after.domain_with.get(group.domain_key)
 

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from flexgroup.membership.configuration import Configuration
+from flexgroup.membership.configuration import Configuration, GroupEntry
 
 Identity = tuple[int, int]
 """The identity of an envelope: its origin and its sequence number."""
@@ -102,11 +102,10 @@ def merge_reports(
     """
     if not frozen:
         return []  # as a rule; and there may be many groups
-    servers_of = {group.number: group.servers() for group in before.groups}
     return [
         _merge_domain(
             domain.number,
-            servers_of,
+            before.group_numbered,
             {
                 server: report
                 for server in sorted(reports)
@@ -127,7 +126,7 @@ def merge_reports(
 
 def _merge_domain(
     domain: int,
-    servers_of: Mapping[int, tuple[int, ...]],
+    groups: Mapping[int, GroupEntry],
     reports: Mapping[int, DomainReport],
     reporters: tuple[int, ...],
     servers: tuple[int, ...],
@@ -142,10 +141,11 @@ def _merge_domain(
     }
     broadcasts = any(report.broadcasts for report in reports.values())
 
+    def is_served(group: int, server: int) -> bool:
+        return group in groups and server in groups[group].servers
+
     def is_destination(server: int, message: Unstable) -> bool:
-        return broadcasts or any(
-            server in servers_of.get(group, ()) for group, _position in message.groups
-        )
+        return broadcasts or any(is_served(group, server) for group, _position in message.groups)
 
     def counts(server: int, message: Unstable) -> bool:
         """Whether the server has counted it among what it has delivered.
@@ -157,7 +157,7 @@ def _merge_domain(
         counted = [
             position < low.get((group, message.origin), 0)
             for group, position in message.groups
-            if broadcasts or server in servers_of.get(group, ())
+            if broadcasts or is_served(group, server)
         ]
         return bool(counted) and all(counted)
 

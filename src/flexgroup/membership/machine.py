@@ -51,7 +51,7 @@ from flexgroup.membership.messages import (
     Propose,
     Rejected,
 )
-from flexgroup.membership.newcomers import Introductions, introduce, is_asked_for
+from flexgroup.membership.newcomers import Introductions, attempt_of, introduce
 from flexgroup.membership.operations import AnyOperation, RemoveClient, Renew
 from flexgroup.membership.outbox import Outbox
 from flexgroup.membership.proposals import JOINING, Proposals
@@ -321,9 +321,9 @@ class Membership:
                 if self.configuration is not None:
                     self._detector.given_up(self.configuration.servers, message.given_up)
                 if self.configuration is None:
-                    self._proposals.do_not_admit(link, JOINING)
+                    self._proposals.do_not_admit(link, message, JOINING)
                 elif self._restarted or self.is_isolated(now):
-                    self._proposals.do_not_admit(link, "hears too few of the others")
+                    self._proposals.do_not_admit(link, message, "hears too few of the others")
                 else:
                     self._proposals.admit(link, message, self.configuration)
                     self._go_on(now)
@@ -332,11 +332,16 @@ class Membership:
             case Introduced() if self.configuration is not None and server == message.number:
                 self._leader.introduced(message.number, now)
                 self._go_on(now)
-            case Admitted() if self.configuration is None and is_asked_for(message, self.attempts):
+            case Admitted() if self._asks_with(attempt_of(message)):
                 self._step = message.step
                 self._begin(message.number, message.configuration, now)
-            case NotAdmitted() if self.configuration is None:
+            case NotAdmitted() if self._asks_with(message.attempt):
                 self._exclude(message.reason)
+
+    def _asks_with(self, attempt: int | None) -> bool:
+        """Whether this server is joining, and with this attempt: others have been told, or will
+        be, that it never came with an earlier one."""
+        return self.configuration is None and self.attempts[-1:] == (attempt,)
 
     def _is_of_this_configuration(self, link: LinkNumber, message: FromMember, now: float) -> bool:
         """Whether sender and receiver have the same one; if not, the one behind is helped."""

@@ -54,6 +54,8 @@ class Admitted(ControlMessage, frozen=True, tag=2):
 
 
 class NotAdmitted(ControlMessage, frozen=True, tag=3):
+    attempt: int
+    """The attempt that it answers. Only who was asked knows of it, so nobody else can refuse."""
     reason: str
 
 

@@ -37,13 +37,10 @@ def introduce(meet: Meet, me: int, outbox: Outbox) -> None:
     outbox.send(meet.server.number, Introduce(me, meet.at, meet.server.number, ()))
 
 
-def is_asked_for(admitted: Admitted, attempts: tuple[int, ...]) -> bool:
-    """Whether a newcomer is admitted with its last attempt, which it is making now: others have
-    been told, or will be, that it never came with an earlier one."""
-    return any(
-        server.number == admitted.number and server.attempt == attempts[-1]
-        for server in admitted.configuration.servers
-    )
+def attempt_of(admitted: Admitted) -> int | None:
+    """The attempt with which a newcomer is admitted; None if it is not part of what it is told."""
+    servers = admitted.configuration.servers
+    return next((one.attempt for one in servers if one.number == admitted.number), None)
 
 
 @final

@@ -7,24 +7,26 @@ under the same name at the same time exactly one succeeds, as the leader puts al
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import final
 
 from msgspec.structs import replace
 
 from flexgroup.membership.configuration import (
+    Changed,
     Configuration,
     DomainEntry,
-    DomainKey,
     GroupEntry,
     Member,
     ReplicaGroup,
     ReplicatedDomain,
     Server,
+    Shares,
     SideId,
     changed_groups,
     is_flowing,
+    shares_after,
 )
 from flexgroup.membership.operations import (
     Admit,
@@ -423,7 +425,9 @@ class NextConfiguration:
             elif entry == known:
                 self._changed[name] = known  # who came has gone again
         groups = self._all_groups()
-        domains = self._domains(groups, renewed)
+        changed = [(before.group_named.get(name), entry) for name, entry in self._changed.items()]
+        shares = shares_after(before.shares, changed)
+        domains = self._domains(changed, shares, renewed)
         after = Configuration(
             number=before.number + 1,
             servers=tuple(self._servers[number] for number in sorted(self._servers)),
@@ -434,7 +438,7 @@ class NextConfiguration:
             next_domain=max([self._next_domain, *[domain.number + 1 for domain in domains]]),
             replicated=self._replicated_left(groups),
         )
-        after.adopt(before, self._changed)
+        after.adopt(before, self._changed, shares)
         return after
 
     def _all_groups(self) -> list[GroupEntry]:
@@ -474,26 +478,20 @@ class NextConfiguration:
             if entry.keep and entry.keepers != keepers:
                 self._changed[entry.name] = replace(entry, keepers=keepers)
 
-    def _domains(self, groups: Sequence[GroupEntry], renewed: Collection[int]) -> list[DomainEntry]:
+    def _domains(
+        self, changed: list[Changed], shares: Shares, renewed: Collection[int]
+    ) -> list[DomainEntry]:
         """Those before, except where other servers take part or one begins anew."""
         before = self._before
-        entries = [
-            *[entry for entry in self._changed.values() if entry is not None],
-            *[before.group_named[name] for name in self._changed if name in before.group_named],
-        ]
+        entries = [entry for pair in changed for entry in pair if entry is not None]
         # Nothing about replicated domains changes.
-        entries = [entry for entry in entries if not entry.replicated]
-        changed = {entry.domain_key for entry in entries}
-        changed.update(domain.key for domain in before.domains if domain.number in renewed)
-        domains = [domain for domain in before.domains if domain.key not in changed]
+        keys = {entry.domain_key for entry in entries if not entry.replicated}
+        keys.update(domain.key for domain in before.domains if domain.number in renewed)
+        domains = [domain for domain in before.domains if domain.key not in keys]
         number = self._next_domain
-        for key in sorted(changed):
+        for key in sorted(keys):
             known = before.domain_with.get(key)
-            candidates = set(known.servers if known is not None else ())
-            for entry in entries:
-                if entry.domain_key == key:
-                    candidates.update(_servers_with(entry))
-            servers = _servers_of(key, groups, candidates - self._gone)
+            servers = tuple(sorted(shares.get(key, ())))
             if known is not None and known.servers == servers and known.number not in renewed:
                 domains.append(known)
             elif servers:
@@ -519,24 +517,6 @@ def components(
         if (member.process, member.client) in staying or (view is None and member in were):
             parts.setdefault(view, []).append(member.process)
     return tuple(tuple(part) for part in parts.values()) if len(parts) > 1 else ()
-
-
-def _servers_with(entry: GroupEntry) -> list[int]:
-    """The servers with members of a group, with senders to it, or that keep its messages."""
-    return [*[member.server for member in entry.members], *entry.senders, *entry.keepers]
-
-
-def _servers_of(
-    key: DomainKey, groups: Iterable[GroupEntry], candidates: set[int]
-) -> tuple[int, ...]:
-    """Those of the candidates that take part in a domain; there are no others that do."""
-    found: set[int] = set()
-    for entry in groups:
-        if len(found) == len(candidates):
-            break
-        if entry.domain_key == key:
-            found.update(_servers_with(entry))
-    return tuple(sorted(found))
 
 
 def concerned(before: Configuration, after: Configuration) -> tuple[set[int], set[int]]:

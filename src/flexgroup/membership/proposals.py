@@ -79,15 +79,15 @@ class Proposals:
         self._outbox.ask(Answer(ticket, ("busy", reason)))
         return ticket
 
-    def do_not_admit(self, joiner: LinkNumber, why: str) -> None:
+    def do_not_admit(self, joiner: LinkNumber, asked: AskToJoin, why: str) -> None:
         """Answer a new server that asks for being proposed at the wrong time."""
-        answer = NotAdmitted(f"the server asked {why}; try again, or ask another")
-        self._outbox.ask(SendOn(joiner, answer))
+        reason = f"the server asked {why}; try again, or ask another"
+        self._outbox.ask(SendOn(joiner, NotAdmitted(asked.attempt, reason)))
 
     def admit(self, joiner: LinkNumber, asked: AskToJoin, configuration: Configuration) -> None:
         """Propose to admit a new server that asks for it."""
         if self.newcomers >= MOST_NEWCOMERS:
-            self.do_not_admit(joiner, "is asked by too many at once")
+            self.do_not_admit(joiner, asked, "is asked by too many at once")
         else:
             operation = Admit(asked.name, asked.address, asked.keeps_data, asked.attempt)
             self.add(operation, configuration, joiner)
@@ -161,7 +161,8 @@ class Proposals:
         if not isinstance(proposal.operation, Admit):
             self._outbox.ask(Answer(ticket, error))
         elif error is not None:
-            self._outbox.ask(SendOn(proposal.joiner, NotAdmitted(error[1])))
+            refusal = NotAdmitted(proposal.operation.attempt, error[1])
+            self._outbox.ask(SendOn(proposal.joiner, refusal))
         elif admitted is not None and installed is not None:
             self._outbox.ask(SendOn(proposal.joiner, Admitted(admitted, *installed)))
 

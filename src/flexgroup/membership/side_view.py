@@ -97,9 +97,7 @@ class Origin(Struct, frozen=True, array_like=True):
     def kept(self, me: int) -> Configuration:
         """What the server, which had this number last, has while it is none of the cluster: the
         groups of its processes."""
-        groups = tuple(
-            entry for entry in self.renumbered(me) if me in entry.servers() or me in entry.senders
-        )
+        groups = tuple(entry for entry in self.renumbered(me) if me in entry.taking_part)
         return Configuration(0, (), groups, 0, 0, self.view.domains)
 
 
@@ -177,9 +175,8 @@ def united(
     groups = tuple(_united(id, entry, parts) for entry in configuration.partitionable)
     servers_of: dict[DomainKey, set[int]] = {}
     for entry in groups:
-        taking_part = {*entry.servers(), *entry.senders}
-        if taking_part:
-            servers_of.setdefault(entry.domain_key, set()).update(taking_part)
+        if entry.taking_part:
+            servers_of.setdefault(entry.domain_key, set()).update(entry.taking_part)
     domains = tuple(
         DomainEntry(number, stack, name, tuple(sorted(servers_of[stack, name, flag])), flag)
         for number, (stack, name, flag) in enumerate(sorted(servers_of), first)

@@ -484,7 +484,7 @@ class Sides:
             group = known.get(entry.number)
             if group is None or entry.domain_key != group.domain_key or entry.name != group.name:
                 raise PeerError(f"a view of group {entry.number}, which is not partitionable")
-            if not {*entry.servers(), *entry.senders} <= {*view.servers}:
+            if not {*entry.taking_part} <= {*view.servers}:
                 raise PeerError(f"a view of group {entry.number} with servers of another side")
         for domain in view.domains:
             if domain.number < FIRST_OF_SIDES or domain.key not in keys:

@@ -130,7 +130,7 @@ class ClusterScope:
             )
             for number, (name, servers) in enumerate(zip(GROUP_NAMES, self.groups, strict=False), 1)
         )
-        taking_part = {s for group in groups for s in (*group.servers(), *group.senders)}
+        taking_part = {server for group in groups for server in group.taking_part}
         domain = DomainEntry(1, self.stack, "", tuple(sorted(taking_part)))
         return Configuration(
             number=1,

@@ -257,7 +257,7 @@ class ExploredServer:
     def _cast(self, place: int) -> None:
         numbers = self._groups_of(place)
         groups = [self.deployment.configuration.group_numbered[number] for number in numbers]
-        servers = {server for group in groups for server in group.servers()}
+        servers = {server for group in groups for server in group.servers}
         self.log.append(Cast(place, tuple(sorted(servers))))
         hosted = self.deployment.domain_of[numbers[0]]
         hosted.cast(self._milliseconds, numbers, 1, bytes([place]))
@@ -324,7 +324,7 @@ class ExploredServer:
         for entry in deployment.configuration.groups:
             group = deployment.seen(entry.number)
             hosted = deployment.domain_of.get(entry.number)
-            if group is not None and hosted is not None and self.number in group.servers():
+            if group is not None and hosted is not None and self.number in group.servers:
                 eras.append((group.number, group.view, hosted.entry.number))
         return tuple(eras)
 

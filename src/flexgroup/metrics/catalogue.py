@@ -15,10 +15,12 @@ from typing import Any
 from flexgroup.metrics.durations import PERCENTILES, STATISTICS
 from flexgroup.metrics.period import SECOND
 from flexgroup.metrics.sums import LATENCIES
+from flexgroup.trace.run import Run, planned_detection
 
 Number = float | int | None
 Sums = Mapping[str, Any]
-"""The sums of one run (see `sums.SUMS`), and its number of `processes`."""
+"""The sums of one run (see `sums.SUMS`), its number of `processes`, and the planned `detection` of
+crashes in seconds, or None."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,13 @@ def _convoy_delay(sums: Sums) -> Number:
     return None if convoyed is None or alone is None else convoyed - alone
 
 
+def _local_latency(sums: Sums) -> Number:
+    parts = [
+        (sums[f"{kind}_count"] or 0, sums[f"local_{kind}"] or 0.0) for kind in ("alone", "convoyed")
+    ]
+    return _divided(sum(count * mean for count, mean in parts), sum(count for count, _ in parts))
+
+
 def _convoyed(sums: Sums) -> Number:
     alone, convoyed = sums["alone_count"] or 0, sums["convoyed_count"] or 0
     return _divided(convoyed, alone + convoyed)
@@ -200,6 +209,14 @@ _ALL = (
     ),
     *_latency_metrics(),
     Metric(
+        "local_latency",
+        "mean latency of deliveries of local messages",
+        _local_latency,
+        SECONDS,
+        title="latency of local messages",
+        digits=".3f",
+    ),
+    Metric(
         "local_alone",
         "mean latency of deliveries of local messages that are not convoyed",
         lambda sums: sums["local_alone"],
@@ -227,6 +244,32 @@ _ALL = (
         _convoyed,
         SHARE,
         digits=".1f",
+    ),
+    Metric(
+        "gap_same",
+        "the longest time in the measured period in which a process delivered nothing, of those"
+        " that never crash and deliver something in it, in groups of replicas of which a member"
+        " crashes",
+        lambda sums: _divided(sums["gap_same"], SECOND),
+        SECONDS,
+        title="longest gap in the group that is struck",
+        digits=".2f",
+    ),
+    Metric(
+        "gap_elsewhere",
+        "the same of all other processes that never crash",
+        lambda sums: _divided(sums["gap_elsewhere"], SECOND),
+        SECONDS,
+        title="longest gap elsewhere",
+        digits=".2f",
+    ),
+    Metric(
+        "detection",
+        "how long after a crash the others are told of it, if that was planned",
+        lambda sums: sums["detection"],
+        SECONDS,
+        title="detection after",
+        digits=".0f",
     ),
     Metric(
         "steps",
@@ -346,7 +389,7 @@ TOLD_APART = frozenset(
 """Metrics that tables for people show only where processes are divided into groups of replicas: who
 waits for whom is then a matter of its own."""
 
-CONDITIONS = ("clients", "processes", "crashed")
+CONDITIONS = ("clients", "processes", "crashed", "detection")
 """What is chosen and not measured; figures may show metrics against one of these."""
 
 FIGURE_NAMES = {"latency": "latency_last_mean"}
@@ -375,11 +418,15 @@ def _unknown(sums: Sums) -> None:
     """Stand for a formula where the sums do not tell."""
 
 
-def evaluate(processes: int, sums: Mapping[str, Any]) -> dict[str, Number]:
-    """Return all metrics of a run of so many processes."""
-    with_size = {**sums, "processes": processes}
+def evaluate(run: Run, sums: Mapping[str, Any]) -> dict[str, Number]:
+    """Return all metrics of a run."""
+    with_plan = {
+        **sums,
+        "processes": run.processes,
+        "detection": planned_detection(run.faults),
+    }
     is_recorded = not sums["messages"] or bool(sums["rows"])
     return {
-        name: metric.formula(with_size) if is_recorded or not metric.needs_packets else None
+        name: metric.formula(with_plan) if is_recorded or not metric.needs_packets else None
         for name, metric in METRICS.items()
     }

@@ -4,14 +4,15 @@ The same sums are counted with Spark in `flexgroup.pipeline.measure`, for runs o
 tests/pipeline/test_measure.py compares both with the definitions, and with each other.
 
 A message is *local* if its destinations lie in one group, else *global*. Groups are those of the
-workload `partitioned:GxC`; in other workloads every process is a group of its own. A local message
+workload `partitioned:GxC`, be they of processes or of groups of replicas; in other workloads every
+process, or every group of replicas, is a group of its own. A local message
 is *convoyed* at a destination if, when it is multicast, that destination has yet to deliver some
 global message that was multicast before. The moment of the multicast decides, and not all the time
 until the delivery, because a message that waits long for whatever reason would meet more messages
 in that time, and seem convoyed for it.
 
-Groups of replicas are another matter: those that the row of a run tells. A process that is in none
-of them is a group of its own.
+Where latencies and steps to groups are counted, groups are those of replicas, as the row of a run
+tells them. A process that is in none of them is a group of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from flexgroup.metrics.sums import (
     CLIENT,
     CONVOYED,
     FIRST,
+    GAP_SUMS,
     GROUP,
     LAST,
     PROCESS,
@@ -42,7 +44,7 @@ from flexgroup.metrics.sums import (
 )
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import BY_ALL, BY_LAST, CostModel
-from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key
 from flexgroup.trace.reader import ints, messages
 
 Flags = NDArray[np.bool_]
@@ -111,6 +113,7 @@ def count(
         **sums,
         **of_messages,
         **duration_sums({kind: histogram(rows) for kind, rows in durations.items()}),
+        **_gap_sums(history, period, replicas),
         "foreign": int(is_foreign.sum()),
         "crashed": len(np.unique(history.crashes.process)),
     }
@@ -192,8 +195,9 @@ def _message_sums(
     """Count messages and those that were answered; and list the durations until first deliveries,
     anywhere and in the slowest group, and last ones.
 
-    A message is answered when every destination that never crashes has delivered it. Without
-    that, there is no last delivery to speak of.
+    A message is answered when every destination that never crashes has delivered it and, where
+    there are groups of replicas, some member of every destination group. Without that, there is no
+    last delivery to speak of.
     """
     count, deliveries = len(casts.identity), history.deliveries
     known, number = casts.among(deliveries.message)
@@ -215,6 +219,10 @@ def _message_sums(
     slowest = _most(groups // PROCESSES, group_first, count)
     expected = casts.destinations[~np.isin(casts.destinations % PROCESSES, history.crashes.process)]
     unreached = np.setdiff1d(_in_groups(expected, numbers), groups) // PROCESSES
+    if replicas:
+        is_answered[np.setdiff1d(_in_groups(casts.destinations, numbers), groups) // PROCESSES] = (
+            False
+        )
     is_reached = is_delivered & ~casts.without
     is_reached[unreached] = False
     is_measured = _within(casts.time, period)
@@ -234,6 +242,24 @@ def _message_sums(
         LAST: (last - casts.time)[is_last],
     }
     return counts, durations
+
+
+def _gap_sums(history: History, period: Period, replicas: Replicas) -> dict[str, int | None]:
+    """Find out for how long processes delivered nothing."""
+    begin, end, _ = period
+    numbers = np.array(group_numbers(replicas), dtype=np.int64)
+    crashed = np.unique(history.crashes.process)
+    struck = _in_groups(crashed, numbers)
+    rows = history.deliveries
+    counted = _within(rows.time, period) & ~np.isin(rows.process, crashed)
+    process, time = rows.process[counted], rows.time[counted]
+    gaps: dict[str, int | None] = dict.fromkeys(GAP_SUMS)
+    for number, chosen in by_key(process):
+        moments = np.concatenate(([begin], np.sort(time[chosen]), [end]))
+        is_struck = np.isin(_in_groups(np.array([number]), numbers), struck).any()
+        name = GAP_SUMS[0] if is_struck else GAP_SUMS[1]
+        gaps[name] = max(gaps[name] or 0, int(np.diff(moments).max()))
+    return gaps
 
 
 def _in_groups(pairs: Ints, numbers: Ints) -> Ints:

@@ -12,6 +12,7 @@ import json
 import re
 from math import ceil
 
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run
 
@@ -52,7 +53,11 @@ def measured_period(run: Run, span: Span | None) -> Period:
 def group_size(run: Run) -> int:
     """Return how many processes form a group, in whose terms messages are local or global."""
     groups = re.match(r"partitioned:(\d+)x", run.workload or "")
-    return int(groups[1]) if groups else 1
+    replicas = run.replicas
+    size = len(replicas[0]) if replicas else 1
+    if replicas != replicas_of_sizes([size] * len(replicas)):
+        size = 1
+    return size * int(groups[1]) if groups else size
 
 
 def _is_planned(run: Run) -> bool:

@@ -42,6 +42,11 @@ WORK_SUMS = ("rows", "spent", "most_spent", "latest")
 """Send and receive events; picoseconds of work of all processes, and of the one with most of it;
 and the time of the last receive."""
 
+GAP_SUMS = ("gap_same", "gap_elsewhere")
+"""The longest time, in nanoseconds of the measured period, in which a process delivered nothing, of
+those that never crash and deliver something in it: where a member of their group of replicas
+crashes, and elsewhere."""
+
 DURATION_SUMS = pa.schema(
     [
         *((name, pa.int64()) for name in MESSAGE_SUMS),
@@ -58,7 +63,7 @@ SUMS = pa.schema(
         ("run", pa.string()),
         ("length", pa.float64()),
         *DURATION_SUMS,
-        *((name, pa.int64()) for name in (*PACKET_SUMS, *WORK_SUMS, "crashed")),
+        *((name, pa.int64()) for name in (*PACKET_SUMS, *WORK_SUMS, *GAP_SUMS, "crashed")),
     ]
 )
 """A row for each run; a sum is null where there is nothing to add up."""

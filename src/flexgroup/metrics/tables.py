@@ -44,7 +44,7 @@ MEASURES = pa.schema(
 
 def measures(described: Iterable[Run], sums: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     """Return a row for each run: what describes it, and its metrics, from the sums by run."""
-    rows = [{**asdict(run), **evaluate(run.processes, sums[run.run])} for run in described]
+    rows = [{**asdict(run), **evaluate(run, sums[run.run])} for run in described]
     return pa.Table.from_pylist(rows, MEASURES)
 
 

@@ -15,7 +15,7 @@ from flexgroup.core.layer import Context, Layer
 from flexgroup.core.promises import PROMISED_BY, promised_properties
 from flexgroup.core.replicas import Replicas, check_replicas
 from flexgroup.core.stack import Stack, guarantees_above
-from flexgroup.protocols.table import PROTOCOLS, Answers, Fault, Genuine, Protocol
+from flexgroup.protocols.table import CRASHES, PROTOCOLS, Answers, Fault, Genuine, Protocol
 
 __all__ = [
     "PROTOCOLS",
@@ -84,6 +84,35 @@ class StackPlan:
     def stores(self) -> bool:
         """Some layer keeps something in stable storage, and can start again after a crash."""
         return any(layer.STORED for layer in self.layers)
+
+    @property
+    def starts_again(self) -> bool:
+        """A process that has crashed goes on from what its layers have in stable storage."""
+        return self.stores and all(Fault.RESTARTS in one.faults for one in self.protocols)
+
+    def check_survives(self) -> None:
+        """Raise UsageError unless it survives crashes by itself, and delivers what its replicas
+        agree on: servers run nothing else in groups of replicas."""
+        frail = [one.name for one in self.protocols if not CRASHES.intersection(one.faults)]
+        if frail:
+            raise UsageError(
+                f"'{self.name}' does not survive a crash: {', '.join(frail)} does not; leave it "
+                "out, since links between replicas are reliable and FIFO as they are"
+            )
+        if not self.layers[-1].NEEDS_REPLICAS:
+            raise UsageError(
+                f"'{self.name}' has '{self.top.name}' above its replicas, who would not know after "
+                "a crash what that has delivered; leave it out: what replicas deliver is uniform"
+            )
+
+    def check_restarts(self) -> None:
+        """Raise UsageError if its replicas must not start again after a crash."""
+        if self.needs_replicas and not self.stores and Fault.RESTARTS not in self.top.faults:
+            raise UsageError(
+                f"a process of '{self.name}' that has crashed cannot start again: it keeps nothing "
+                "in stable storage, and would break what it told others before; let it stay down, "
+                "or take a stack that stores, such as 'leader white-box'"
+            )
 
     def check_replicas(self, replicas: Replicas, processes: int) -> None:
         """Raise UsageError if these groups do not divide the processes, or there must be some."""

@@ -31,7 +31,7 @@ from __future__ import annotations
 from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer
+from flexgroup.core.layer import Context, Layer, Record
 from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.parts.daisy_chain import (
     FAST,
@@ -81,6 +81,7 @@ class Dcc(Layer):
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Enter, Hop, ReducedHop)
+    RECORDS: ClassVar[tuple[type[Record], ...]] = (ReducedClocks,)
     OPTIONS: ClassVar[tuple[str, ...]] = ("rv", "any")
 
     def __init__(self, context: Context) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer
+from flexgroup.core.layer import Context, Layer, Record
 from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.parts.daisy_chain import (
     FAST,
@@ -73,6 +73,7 @@ class DccPublished(Layer):
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
     """What it promises; that the promise is broken is for the checks to find."""
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Enter, Hop, ReducedHop)
+    RECORDS: ClassVar[tuple[type[Record], ...]] = (ReducedClocks,)
     OPTIONS: ClassVar[tuple[str, ...]] = ("rv", "any")
 
     def __init__(self, context: Context) -> None:

@@ -16,6 +16,11 @@ members of a group send m on, and the first copy counts.
 Differs from the algorithm as printed (`ft-abcast-published`): an END that comes before m is
 remembered. Others of the group may have sent m on long before this process delivers it; line 22,
 which waits until an END is received, would wait for ever if all of them came before.
+
+Not in the algorithm, though its text says that processes recover: a process saves its state now
+and then; who starts again has the log tell it what followed, delivers what the application was not
+given, and asks the last group for ENDs that came while it was down (AGAIN). Up to where it has to
+ask, an entry of its own in the log says (BACK).
 """
 
 from __future__ import annotations
@@ -23,12 +28,20 @@ from __future__ import annotations
 from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet
-from flexgroup.core.replicas import check_destinations, group_number, numbers_of_groups
-from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.core.layer import Context, Layer, Stored
+from flexgroup.core.message import Message, MessageId, Packet
+from flexgroup.core.replicas import (
+    check_destinations,
+    group_number,
+    group_of,
+    numbers_of_groups,
+)
+from flexgroup.protocols.parts.taken_messages import TakenMessages, taken_messages
 
 PUBLISHED: Final = "published"
+
+CHECKPOINT: Final = 1024
+"""How many entries of the log there are between two states that are saved."""
 
 
 @final
@@ -45,8 +58,48 @@ class End(Packet):
     m: MessageId
 
 
+@final
+class Resume(Packet):
+    """I have started again: what you sent to my group may be lost."""
+
+
+@final
+class Again(Packet):
+    """I have delivered m and wait for END; send it again, if your group, the last one, has m."""
+
+    m: MessageId
+
+
+@final
+class Back(Packet):
+    """I have started again, so often by now; through the log of the own group."""
+
+    starts: int
+
+
+@final
+class Checkpoint(Packet):
+    """The state after so many entries of the log, in stable storage.
+
+    `counts` and `ahead` are Del, as `TakenMessages.told` tells it. Rec begins with the message
+    that is waited for, if `waiting` is 1.
+    """
+
+    starts: int
+    entries: int
+    delivered: int
+    decided: int
+    counts: tuple[int, ...]
+    ahead: tuple[int, ...]
+    waiting: int
+    Rec: tuple[Message, ...]
+    ended: tuple[int, ...]
+    missed: tuple[int, ...]
+
+
 class FtAbcast(Layer):
-    __slots__ = ("Del", "Rec", "ended", "g", "waiting_for")
+    __slots__ = ("Del", "Rec", "behind", "delivered", "ended", "entries", "g", "had", "missed",
+                 "own", "starts", "waiting_for")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
@@ -54,8 +107,9 @@ class FtAbcast(Layer):
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Forward, End)
-    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (End,)
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Forward, End, Resume, Again, Back)
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (End, Resume, Again)
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Checkpoint,)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -63,27 +117,68 @@ class FtAbcast(Layer):
         self.g = group_number(context.replicas, context.process)
         """The group of this process, g(p)."""
         self.Rec: list[Message] = []
-        self.Del = KnownMessages()
+        self.Del = TakenMessages()
         """What is delivered, or decided and in Rec."""
-        self.waiting_for: MessageId = NO_MESSAGE
+        self.waiting_for: Message | None = None
         """The message whose END this process waits for."""
         # Not in the paper.
         self.ended: set[MessageId] = set()
         """The messages whose END came before they were delivered here."""
+        self.entries = 0
+        """How many entries of the log came."""
+        self.delivered = 0
+        """How many messages this process has delivered."""
+        self.had = 0
+        """How many of these the application was given before a crash."""
+        self.own: dict[MessageId, Message] = {}
+        """What it has multicast and not delivered, of what it will deliver."""
+        self.starts = 0
+        """How often this process has started again."""
+        self.behind = False
+        """What is decided now may have been decided by others while this process was down."""
+        self.missed: set[MessageId] = set()
+        """What was decided then: its END may have come then as well."""
 
     def on_cast(self, m: Message) -> None:
         """Lines 4 and 5."""
         check_destinations(self.context.replicas, m.destinations)
+        if self.process in m.destinations:
+            self.own[m.id] = m
+        self.send_to_lowest(m)
+
+    def send_to_lowest(self, m: Message) -> None:
         lowest = numbers_of_groups(self.context.replicas, m.destinations)[0]
         self.send(self.context.replicas[lowest], Forward(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Forward) and self.is_possible(sender, packet.m):
             self.decide(packet.m)
-        elif isinstance(packet, End) and group_number(self.context.replicas, sender) > self.g >= 0:
+            self.check_entries()
+        elif isinstance(packet, End) and self.is_from(sender, self.g + 1, self.size):
             self.on_end(packet.m)
+        elif (
+            isinstance(packet, Resume)
+            and self.is_from(sender, 0, self.size)
+            and not self.is_mate(sender)
+        ):
+            self.on_resume(sender)
+        elif isinstance(packet, Again) and self.is_from(sender, 0, self.g - 1):
+            self.on_again(sender, packet.m)
+        elif isinstance(packet, Back) and self.is_mate(sender):
+            self.on_back(sender, packet.starts)
+            self.check_entries()
         else:
             raise self.refuse(sender, packet)
+
+    def is_mate(self, sender: int) -> bool:
+        """Not in the paper: the sender is of the same group."""
+        return self.is_from(sender, self.g, self.g)
+
+    def is_from(self, sender: int, lowest: int, highest: int) -> bool:
+        """Not in the paper: the sender is a member of one of these groups, and so is this process
+        of some group."""
+        group = group_number(self.context.replicas, sender)
+        return self.g >= 0 and max(lowest, 0) <= group <= highest
 
     def is_possible(self, sender: int, m: Message) -> bool:
         """Not in the paper: m is for whole groups, and comes from the one before, if any."""
@@ -101,31 +196,53 @@ class FtAbcast(Layer):
         if not self.Del.has(m.id):
             self.Del.add(m.id)
             self.Rec.append(m)
+            if self.behind:
+                self.missed.add(m.id)
             self.handle_next()
 
     def handle_next(self) -> None:
-        while self.Rec and self.waiting_for == NO_MESSAGE:
+        while self.Rec and self.waiting_for is None:
             self.handle(self.Rec.pop(0))
 
     def handle(self, m: Message) -> None:
         """Lines 16 to 22."""
         replicas = self.context.replicas
         groups = numbers_of_groups(replicas, m.destinations)
-        self.deliver(m)
+        self.own.pop(m.id, None)
+        self.delivered += 1
+        if self.delivered > self.had:
+            self.deliver(m)
         if self.g == groups[-1]:
             for group in groups[:-1]:
                 self.send(replicas[group], End(m.id))
         else:
-            self.send(replicas[groups[groups.index(self.g) + 1]], Forward(m))
+            self.send_on(m)
             if m.id in self.ended:
                 self.ended.remove(m.id)
             else:
-                self.waiting_for = m.id
+                self.wait_for(m, m.id in self.missed)
+        self.missed.discard(m.id)
+
+    def send_on(self, m: Message) -> None:
+        self.send(self.following(m), Forward(m))
+
+    def following(self, m: Message) -> tuple[int, ...]:
+        """The members of the group that m goes to after this one."""
+        groups = numbers_of_groups(self.context.replicas, m.destinations)
+        return self.context.replicas[groups[groups.index(self.g) + 1]]
+
+    def wait_for(self, m: Message, may_be_missed: bool) -> None:
+        """Line 22; not in the paper: ask for END, if it may have come while this process was
+        down."""
+        self.waiting_for = m
+        if may_be_missed:
+            last = numbers_of_groups(self.context.replicas, m.destinations)[-1]
+            self.send(self.context.replicas[last], Again(m.id))
 
     def on_end(self, m: MessageId) -> None:
         """Go on, if this process waits for it; all members of the last group send an END."""
-        if m == self.waiting_for:
-            self.waiting_for = NO_MESSAGE
+        if self.waiting_for is not None and self.waiting_for.id == m:
+            self.waiting_for = None
             self.handle_next()
         elif PUBLISHED not in self.context.options and self.is_awaited(m):
             self.ended.add(m)
@@ -133,3 +250,74 @@ class FtAbcast(Layer):
     def is_awaited(self, m: MessageId) -> bool:
         """Not in the paper: m is not delivered here yet."""
         return not self.Del.has(m) or any(waiting.id == m for waiting in self.Rec)
+
+    # Stable storage, and starting again: not in the paper.
+
+    def check_entries(self) -> None:
+        """Save the state now and then, so that the log may forget what led to it."""
+        self.entries += 1
+        if self.entries % CHECKPOINT == 0:
+            self.save_state()
+
+    def save_state(self) -> None:
+        waiting = () if self.waiting_for is None else (self.waiting_for,)
+        saved = Checkpoint(
+            self.starts, self.entries, self.delivered, self.Del.count, *self.Del.told(),
+            len(waiting), (*waiting, *self.Rec), tuple(sorted(self.ended)),
+            tuple(sorted(self.missed)),
+        )  # fmt: skip
+        self.save(saved, self.entries)
+
+    def restore(self, saved: Checkpoint) -> None:
+        self.starts = saved.starts
+        self.entries = saved.entries
+        self.delivered = saved.delivered
+        self.Del = taken_messages(saved.decided, saved.counts, saved.ahead)
+        self.Rec = list(saved.Rec[saved.waiting :])
+        self.ended = set(saved.ended)
+        self.missed = {m.id for m in self.Rec} | set(saved.missed)
+        if saved.waiting:
+            self.send_on(saved.Rec[0])
+            self.wait_for(saved.Rec[0], may_be_missed=True)
+
+    def on_restart(self, stored: Stored) -> None:
+        """Go on from what was saved, or begin anew; the log tells everything that follows."""
+        if self.g < 0:
+            return
+        self.had = stored.delivered
+        if isinstance(stored.saved, Checkpoint):
+            self.restore(stored.saved)
+        self.behind = True
+        self.starts += 1
+        self.save_state()
+        self.send(self.context.replicas[self.g], Back(self.starts))
+        others = [p for p in range(self.size) if p not in self.context.replicas[self.g]]
+        if others:
+            self.send(tuple(others), Resume())
+
+    def on_back(self, sender: int, starts: int) -> None:
+        """What is behind this entry in the log was sent on, and ended, after the sender was back.
+
+        So the sender gets every END of it.
+        """
+        if sender == self.process and starts == self.starts:
+            self.behind = False
+
+    def on_resume(self, sender: int) -> None:
+        """Send again what the sender's group may have lost, and ask for what it may not have sent:
+        a group has nothing under way but the message that it waits for, and a process nothing but
+        what it multicast."""
+        for identity in sorted(self.own):
+            if group_of(self.context.replicas, sender)[0] == self.own[identity].destinations[0]:
+                self.send_to_lowest(self.own[identity])
+        m = self.waiting_for
+        if m is not None and sender in m.destinations:
+            if sender in self.following(m):
+                self.send_on(m)
+            if group_of(self.context.replicas, sender)[-1] == m.destinations[-1]:
+                self.send((sender,), Again(m.id))
+
+    def on_again(self, sender: int, m: MessageId) -> None:
+        """Tell who may have missed it that m has ended, if it has."""
+        if not self.is_awaited(m):
+            self.send((sender,), End(m))

@@ -115,9 +115,9 @@ class Paxos(Layer):
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
-        Request, Prepare, Promise, Accept, Accepted, Reject, Chosen, Ask, Learn, Stable, Restarted
-    )  # fmt: skip
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Request, Prepare, Promise, Accept, Accepted,
+        Reject, Chosen, Ask, Learn, Stable, Restarted)  # fmt: skip
+    ABOUT_THE_SAME: ClassVar[tuple[type[Packet], ...]] = (Accepted, Chosen)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Promised, Accepting)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
@@ -183,9 +183,12 @@ class Paxos(Layer):
         self.ledger.vote(ballot, slot, messages)
         self.write(slot, Accepting(ballot, messages))
 
+    def on_covered(self, count: int) -> None:
+        self.ledger.covered = count
+
     def forget(self, stable: int) -> None:
         """Forget the slots below, unless a layer above would have to be told of them again."""
-        while self.is_top and self.ledger.stable < stable:
+        while self.ledger.stable < stable and (self.is_top or self.ledger.is_next_covered()):
             self.ledger.forget_next()
             if self.ledger.stable % CUT == 0:
                 self.save(self.ledger.promised(self.promised))
@@ -194,7 +197,7 @@ class Paxos(Layer):
     def on_restart(self, stored: Stored) -> None:
         if isinstance(stored.saved, Promised):
             self.promised = stored.saved.ballot
-        for m in self.ledger.restore(stored):
+        for m in self.ledger.restore(stored, self.is_top):
             self.deliver(m)
         self.leading = None
         self.restarts = True
@@ -326,10 +329,8 @@ class Paxos(Layer):
     # Learning what is chosen.
 
     def on_chosen(self, ballot: Stamp, slot: int) -> None:
-        ledger = self.ledger
-        if slot >= ledger.next:
-            ledger.chosen[slot] = min(ballot, ledger.chosen.get(slot, ballot))
-            self.deliver_chosen()
+        self.ledger.choose(ballot, slot)
+        self.deliver_chosen()
 
     def deliver_chosen(self) -> None:
         for m in self.ledger.take_chosen():

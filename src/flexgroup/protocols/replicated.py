@@ -13,6 +13,10 @@ receivers take each number once, in order. Who leads the group sends; the others
 confirmed, and whoever leads next sends it again. What a message's origin sends to several groups,
 each of them passes on to the others with its own first transfer, so that all get it if one does.
 
+A member saves its state now and then, so that the log may forget what led to it. When it starts
+again after a crash, it computes from there on what it had computed before, delivers what the
+application was not given yet, and has other groups send again what its own may have lost.
+
 Assumes a log for each group (`paxos`, or `log` in small scopes), a leader oracle below it
 (`leader`), and of the inner layer: it needs no more than reliable FIFO channels between its
 processes, casts a message by sending one packet, and asks the world for nothing but timers.
@@ -41,9 +45,9 @@ from flexgroup.core.layer import (
     Layer,
     Leader,
     Notice,
-    Record,
     Send,
     SetTimer,
+    Stored,
 )
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of
 from flexgroup.core.replicas import (
@@ -52,9 +56,12 @@ from flexgroup.core.replicas import (
     members_of_groups,
     numbers_of_groups,
 )
+from flexgroup.core.stored_state import Types, decode_state, encode_state, set_state, state_of
 from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
 from flexgroup.protocols.df import DelporteFauconnier
+from flexgroup.protocols.parts.group_channels import Incoming, Outgoing, Transfer
+from flexgroup.protocols.parts.taken_messages import TakenMessages
 from flexgroup.protocols.parts.timestamps import FAR
 from flexgroup.protocols.skeen import Skeen
 
@@ -77,6 +84,9 @@ comes, if it is the first copy."""
 CONFIRMED_AT_ONCE: Final = 16
 """How many transfers of a channel are confirmed together."""
 
+CHECKPOINT: Final = 1024
+"""How many entries of the log there are between two states that are saved."""
+
 Leaving = dict[int, list[Message]]
 """What one input made the inner layer send, for each group that it goes to."""
 
@@ -92,21 +102,15 @@ class Submit(Packet):
 
 
 @final
-class Transfer(Packet):
-    """The sender's group has these packets for yours, after so many other transfers.
-
-    A packet for several groups is passed on: the sender's group got it from a message's origin.
-    """
-
-    number: int
-    messages: tuple[Message, ...]
-
-
-@final
 class Confirm(Packet):
     """The log of the sender's group has all of your group's transfers before this number."""
 
     number: int
+
+
+@final
+class Resume(Packet):
+    """I have started again: what you sent to my group and it did not confirm may be lost."""
 
 
 @final
@@ -118,30 +122,24 @@ class Expired(Packet):
 
 
 @final
-class Outgoing(Record):
-    """A channel to another group."""
+class Checkpoint(Packet):
+    """The state of a member after so many entries of the log, in stable storage.
 
-    sent: int = 0
-    """How many transfers there were."""
-    confirmed: int = 0
-    """How many of them, from the first on, are known to be in the other group's log."""
-    kept: list[Transfer] = []
-    """Those that are not."""
+    The state is bytes, as `encode_state` makes them, each of them as the character of its number.
+    """
+
+    entries: int
+    state: str
 
 
-@final
-class Incoming(Record):
-    """A channel from another group."""
-
-    taken: int = 0
-    """How many transfers the inner layer has got."""
-    early: dict[int, Transfer] = {}
-    """Transfers that came while one before them is missing."""
+def state_types(inner: Layer) -> Types:
+    """What there is in the state of a member, besides the types that every state may have."""
+    return (Outgoing, Incoming, TakenMessages, Transfer, *inner.RECORDS, *inner.PACKETS)
 
 
 class Replicated(Layer):
-    __slots__ = ("copies", "incoming", "inner", "leads", "number", "outgoing", "timers",
-                 "timers_set")  # fmt: skip
+    __slots__ = ("delivered", "entries", "had", "incoming", "inner", "leads", "number", "outgoing",
+                 "own", "submitted", "timers", "timers_set")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
@@ -149,8 +147,9 @@ class Replicated(Layer):
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Submit, Transfer, Confirm, Expired)
-    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Confirm,)
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Submit, Transfer, Confirm, Expired, Resume)
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Confirm, Resume)
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Checkpoint,)
     HOSTED: ClassVar[tuple[type[Packet], ...]] = INNER_PACKETS
     NEEDS_REPLICAS: ClassVar[bool] = True
 
@@ -162,16 +161,24 @@ class Replicated(Layer):
         self.inner = self.inner_at(self.number) if self.number >= 0 else None
         self.incoming: dict[int, Incoming] = {}
         self.outgoing: dict[int, Outgoing] = {}
-        self.copies: dict[MessageId, int] = {}
-        """How many copies came of what an origin sent to several groups; of each, one comes from
-        the origin and one from every other group."""
+        self.submitted = TakenMessages()
+        """What came from origins. Of what goes to several groups, a copy comes from each other one;
+        and an origin that starts again may submit again what it was not delivered."""
         self.timers_set = 0
         """How many timers the inner layer has set so far."""
-        self.timers: dict[str, int] = {}
-        """The number of each timer that is set."""
+        self.timers: dict[str, tuple[int, int]] = {}
+        """The number of each timer that is set, and its ticks."""
+        self.entries = 0
+        """How many entries of the log came."""
+        self.delivered = 0
+        """How many messages the inner layer has delivered."""
         # The state of this process.
+        self.own: dict[MessageId, Message] = {}
+        """What it has submitted and not delivered, of what it will deliver."""
         self.leads = self.number >= 0 and context.replicas[self.number][0] == self.process
         """Whether it sends what its group has for others."""
+        self.had = 0
+        """How many of these the application was given before a crash."""
 
     def inner_at(self, number: int) -> Layer:
         """The inner layer in its first state, at the process or client of this number."""
@@ -193,6 +200,8 @@ class Replicated(Layer):
         (sending,) = client.effects
         assert isinstance(sending, Send)
         submitted = Message(m.id, sending.to, sending.packet)
+        if self.process in m.destinations:
+            self.own[m.id] = submitted
         for number in sending.to:
             self.send(replicas[number], Submit(submitted))
 
@@ -206,15 +215,14 @@ class Replicated(Layer):
             self.transfer(leaving)
 
     def on_submit(self, inner: Layer, m: Message, leaving: Leaving) -> None:
-        """Pass it on to the other groups it is for, and take the first copy."""
-        copies = self.copies.pop(m.id, 0) + 1
-        if copies == 1:
-            for number in m.destinations:
-                if number != self.number:
-                    leaving.setdefault(number, []).append(m)
-            self.take(inner, self.client_number(origin_of(m.id)), m, leaving)
-        if copies < len(m.destinations):
-            self.copies[m.id] = copies
+        """Take the first copy, and pass it on to the other groups that it is for."""
+        if self.submitted.has(m.id):
+            return
+        self.submitted.add(m.id)
+        for number in m.destinations:
+            if number != self.number:
+                leaving.setdefault(number, []).append(m)
+        self.take(inner, self.client_number(origin_of(m.id)), m, leaving)
 
     def on_transfer(self, inner: Layer, source: int, packet: Transfer) -> None:
         """Take all transfers whose turn has come."""
@@ -257,13 +265,19 @@ class Replicated(Layer):
                 if isinstance(effect, Send):
                     self.gather(effect, own, leaving)
                 elif isinstance(effect, Deliver):
-                    m = effect.message
-                    members = members_of_groups(self.context.replicas, m.destinations)
-                    self.deliver(Message(m.id, members, m.payload))
+                    self.deliver_once(effect.message)
                 else:
                     self.keep_time(inner, effect)
             if own:
                 inner.on_packet(self.number, own.pop(0))
+
+    def deliver_once(self, m: Message) -> None:
+        """Deliver a message of the inner layer, unless the application had it before a crash."""
+        self.own.pop(m.id, None)
+        self.delivered += 1
+        if self.delivered > self.had:
+            members = members_of_groups(self.context.replicas, m.destinations)
+            self.deliver(Message(m.id, members, m.payload))
 
     def gather(self, effect: Send, own: list[Packet], leaving: Leaving) -> None:
         for number in effect.to:
@@ -297,17 +311,65 @@ class Replicated(Layer):
             leads = notice.process == self.process
             if leads and not self.leads:
                 for number in sorted(self.outgoing):
-                    for packet in self.outgoing[number].kept:
-                        self.send(self.context.replicas[number], packet)
+                    self.send_again(number)
             self.leads = leads
         self.pass_on(notice)
+
+    def send_again(self, number: int) -> None:
+        """Send another group what it has not confirmed."""
+        for packet in self.outgoing[number].kept:
+            self.send(self.context.replicas[number], packet)
+
+    # Stable storage, and starting again.
+
+    def check_entries(self, inner: Layer) -> None:
+        """Save the state now and then, in one piece with how much of the log has led to it."""
+        self.entries += 1
+        if self.entries % CHECKPOINT == 0:
+            parts = (
+                state_of(inner), self.incoming, self.outgoing, self.submitted, self.timers_set,
+                self.timers, self.delivered,
+            )  # fmt: skip
+            state = encode_state(parts, state_types(inner)).decode("latin-1")
+            self.save(Checkpoint(self.entries, state), self.entries)
+
+    def restore(self, inner: Layer, saved: Checkpoint) -> None:
+        self.entries = saved.entries
+        parts = decode_state(saved.state.encode("latin-1"), state_types(inner))
+        state, self.incoming, self.outgoing, self.submitted = parts[:4]
+        self.timers_set, self.timers, self.delivered = parts[4:]
+        set_state(inner, state)
+        for name in sorted(self.timers):
+            self.set_timer(name, self.timers[name][1])
+        if self.leads or FIRST_COPY in self.context.options:
+            for number in sorted(self.outgoing):
+                self.send_again(number)
+
+    def on_restart(self, stored: Stored) -> None:
+        """Go on from what was saved, or begin anew; the log tells everything that follows."""
+        self.had = stored.delivered
+        if self.inner is not None and isinstance(stored.saved, Checkpoint):
+            self.restore(self.inner, stored.saved)
+        else:
+            self.on_start()
+        for number, members in enumerate(self.context.replicas):
+            if number != self.number >= 0:
+                self.send(members, Resume())
+
+    def on_resume(self, source: int) -> None:
+        """Send again what all members of that group may have forgotten."""
+        for identity in sorted(self.own):
+            if source in self.own[identity].destinations:
+                self.send(self.context.replicas[source], Submit(self.own[identity]))
+        if (self.leads or FIRST_COPY in self.context.options) and source in self.outgoing:
+            self.send_again(source)
 
     # Timers run at every member, and run out when the log says so.
 
     def keep_time(self, inner: Layer, effect: Effect) -> None:
         if isinstance(effect, SetTimer):
             self.timers_set += 1
-            self.timers[effect.name] = self.timers_set
+            self.timers[effect.name] = (self.timers_set, effect.ticks)
             self.set_timer(effect.name, effect.ticks)
         elif isinstance(effect, CancelTimer):
             self.timers.pop(effect.name, None)
@@ -319,11 +381,11 @@ class Replicated(Layer):
             )
 
     def on_timer(self, name: str) -> None:
-        self.send(self.context.replicas[self.number], Expired(name, self.timers[name]))
+        self.send(self.context.replicas[self.number], Expired(name, self.timers[name][0]))
 
     def on_expired(self, inner: Layer, packet: Expired) -> None:
         """The first member whose timer runs out speaks for all."""
-        if self.timers.get(packet.name) == packet.number:
+        if self.timers.get(packet.name, (0, 0))[0] == packet.number:
             del self.timers[packet.name]
             self.cancel_timer(packet.name)
             leaving: Leaving = {}
@@ -342,12 +404,17 @@ class Replicated(Layer):
             leaving: Leaving = {}
             self.on_submit(inner, packet.m, leaving)
             self.transfer(leaving)
+            self.check_entries(inner)
         elif isinstance(packet, Transfer) and self.is_possible(source, packet):
             self.on_transfer(inner, source, packet)
+            self.check_entries(inner)
         elif isinstance(packet, Confirm) and self.is_another(source) and packet.number < FAR:
             self.on_confirm(source, packet.number)
+        elif isinstance(packet, Resume) and self.is_another(source):
+            self.on_resume(source)
         elif isinstance(packet, Expired) and source == self.number:
             self.on_expired(inner, packet)
+            self.check_entries(inner)
         else:
             raise self.refuse(sender, packet)
 

@@ -60,6 +60,7 @@ class Skeen(Layer):
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.TOTAL})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Start, LocalTs)
+    RECORDS: ClassVar[tuple[type[Record], ...]] = (Undecided,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -9,16 +9,18 @@ clocks to the highest, the global one: m is committed. Leaders DELIVER in the or
 timestamps. A new leader has a majority of its group tell what it accepted (NEW_LEADER) and has the
 same state stored by a majority (NEW_STATE) before it goes on.
 
-Assumes reliable FIFO channels, groups of 2f + 1 replicas of which f may crash without recovery, and
-a leader oracle below (`leader`) that may err: in the end, those that crashed are suspected and
-nobody else is. Guarantees total order over all groups and uniform agreement whatever is suspected,
-and that what a correct process multicasts is delivered once the oracle errs no more. Genuine. The
-destinations of a message are whole groups.
+Assumes reliable FIFO channels between processes that are up, groups of 2f + 1 replicas of which f
+may be down, stable storage, and a leader oracle below (`leader`) that may err: in the end, those
+that are down are suspected and nobody else is. Guarantees total order over all groups and uniform
+agreement whatever is suspected and whoever crashes and starts again, and that what a correct
+process multicasts is delivered once the oracle errs no more. Genuine. The destinations of a message
+are whole groups.
 
 What differs is on the page of this protocol. In short: an origin sends to all replicas, of which
 followers only remember, and an ACCEPT of any group stands for a MULTICAST, so that nobody needs a
 timer to retry; what is committed stays so, whatever a new leader says; who is not suspected is not
-deposed; and what all destinations have delivered is forgotten.
+deposed; what all destinations have delivered is forgotten; and who starts again says so, takes over
+the state of its leader before it goes on, and leads in a new ballot only.
 """
 
 from __future__ import annotations
@@ -26,19 +28,11 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Leader, Notice
-from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, process_of, stamp
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
+from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import check_destinations, group_of
-from flexgroup.protocols.parts.known_messages import KnownMessages
-from flexgroup.protocols.parts.ordered_message import (
-    ACCEPTED,
-    COMMITTED,
-    FORGOTTEN,
-    PROPOSED,
-    START,
-    WIDTH,
-    OrderedMessage,
-)
+from flexgroup.protocols.parts.ordered_message import ACCEPTED, COMMITTED, START, OrderedMessage
+from flexgroup.protocols.parts.ordered_messages import Joined, Ordered, OrderedMessages
 from flexgroup.protocols.parts.white_box_packets import (
     Abandoned,
     Accept,
@@ -49,7 +43,7 @@ from flexgroup.protocols.parts.white_box_packets import (
     NewLeaderAck,
     NewState,
     NewStateAck,
-    groups_of,
+    Restarted,
     is_well_formed,
     leader_of,
 )
@@ -61,9 +55,8 @@ RECOVERING: Final = "recovering"
 
 
 class WhiteBox(Layer):
-    __slots__ = ("ballot", "cballot", "clock", "delivered", "g0", "group", "have",
-                 "max_delivered_gts", "messages", "newleader_acks", "newstate_acks", "settled",
-                 "stable", "status", "trusted", "undelivered")  # fmt: skip
+    __slots__ = ("ballot", "cballot", "clock", "g0", "group", "newleader_acks", "newstate_acks",
+                 "ordered", "restarts", "status", "trusted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -71,8 +64,9 @@ class WhiteBox(Layer):
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (
         Multicast, Accept, AcceptAck, Deliver, NewLeader, NewLeaderAck, NewState, NewStateAck,
-        Abandoned
+        Abandoned, Restarted
     )  # fmt: skip
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Joined, Ordered)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -86,20 +80,13 @@ class WhiteBox(Layer):
         self.cballot = 0
         """The last ballot of which it has the state."""
         self.clock = 0
-        self.messages: dict[MessageId, OrderedMessage] = {}
-        self.max_delivered_gts: Stamp = 0
+        self.ordered = OrderedMessages(context.replicas, self.g0)
+        """Phase, LocalTS, GlobalTS, Delivered, max_delivered_gts."""
         self.newleader_acks: dict[int, NewLeaderAck] = {}
         self.newstate_acks: set[int] = set()
         # What is not in the paper.
-        self.delivered = KnownMessages()
-        self.undelivered: set[MessageId] = set()
-        """The messages that are not delivered here."""
-        self.settled: list[MessageId] = []
-        """The messages that are delivered here and not forgotten, in order."""
-        self.have: dict[int, Stamp] = {}
-        """The global timestamp up to which each process has delivered, as a leader was told."""
-        self.stable: Stamp = 0
-        """What was delivered up to this global timestamp is forgotten."""
+        self.restarts = False
+        """Whether somebody has started again, who may have lost what others sent."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
 
@@ -118,18 +105,10 @@ class WhiteBox(Layer):
         if self.process in m.destinations:
             self.on_multicast(m)
 
-    def on_multicast(self, m: Message) -> None:
-        known = self.remember(m)
+    def on_multicast(self, m: Message) -> OrderedMessage | None:
+        known = self.ordered.remember(m)
         if known is not None and self.status == LEADER:
             self.propose(known)
-
-    def remember(self, m: Message) -> OrderedMessage | None:
-        """What is known of m, which may have been nothing so far; None if it is forgotten."""
-        known = self.messages.get(m.id)
-        if known is None and not self.delivered.has(m.id):
-            known = OrderedMessage(m, groups_of(self.context.replicas, m.destinations))
-            self.messages[m.id] = known
-            self.undelivered.add(m.id)
         return known
 
     def propose(self, known: OrderedMessage) -> None:
@@ -138,15 +117,13 @@ class WhiteBox(Layer):
             return
         if known.phase == START:
             self.clock += 1
-            known.lts = stamp(self.clock, self.g0)
-            known.phase = PROPOSED
+            known.propose(stamp(self.clock, self.g0))
         self.send_to_others(known.m.destinations, Accept(known.m, self.cballot, known.lts))
         self.accept(known, self.g0, self.cballot, known.lts)
 
     def on_accept(self, packet: Accept) -> None:
-        self.on_multicast(packet.m)
-        known = self.messages.get(packet.m.id)
-        if known is not None:
+        known = self.on_multicast(packet.m)
+        if known is not None and packet.m.id in self.ordered.known:
             self.accept(known, process_of(packet.lts), packet.ballot, packet.lts)
 
     def accept(self, known: OrderedMessage, group: int, ballot: int, lts: Stamp) -> None:
@@ -159,20 +136,20 @@ class WhiteBox(Layer):
         ballots = known.ballots(self.g0, self.cballot)
         if not ballots or self.status == RECOVERING:
             return
-        if known.phase < ACCEPTED:
-            known.phase = ACCEPTED
-            known.lts = known.accepts[self.g0][1]
-        self.clock = max(self.clock, clock_of(known.highest()))
+        clock = max(self.clock, clock_of(known.highest()))
+        if known.accept(self.g0) or clock > self.clock:
+            self.clock = clock
+            self.keep(known)
         groups = [self.context.replicas[group] for group in known.groups]
         leaders = tuple(map(leader_of, groups, ballots))
-        self.send_to_others(leaders, AcceptAck(known.m.id, ballots, self.max_delivered_gts))
+        self.send_to_others(leaders, AcceptAck(known.m.id, ballots, self.ordered.max_delivered_gts))
         if self.status == LEADER:
             known.acks[self.process] = ballots
             self.check_acks(known)
 
     def on_accept_ack(self, sender: int, packet: AcceptAck) -> None:
-        self.have[sender] = max(packet.have, self.have.get(sender, 0))
-        known = self.messages.get(packet.m)
+        self.ordered.note_delivered(sender, packet.have)
+        known = self.ordered.known.get(packet.m)
         if known is not None and known.phase != COMMITTED and self.status == LEADER:
             known.acks[sender] = packet.ballots
             self.check_acks(known)
@@ -182,41 +159,36 @@ class WhiteBox(Layer):
         ballots = known.ballots(self.g0, self.cballot)
         if known.phase == COMMITTED or not known.is_acknowledged(ballots, self.context.replicas):
             return
-        known.phase = COMMITTED
-        known.gts = known.highest()
-        known.acks.clear()
+        known.commit()
         self.deliver_committed()
 
     def deliver_committed(self) -> None:
         """Deliver in the order of global timestamps what no local one can precede any more."""
-        waiting = [self.messages[m] for m in self.undelivered]
-        for known in sorted(waiting, key=OrderedMessage.place):
+        for known in self.ordered.waiting():
             if known.phase != COMMITTED:
                 return
-            self.check_stable()
-            self.send_deliver(known)
+            self.forget(self.ordered.stable_at(self.process))
+            self.send_deliver(known, self.group)
             self.settle(known)
 
-    def send_deliver(self, known: OrderedMessage) -> None:
-        deliver = Deliver(known.m.id, self.cballot, known.lts, known.gts, self.stable)
-        self.send_to_others(self.group, deliver)
+    def send_deliver(self, known: OrderedMessage, to: tuple[int, ...]) -> None:
+        stable = self.ordered.stable
+        self.send_to_others(to, Deliver(known.m.id, self.cballot, known.lts, known.gts, stable))
 
     def on_deliver(self, packet: Deliver) -> None:
         if self.status != FOLLOWER or packet.ballot != self.cballot:
             return
-        known = self.messages.get(packet.m)
+        known = self.ordered.known.get(packet.m)
         if known is not None:
             known.phase, known.lts, known.gts = COMMITTED, packet.lts, packet.gts
             self.clock = max(self.clock, clock_of(packet.gts))
-            if packet.gts > self.max_delivered_gts:
+            if packet.gts > self.ordered.max_delivered_gts:
                 self.settle(known)
         self.forget(packet.stable)
 
     def settle(self, known: OrderedMessage) -> None:
-        self.max_delivered_gts = known.gts
-        self.undelivered.discard(known.m.id)
-        self.settled.append(known.m.id)
-        self.delivered.add(known.m.id)
+        self.ordered.settle(known)
+        self.keep(known)
         self.deliver(known.m)
 
     # Recovery.
@@ -225,23 +197,19 @@ class WhiteBox(Layer):
         """Begin the next ballot of this process above all others that are known here."""
         turn = self.group.index(self.process) - self.ballot
         self.join(self.ballot + (turn % len(self.group) or len(self.group)))
-        self.newleader_acks[self.process] = self.state_of(self.ballot)
         self.send_to_others(self.group, NewLeader(self.ballot))
+        self.on_newleader_ack(self.process, self.state_of(self.ballot))
 
     def join(self, ballot: int) -> None:
         self.ballot = ballot
         self.status = RECOVERING
         self.newleader_acks.clear()
         self.newstate_acks.clear()
-        for known in self.messages.values():
-            known.acks.clear()
+        self.ordered.clear_acks()
+        self.keep_ballots()
 
     def state_of(self, ballot: int) -> NewLeaderAck:
-        known = [self.messages[m] for m in sorted(self.messages)]
-        known = [one for one in known if one.phase >= ACCEPTED]
-        states = tuple([number for one in known for number in one.state()])
-        messages = tuple([one.m for one in known])
-        return NewLeaderAck(ballot, self.cballot, self.clock, states, messages)
+        return NewLeaderAck(ballot, self.cballot, self.clock, *self.ordered.told())
 
     def on_new_leader(self, sender: int, packet: NewLeader) -> None:
         # It may have joined this ballot when another told that it is abandoned.
@@ -257,29 +225,31 @@ class WhiteBox(Layer):
         acks[sender] = packet
         if 2 * len(acks) <= len(self.group):
             return
-        told = [acks[j] for j in sorted(acks)]
-        newest = max([ack.cballot for ack in told])
-        self.begin_ballot(max([ack.clock for ack in told]))
-        for ack in told:
+        states = [acks[j] for j in sorted(acks)]
+        newest = max([ack.cballot for ack in states])
+        self.begin_ballot(max([ack.clock for ack in states]))
+        for ack in states:
             self.store(ack, ACCEPTED if ack.cballot == newest else COMMITTED)
-        state = self.state_of(self.ballot)
-        new_state = NewState(self.ballot, self.clock, state.states, state.messages)
-        self.send_to_others(self.group, new_state)
+        self.send_to_others(self.group, self.new_state())
         acks.clear()
+        self.check_newstate_acks()
+
+    def new_state(self) -> NewState:
+        return NewState(self.ballot, self.clock, *self.ordered.told())
 
     def begin_ballot(self, clock: int) -> None:
-        self.cballot = self.ballot
+        """Forget what is not committed, unless the state of this ballot is told once more."""
         self.clock = max(self.clock, clock)
-        for known in self.messages.values():
-            known.restore(FORGOTTEN, self.g0)
+        if self.cballot < self.ballot:
+            for number, known in self.ordered.fall_back():
+                self.write(number, Ordered(known.m, known.phase, known.gts, self.clock))
+        self.cballot = self.ballot
+        self.keep_ballots()
 
     def store(self, told: NewLeaderAck | NewState, least: int) -> None:
         """Take over the state of messages that are in this phase at least."""
-        for place, m in enumerate(told.messages):
-            state = told.states[WIDTH * place : WIDTH * (place + 1)]
-            known = self.remember(m) if state[0] >= least else None
-            if known is not None:
-                known.restore(state, self.g0)
+        for known in self.ordered.take_over(told, least):
+            self.keep(known)
 
     def on_new_state(self, sender: int, packet: NewState) -> None:
         if self.status != RECOVERING or packet.ballot != self.ballot:
@@ -288,11 +258,18 @@ class WhiteBox(Layer):
         self.begin_ballot(packet.clock)
         self.store(packet, ACCEPTED)
         self.send((sender,), NewStateAck(packet.ballot))
+        for known in self.ordered.all() if self.restarts else ():
+            # It may have been proposed before the state came, and the leader may not know it.
+            self.check_accepts(known)
+            self.tell_leader(known)
 
     def on_newstate_ack(self, sender: int, packet: NewStateAck) -> None:
         if self.status != RECOVERING or packet.ballot != self.ballot:
             return
         self.newstate_acks.add(sender)
+        self.check_newstate_acks()
+
+    def check_newstate_acks(self) -> None:
         if 2 * (len(self.newstate_acks) + 1) > len(self.group):
             self.newstate_acks.clear()
             self.lead()
@@ -300,11 +277,14 @@ class WhiteBox(Layer):
     def lead(self) -> None:
         """Deliver again what followers may lack, and propose again what other groups may lack."""
         self.status = LEADER
-        for m in self.settled:
-            self.send_deliver(self.messages[m])
-        for known in [self.messages[m] for m in sorted(self.messages)]:
+        self.deliver_again(self.group)
+        for known in self.ordered.all():
             self.propose(known)
         self.deliver_committed()
+
+    def deliver_again(self, to: tuple[int, ...]) -> None:
+        for m in self.ordered.settled:
+            self.send_deliver(self.ordered.known[m], to)
 
     # Who leads.
 
@@ -328,23 +308,52 @@ class WhiteBox(Layer):
             self.join(packet.ballot)
             self.check_leader()
 
+    # Stable storage, and starting again.
+
+    def keep(self, known: OrderedMessage) -> None:
+        entry = Ordered(known.m, known.phase, known.gts, self.clock)
+        self.write(clock_of(known.lts), entry)
+
+    def keep_ballots(self) -> None:
+        self.save(self.ordered.joined(self.ballot, self.cballot, self.clock))
+
+    def on_restart(self, stored: Stored) -> None:
+        if not self.group:
+            return
+        self.ballot, self.cballot, self.clock = self.ordered.load(stored, self.is_top)
+        self.status = RECOVERING
+        self.restarts = True
+        self.send_to_others(tuple(range(self.size)), Restarted())
+        if leader_of(self.group, self.ballot) == self.process:
+            self.recover()
+
+    def on_restarted(self, sender: int) -> None:
+        """Send again what may be lost: the state of the ballot, what is proposed or remembered."""
+        self.restarts = True
+        if sender in self.group and leader_of(self.group, self.ballot) == self.process:
+            self.send((sender,), NewLeader(self.ballot))
+            if self.ballot == self.cballot:
+                self.send((sender,), self.new_state())
+            if self.status == LEADER:
+                self.deliver_again((sender,))
+        for known in self.ordered.addressed_to(sender):
+            if self.status == LEADER:
+                self.send((sender,), Accept(known.m, self.cballot, known.lts))
+            elif known.m.id in self.ordered.undelivered:
+                self.send((sender,), Multicast(known.m))
+        self.check_leader()
+
+    def tell_leader(self, known: OrderedMessage) -> None:
+        if self.status == FOLLOWER and known.phase == START:
+            self.send((leader_of(self.group, self.ballot),), Multicast(known.m))
+
     # Forgetting.
 
-    def check_stable(self) -> None:
-        """Forget, at a leader, what was delivered before the first message that somebody lacks."""
-        stable = self.stable
-        for m in self.settled:
-            known = self.messages[m]
-            have = [self.have.get(j, 0) for j in known.m.destinations if j != self.process]
-            if min(have, default=known.gts) < known.gts:
-                break
-            stable = known.gts
-        self.forget(stable)
-
     def forget(self, stable: Stamp) -> None:
-        self.stable = max(self.stable, stable)
-        while self.settled and self.messages[self.settled[0]].gts <= stable:
-            del self.messages[self.settled.pop(0)]
+        """Forget it, unless a layer above would have to be told of it again."""
+        if self.is_top and self.ordered.forget(stable):
+            self.keep_ballots()
+            self.truncate(self.ordered.first_needed())
 
     # Packets.
 
@@ -353,7 +362,9 @@ class WhiteBox(Layer):
         if not is_well or not self.is_sound(sender, packet):
             raise self.refuse(sender, packet)
         if isinstance(packet, Multicast):
-            self.on_multicast(packet.m)
+            known = self.on_multicast(packet.m)
+            if known is not None and self.restarts and sender not in self.group:
+                self.tell_leader(known)
         elif isinstance(packet, Accept):
             self.on_accept(packet)
         elif isinstance(packet, AcceptAck):
@@ -370,21 +381,21 @@ class WhiteBox(Layer):
             self.on_newstate_ack(sender, packet)
         elif isinstance(packet, Abandoned):
             self.on_abandoned(packet)
+        elif isinstance(packet, Restarted):
+            self.on_restarted(sender)
 
     def is_sound(self, sender: int, packet: Packet) -> bool:
         """Tell whether another process, if it is correct, may have sent this to this one."""
         if isinstance(packet, AcceptAck):
-            known = self.messages.get(packet.m)
+            known = self.ordered.known.get(packet.m)
             if known is None:
-                return self.delivered.has(packet.m)
-            if sender not in known.m.destinations or len(packet.ballots) != len(known.groups):
-                return False
-            return self.is_ours(packet.ballots[known.groups.index(self.g0)])
+                return self.restarts or self.ordered.delivered.has(packet.m)
+            is_vector = sender in known.m.destinations and len(packet.ballots) == len(known.groups)
+            return is_vector and self.is_ours(packet.ballots[known.groups.index(self.g0)])
         if isinstance(packet, NewLeaderAck | NewStateAck):
             return self.is_ours(packet.ballot)
         if isinstance(packet, Deliver) and packet.ballot == self.cballot:
-            known = self.messages.get(packet.m)
-            return self.delivered.has(packet.m) if known is None else known.gts in (0, packet.gts)
+            return self.status != FOLLOWER or self.ordered.may_deliver(packet.m, packet.gts)
         return True
 
     def is_ours(self, ballot: int) -> bool:

@@ -106,9 +106,11 @@ class GroupServer:
             round,
             self.links,
             self._recording,
+            self._hand_over,
             self._storage,
             self.membership.silent,
         )
+        self.membership.noticed = self.replicas.look
         self.replicas.give = self.members.deliver
         self.replicas.lost = self.members.send_away
         self.sends_to_replicas = ReplicaIntake(self.replicas, settings.limits)
@@ -384,7 +386,10 @@ class GroupServer:
             for hosted in ended:
                 number = hosted.entry.number
                 self.trace.finish((number,), together.get(number) or going_on_here)
-            self.trace.finish_replicas(present, [d.number for d in configuration.replicated])
+            self.trace.finish_replicas(
+                [server.name for server in configuration.servers],
+                [domain.number for domain in configuration.replicated],
+            )
         self._metrics.installed(ended)
         self.requests.installed()
         self.links.keep_only(present, configuration.next_server)
@@ -482,11 +487,15 @@ class GroupServer:
         self._end("" if self._settings.rejoin else reason)
 
     def _recording(
-        self, configuration: Configuration, domain: DomainEntry | ReplicatedDomain
+        self, configuration: Configuration, domain: DomainEntry | ReplicatedDomain, steps: int = 0
     ) -> Recorder | None:
         if self.trace is None:
             return None
-        return self.trace.recorder(self.identity.cluster, configuration, domain)
+        return self.trace.recorder(self.identity.cluster, configuration, domain, steps)
+
+    def _hand_over(self, recorder: Recorder) -> None:
+        assert self.trace is not None
+        self.trace.hand_over_of(recorder)
 
     # What connections need.
 

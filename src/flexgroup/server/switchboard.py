@@ -158,6 +158,10 @@ class Switchboard:
             self._flush_replicas(now)
         self._pass_all_on(now)
         self._round.flush()
+        # What could be told before is on its way by now: this may have to wait for the disk.
+        if self._replicas.hosted and self._save_replicas():
+            self._links.flush()
+            self._round.flush()
 
     def _pass_all_on(self, now: int) -> None:
         """Clients come first, since they wait for it."""
@@ -195,6 +199,13 @@ class Switchboard:
             self._replicas.flush(now)
         except StorageError as error:
             self.storage_failed(error)
+
+    def _save_replicas(self) -> bool:
+        try:
+            return self._replicas.save()
+        except StorageError as error:
+            self.storage_failed(error)
+            return False
 
     def _give(self, envelope: Envelope) -> None:
         """Give members the messages of an envelope, or tell them of the view that it marks."""

@@ -279,17 +279,19 @@ class Script:
         if rest.startswith("->"):
             self.bench.lose(self._process(rest[2:]))
             return [f"> all that is in flight to {rest[2:]} is lost"]
-        return [f"{self._done_to_packet(self.bench.remove, rest)} is lost"]
+        return [f"{self._done_to_packet(self.bench.remove, rest, anywhere=True)} is lost"]
 
     def _duplicate(self, rest: str) -> list[str]:
         return [f"{self._done_to_packet(self.bench.duplicate, rest)} is there twice"]
 
-    def _done_to_packet(self, act: Callable[[int, int, int], Packet], rest: str) -> str:
+    def _done_to_packet(
+        self, act: Callable[[int, int, int], Packet], rest: str, anywhere: bool = False
+    ) -> str:
         match = re.fullmatch(r"(\d+)->(\d+)(?: (\d+))?", rest)
         if match is None:
             raise UsageError(f"'{rest}' is not a channel; write for example 2->1, or 2->1 1")
         source, target, place = int(match[1]), int(match[2]), int(match[3] or 0)
-        if place and self._fifo:
+        if place and self._fifo and not anywhere:
             raise UsageError("channels are fifo: only the oldest packet can arrive")
         return f"> {source}->{target} {self.describe(act(source, target, place))}"
 

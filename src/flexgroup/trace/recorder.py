@@ -9,6 +9,7 @@ from __future__ import annotations
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.journal import (
+    COMPLETION,
     DELIVER,
     MULTICAST,
     NO_LABEL,
@@ -16,6 +17,7 @@ from flexgroup.core.journal import (
     SEND,
     Journal,
     Transmission,
+    send_detail,
 )
 from flexgroup.core.message import NO_MESSAGE, Message, Packet
 from flexgroup.trace.rows import EventLog, new_event_log
@@ -80,6 +82,9 @@ class Recorder(Journal):
     def send(
         self, process: int, step: int, time: int, target: int, transmission: Transmission
     ) -> None:
+        label = transmission.label
+        if transmission.work_of == COMPLETION:
+            label = self._label(type(transmission.packet).__name__, send_detail(transmission))
         self.sends.add(
             SEND,
             process,
@@ -87,7 +92,7 @@ class Recorder(Journal):
             time,
             transmission.message,
             target,
-            transmission.label,
+            label,
             transmission.depth,
             transmission.header_bytes,
             transmission.payload_bytes,

@@ -19,7 +19,7 @@ import numpy as np
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.host import LATER, NEVER, Host, World
-from flexgroup.core.journal import Journal, Transmission
+from flexgroup.core.journal import Journal, Transmission, send_detail
 from flexgroup.core.layer import Notice, Store, Suspect, Trust, View
 from flexgroup.core.message import Message, name_of
 from flexgroup.core.stack import BuildStack
@@ -119,7 +119,7 @@ class _Comparison(Journal):
             and type(packet).__name__ == row.packet
             and transmission.message == row.message
             and transmission.header_bytes == row.header_bytes
-            and packet.detail() == row.detail
+            and send_detail(transmission) == row.detail
         )
         self.confirm(agrees, f"sends {type(packet).__name__} to {target}")
 
@@ -169,7 +169,11 @@ class _Process(World):
         host = self._host
         time = row.step + 1
         if row.kind == schema.RECEIVE:
-            host.receive(time, row.peer, self._in_flight[row.peer, row.sent], row.sent)
+            transmission = self._in_flight[row.peer, row.sent]
+            if transmission.message != row.message:
+                # It came over a network, where a packet does not tell what it is about.
+                transmission = host.transmission(transmission.packet)
+            host.receive(time, row.peer, transmission, row.sent)
         elif row.kind == schema.MULTICAST:
             host.cast(time, Message(row.message, row.destinations, bytes(row.payload_bytes)))
         elif row.kind == schema.TIMER:

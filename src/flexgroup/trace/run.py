@@ -6,6 +6,7 @@ Worlds build it, the writer writes it, and readers get the same object back.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -121,6 +122,19 @@ def planned_crashes(faults: str | None) -> str:
     """Return the processes that were to crash, as in `1,3`, from the column `faults`."""
     crashes = json.loads(faults or "{}").get("crashes", ())
     return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
+
+
+SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def planned_detection(faults: str | None) -> float | None:
+    """Return after how many seconds crashes were to be told, from the column `faults`."""
+    try:
+        told = json.loads(faults or "{}").get("detection")
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|ms|s)?", told or "")
+    except (ValueError, AttributeError, TypeError):
+        return None  # the plan of another system
+    return float(match[1]) * SECONDS_OF[match[2] or "s"] if match else None
 
 
 def lost_processes(text: str | None) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ becomes a file of its own at once, numbered in order for each kind of event, and
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -59,7 +61,8 @@ _WRITTEN_COLUMNS = pa.schema(
     ]
 )
 
-_DTYPES = {"i": "<i4", "q": "<i8"}
+DTYPES = {"i": "<i4", "q": "<i8"}
+"""What numpy calls the types that the columns of the event log have (`TYPES`)."""
 
 Column = NDArray[np.signedinteger]
 Block = dict[str, Column]
@@ -240,10 +243,26 @@ def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:
     making.replace(folder / name)
 
 
+def keep_steps(directory: Path, kind: str, prefix: str, steps: int) -> int:
+    """Keep only events before this step in files whose names begin so, which have ascending steps;
+    return how many of the files are left."""
+    folder = directory / "events" / f"event={kind}"
+    parts = sorted(folder.glob(f"{glob.escape(prefix)}*.parquet"))
+    while parts:
+        table = pq.read_table(parts[-1], partitioning=None)
+        kept = table.filter(pc.less(table["step"], steps))
+        if kept.num_rows:
+            if kept.num_rows < table.num_rows:
+                write_part(directory, kind, parts[-1].name, kept)
+            break
+        parts.pop().unlink()
+    return len(parts)
+
+
 def blocks_by_kind(columns: list[bytes]) -> Iterator[tuple[str, Block]]:
     """Yield each kind of event that occurs in drained columns, with its rows."""
     block: Block = {
-        name: np.frombuffer(column, dtype=_DTYPES[type_])
+        name: np.frombuffer(column, dtype=DTYPES[type_])
         for name, type_, column in zip(COLUMNS, TYPES, columns, strict=True)
     }
     kinds = np.unique(block["kind"])

@@ -79,9 +79,9 @@ class VirtualServer:
         """The world ends: what this server is recording has no end of its own."""
         server = self.server
         if self.is_running and server is not None and server.trace is not None:
-            present = {s.number for s in server.deployment.configuration.servers}
-            server.trace.finish(None, present)
-            server.trace.finish_replicas(present)
+            present = server.deployment.configuration.servers
+            server.trace.finish(None, {s.number for s in present})
+            server.trace.finish_replicas({s.name for s in present})
 
     async def _run(self, settings: Settings) -> None:
         """Whoever runs a server starts it again if it ends without having been asked to."""

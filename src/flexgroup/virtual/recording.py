@@ -43,7 +43,7 @@ from flexgroup.trace.history import (
 )
 from flexgroup.trace.rows import COLUMNS, TYPES
 from flexgroup.trace.run import Run, lost_processes
-from flexgroup.trace.writer import event_tables, make_folders, write_part, write_run
+from flexgroup.trace.writer import DTYPES, event_tables, make_folders, write_part, write_run
 
 SHARED_PROPERTIES = ("virtual synchrony",)
 """What servers promise for every stack, besides what the stack itself does."""
@@ -61,6 +61,15 @@ class Part:
 
     def columns(self) -> list[bytes]:
         return [b"".join(blocks) for blocks in zip(*self.blocks, strict=True)]
+
+    def take_back(self, steps: int) -> None:
+        """Only this much of the history of the process is so."""
+        whole = []
+        for block in self.blocks:
+            read = [np.frombuffer(c, DTYPES[t]) for t, c in zip(TYPES, block, strict=True)]
+            is_so = read[COLUMNS.index("step")] < steps
+            whole.append([column[is_so].tobytes() for column in read])
+        self.blocks = whole
 
 
 @dataclass
@@ -104,6 +113,10 @@ class Recordings:
     def take(self, server: str, handed: AnyHanded) -> None:
         if isinstance(handed, RunBegan):
             run = self._runs.setdefault(handed.run.run, RecordedRun(handed))
+            if handed.steps and server in run.parts:
+                before = run.parts.pop(server)
+                before.take_back(handed.steps)
+                run.parts[f"{server}-{len(run.parts)}"] = before
             run.parts[server] = Part()
         elif isinstance(handed, Events):
             part = self._runs[handed.run].parts[server]
@@ -179,7 +192,7 @@ class _Union:
                     column += more
             self._first.append(process + row.processes)
         self._columns: dict[str, Ints] = {
-            name: np.frombuffer(b"".join(column), "<i4" if type_ == "i" else "<i8").astype(np.int64)
+            name: np.frombuffer(b"".join(column), DTYPES[type_]).astype(np.int64)
             for name, type_, column in zip(COLUMNS, TYPES, columns, strict=True)
         }
         shift = np.repeat(np.array(shifts, dtype=np.int64).reshape(-1, 3), counts, axis=0)

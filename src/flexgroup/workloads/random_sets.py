@@ -20,7 +20,8 @@ class RandomFixed(Workload):
         name = f"random:{size}"
         if not 1 <= size <= processes:
             raise UsageError(
-                f"workload {name!r} wants {size} destinations out of {processes} processes: "
+                f"workload {name!r} wants {size} destinations out of {processes} processes, "
+                "or groups of replicas where there are some: "
                 f"write a number from 1 to {processes}, or random:N for any number"
             )
         super().__init__(name, processes)

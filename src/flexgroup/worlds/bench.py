@@ -171,6 +171,7 @@ class Bench(UntimedWorld):
             del self.channels[channel]
 
     def recover(self, process: int) -> None:
+        self.plan.check_restarts()
         stack = self.plan.build(process, self.size, self.groups, self.replicas)
         self.hosts[process].recover(self._next_moment(), stack)
 

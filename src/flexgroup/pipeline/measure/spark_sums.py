@@ -26,6 +26,7 @@ from flexgroup.metrics.sums import (
     CONVOYED,
     DURATION_SUMS,
     FIRST,
+    GAP_SUMS,
     GROUP,
     KINDS,
     LAST,
@@ -79,6 +80,7 @@ def sums_of_runs(traces: TraceSet) -> DataFrame:
         .join(by_run, "number", "left")
         .join(_packet_sums(traces, facts), "number", "left")
         .join(f.broadcast(crashed), "number", "left")
+        .join(_gaps(traces, facts), "number", "left")
         .select(*SUMS.names)
     )
 
@@ -121,6 +123,36 @@ def _crashed(traces: TraceSet) -> DataFrame:
     """Return the processes that crash at some time in a run: `number` and `process`, however often
     each does."""
     return traces.events(schema.CRASH, "process").distinct()
+
+
+def _gaps(traces: TraceSet, facts: DataFrame) -> DataFrame:
+    """Return GAP_SUMS for each run in which something was delivered in the measured period."""
+    at_a_process = Window.partitionBy(*AT).orderBy("time")
+    crashed = _crashed(traces)
+    struck = (
+        crashed.join(facts, "number")
+        .select("number", _group(f.col("process")).alias("group"), f.lit(True).alias("struck"))
+        .distinct()
+    )
+    by_process = (
+        traces.events(schema.DELIVER, "process", "time")
+        .join(facts, "number")
+        .where(_within(f.col("time")))
+        .join(f.broadcast(crashed), [*AT], "left_anti")
+        .withColumn("gap", f.col("time") - f.coalesce(f.lag("time").over(at_a_process), "begin"))
+        .groupBy(*AT, _group(f.col("process")).alias("group"))
+        .agg(f.greatest(f.max("gap"), f.max("end") - f.max("time")).alias("gap"))
+    )
+    is_struck = f.col("struck").isNotNull()
+    same, elsewhere = (
+        f.max(f.when(those, f.col("gap"))).alias(name)
+        for name, those in zip(GAP_SUMS, (is_struck, ~is_struck), strict=True)
+    )
+    return (
+        by_process.join(f.broadcast(struck), ["number", "group"], "left")
+        .groupBy("number")
+        .agg(same, elsewhere)
+    )
 
 
 def _run_facts(traces: TraceSet) -> DataFrame:
@@ -227,12 +259,14 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
             f.min("least_depth").alias("least_depth"),
             f.bool_or(owed).alias("owed"),
             f.bool_or(is_destination & f.col("crashed").isNull()).alias("expected"),
+            f.bool_or(is_destination & (f.size("groups") > 0)).alias("asked"),
             f.bool_or(outsider).alias("foreign"),
             f.bool_or("slow").alias("slow"),
         )
     )
     is_delivered = f.bool_or(f.col("first").isNotNull())
     unreached = f.bool_or(f.col("expected") & f.col("first").isNull())
+    silent = f.bool_or(f.col("asked") & f.col("first").isNull())
     return (
         by_group.groupBy(*MESSAGE)
         .agg(
@@ -244,7 +278,7 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
             f.max("depth").alias("steps"),
             f.max("least_depth").alias("steps_group"),
             f.min("least_depth").alias("steps_first"),
-            (is_delivered & ~f.bool_or("owed")).alias("answered"),
+            (is_delivered & ~f.bool_or("owed") & ~silent).alias("answered"),
             (is_delivered & ~unreached).alias("reached"),
             f.bool_or("foreign").alias("foreign"),
             f.bool_or("slow").alias("slow"),

@@ -7,7 +7,7 @@ from typing import final
 
 from flexgroup.core.layer import Record, Stored
 from flexgroup.core.message import Message, Packet, Stamp
-from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.taken_messages import TakenMessages, taken_messages
 
 
 @final
@@ -46,12 +46,12 @@ class Accepting(Packet):
 class Promised(Packet):
     """The ballot that was promised, in stable storage with what was delivered below a slot.
 
-    `counts` is flat: an origin, how many of its messages, from its first on, were delivered without
-    a gap, another origin, and so on. `ahead` has the messages that were delivered beyond gaps.
+    So many they were; which ones, `counts` and `ahead` say as `TakenMessages.told` does.
     """
 
     ballot: Stamp
     stable: int
+    delivered: int
     counts: tuple[int, ...]
     ahead: tuple[int, ...]
 
@@ -74,11 +74,14 @@ class Ledger(Record):
     """The first slot that is not delivered."""
     chosen: dict[int, Stamp] = {}
     """The lowest ballot in which a batch is known to be chosen, for slots from `next` on."""
-    delivered: KnownMessages = KnownMessages()
+    delivered: TakenMessages = TakenMessages()
     stable: int = 0
     """All replicas have delivered the slots below, which are forgotten."""
-    forgotten: KnownMessages = KnownMessages()
+    forgotten: TakenMessages = TakenMessages()
     """What was delivered in the slots below `stable`."""
+    covered: int = 0
+    """How many of the messages that were delivered the layer above has saved, if there is one; an
+    application remembers all of them."""
 
     def from_next(self) -> dict[int, Vote]:
         """A copy of the votes for slots that are not delivered."""
@@ -101,6 +104,11 @@ class Ledger(Record):
 
     def vote(self, ballot: Stamp, slot: int, messages: tuple[Message, ...]) -> None:
         self.votes[slot] = Vote(ballot, messages)
+
+    def choose(self, ballot: Stamp, slot: int) -> None:
+        """Know that what is proposed for this slot in this ballot is chosen."""
+        if slot >= self.next:
+            self.chosen[slot] = min(ballot, self.chosen.get(slot, ballot))
 
     def take_chosen(self) -> list[Message]:
         """What is to be delivered now: in the order of slots, without gaps, each message once.
@@ -127,27 +135,27 @@ class Ledger(Record):
 
     def promised(self, ballot: Stamp) -> Promised:
         """What to save with the promise, so that slots below `stable` need not be kept."""
-        counts = [number for pair in sorted(self.forgotten.last.items()) for number in pair]
-        return Promised(ballot, self.stable, tuple(counts), tuple(sorted(self.forgotten.ahead)))
+        return Promised(ballot, self.stable, self.forgotten.count, *self.forgotten.told())
 
-    def restore(self, stored: Stored) -> list[Message]:
-        """Begin with what was stored, and where the application is, which was given so much.
+    def restore(self, stored: Stored, is_top: bool) -> list[Message]:
+        """Begin with what was stored, and where the layer above is, or the application, which
+        was given so much.
 
         What was delivered was chosen, and the last vote for a slot that was chosen is for that
-        batch. The messages that the application lacks of the last such batch are returned.
+        batch. The messages that are lacking above of the last such batch are returned.
         """
         saved = stored.saved
+        self.covered = 0 if is_top else stored.delivered
         if isinstance(saved, Promised):
             self.stable = self.next = saved.stable
-            for known in (self.delivered, self.forgotten):
-                known.last = dict(zip(saved.counts[::2], saved.counts[1::2], strict=True))
-                known.ahead = set(saved.ahead)
+            self.delivered = taken_messages(saved.delivered, saved.counts, saved.ahead)
+            self.forgotten = self.delivered.copy()
         for slot, entry in stored.log.items():
             if slot >= self.stable and isinstance(entry, Accepting):
                 self.votes[slot] = Vote(entry.ballot, entry.messages)
         lacking: list[Message] = []
-        while self.next in self.votes and self.delivered.count() < stored.delivered:
-            had = self.delivered.count()
+        while self.next in self.votes and self.delivered.count < stored.delivered:
+            had = self.delivered.count
             lacking = self.take_next()[stored.delivered - had :]
         return lacking
 
@@ -162,6 +170,12 @@ class Ledger(Record):
         if stable - self.next > len(self.votes):
             return False
         return self.votes.keys() >= set(range(self.next, stable))
+
+    def is_next_covered(self) -> bool:
+        """Tell whether the layer above has saved all that the first slot that is there led to."""
+        messages = self.votes[self.stable].messages
+        new = sum([not self.forgotten.has(m.id) for m in messages])
+        return self.forgotten.count + new <= self.covered
 
     def forget_next(self) -> None:
         """Forget the first slot that is there."""

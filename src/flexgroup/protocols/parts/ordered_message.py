@@ -58,6 +58,23 @@ class OrderedMessage(Record):
         """The timestamp by which it is ordered: the global one or, while unknown, the local one."""
         return self.gts or self.lts
 
+    def propose(self, lts: Stamp) -> None:
+        self.phase = PROPOSED
+        self.lts = lts
+
+    def accept(self, own: int) -> bool:
+        """Accept what the leader of the process's own group proposed, if that is new."""
+        if self.phase >= ACCEPTED:
+            return False
+        self.phase = ACCEPTED
+        self.lts = self.accepts[own][1]
+        return True
+
+    def commit(self) -> None:
+        self.phase = COMMITTED
+        self.gts = self.highest()
+        self.acks.clear()
+
     def is_acknowledged(self, ballots: tuple[int, ...], replicas: Replicas) -> bool:
         """Tell whether majorities of all groups have acknowledged these ballots, and no others."""
         for group in self.groups:

@@ -104,6 +104,11 @@ class Abandoned(Packet):
     ballot: int
 
 
+@final
+class Restarted(Packet):
+    """I have crashed and started again: what was sent to me may be lost."""
+
+
 def leader_of(group: tuple[int, ...], ballot: int) -> int:
     """The paper's leader(b): the members of a group own the ballots in turn."""
     return group[ballot % len(group)]
@@ -137,6 +142,8 @@ def is_well_formed(sender: int, packet: Packet, process: int, replicas: Replicas
         )
     if isinstance(packet, AcceptAck):
         return packet.have < FAR and max(packet.ballots, default=0) < FAR
+    if isinstance(packet, Restarted):
+        return True
     if process not in group:
         return False
     if isinstance(packet, Deliver):

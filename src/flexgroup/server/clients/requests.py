@@ -244,7 +244,7 @@ class RequestHandler:
                 group.open,
                 group.view,
                 [member.process for member in group.members],
-                [names[server] for server in group.servers()] or self._replica_servers(group),
+                [names[server] for server in group.servers] or self._replica_servers(group),
                 list(promises),
                 group.domain or None,
                 group.keep,
@@ -330,6 +330,7 @@ class RequestHandler:
                     "create its groups with create(), and servers begin with a new stack when one "
                     "of them fails"
                 )
+            plan.check_survives()
         except UsageError as error:
             session.refuse(request.request, refusals.BAD_STACK, str(error))
             return

@@ -145,8 +145,10 @@ class Deployment:
             if self._is_aside(hosted):
                 continue
             hosted.is_held = hosted.is_held or number in effect.hold
-            held = hosted.groups if number in effect.hold else effect.hold_groups
-            casts |= hosted.casts([group for group in held if group in hosted.groups])
+            if number in effect.hold:
+                casts |= hosted.casts(hosted.groups)
+            else:
+                casts |= hosted.casts([g for g in effect.hold_groups if g in hosted.groups])
         return Report(
             [hosted.report() for hosted in self.domains if hosted.is_frozen],
             tuple(sorted(casts.items())),
@@ -218,8 +220,9 @@ class Deployment:
 
     def take_unmarked(self, following: Configuration) -> list[ComingView]:
         """Those whose marks are lost: they end a domain that is no part of what follows."""
-        ending = [number for hosted in self._ending(following) for number in hosted.groups]
-        return [view for number in ending for view in self._coming.pop(number, ())]
+        ending = self._ending(following)
+        lost = [n for n in self._coming if any(n in hosted.groups for hosted in ending)]
+        return [view for number in lost for view in self._coming.pop(number)]
 
     @property
     def expects_marks(self) -> bool:
@@ -270,40 +273,41 @@ class Deployment:
                     hosted.is_held = hosted.is_held and stands_still
                 else:
                     recorder = self._recording(configuration, entry)
-                    groups = groups_of(configuration, entry)
+                    groups = configuration.groups_in[entry.key]
                     keeping = self._keeping(entry, groups)
                     hosted = HostedDomain(
                         entry, groups, me, self._faults, recorder, self._clock, keeping
                     )
                     new.append(hosted)
                 self._take_part(hosted)
-        moved = {hosted.entry.key for hosted in (*new, *hosted_before.values())}
-        self._regroup(before, casts, moved, now)
+        for hosted in hosted_before.values():
+            for group in hosted.groups:
+                self.domain_of.pop(group, None)
+        for hosted in new:
+            self.domain_of.update(dict.fromkeys(hosted.groups, hosted))
+        self._regroup(before, casts, now)
         for hosted in new:
             hosted.start(now)
 
-    def _keeping(self, domain: DomainEntry, groups: list[GroupEntry]) -> Keeping | None:
+    def _keeping(self, domain: DomainEntry, groups: dict[int, GroupEntry]) -> Keeping | None:
         """A group that keeps its messages has a domain for itself, on servers that keep data."""
-        if self._messages is None or not groups[0].keep:
+        group = next(iter(groups.values()))
+        if self._messages is None or not group.keep:
             return None
-        return Keeping(groups[0], domain, self.me, self._messages())
+        return Keeping(group, domain, self.me, self._messages())
 
-    def _regroup(
-        self, before: Configuration, casts: Casts, moved: set[DomainKey], now: int
-    ) -> None:
-        """Look at the groups that have changed, and at all groups of domains that came or went."""
+    def _regroup(self, before: Configuration, casts: Casts, now: int) -> None:
+        """Look at the groups that have changed."""
         counts: dict[int, dict[int, int]] = {}
         for number, server, count in casts:
             counts.setdefault(number, {})[server] = count
-        if moved:
-            for group in self.configuration.groups:
-                if group.domain_key in moved:
-                    self._host(group)
         for known, changed in changed_groups(before, self.configuration):
             if changed is not None:
+                if self.is_moving and changed.partitionable:
+                    continue  # its domain waits for its end, whatever becomes of its groups
                 hosted = self._host(changed)
-                if hosted is None or (self.is_moving and hosted.entry.partitionable):
-                    continue  # it waits for its end, whatever becomes of its groups
+                if hosted is None:
+                    continue
                 if hosted.groups.get(changed.number) is not changed:
                     hosted.regroup(now, changed.number, changed, counts.get(changed.number, {}))
                     hosted.mark_change(self.number)
@@ -352,7 +356,3 @@ class Deployment:
     def has_undelivered(self) -> bool:
         """Whether something that was multicast here is not known to be delivered everywhere."""
         return self.is_changing or any(hosted.stability.own for hosted in self.domains)
-
-
-def groups_of(configuration: Configuration, domain: DomainEntry) -> list[GroupEntry]:
-    return [group for group in configuration.groups if group.domain_key == domain.key]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import final
 
 from flexgroup.core.codec import Codec
@@ -41,7 +41,7 @@ class HostedDomain:
     def __init__(
         self,
         entry: DomainEntry,
-        groups: Iterable[GroupEntry],
+        groups: dict[int, GroupEntry],
         me: int,
         faults: Faults,
         recorder: Recorder | None,
@@ -55,14 +55,19 @@ class HostedDomain:
         self.is_closed = keeping is not None
         """Nothing is multicast until all servers have the same log, as the configuration tells."""
         self.stack = entry.stack
-        self.groups = {group.number: group for group in groups}
+        self.groups = groups.copy()
         self.servers = servers = entry.servers
         self.process_of = process_of = {server: process for process, server in enumerate(servers)}
         self.mark_change(0)
         self.process = process_of[me]
-        self.processes_of = {
-            number: self._processes(group) for number, group in self.groups.items()
-        }
+        self.processes_of: dict[int, tuple[int, ...]] = {}
+        numbered: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for number, group in groups.items():
+            # There may be many groups, on few sets of servers.
+            processes = numbered.get(group.servers)
+            if processes is None:
+                processes = numbered[group.servers] = self._processes(group.servers)
+            self.processes_of[number] = processes
         plan = parse_stack(entry.stack)
         self._everyone = tuple(range(len(servers)))
         self._broadcasts = plan.broadcasts
@@ -80,7 +85,9 @@ class HostedDomain:
         # A message that all with members have delivered may still be under way to others.
         self.stability = Stability(
             self.process,
-            {number: self._told_by(number) for number in self.groups},
+            dict.fromkeys(self.groups, self._everyone)
+            if self._broadcasts
+            else self.processes_of.copy(),
         )
         self.is_frozen = False
         """Nothing is delivered any more: what is left is agreed on by the servers."""
@@ -103,8 +110,8 @@ class HostedDomain:
         self._held_back: list[tuple[Message, Envelope]] | None = None
         """What the stack held back when it was stopped: clients are given it at the end."""
 
-    def _processes(self, group: GroupEntry) -> tuple[int, ...]:
-        return tuple([self.process_of[server] for server in group.servers()])
+    def _processes(self, servers: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple([self.process_of[server] for server in servers])
 
     def _told_by(self, group: int) -> tuple[int, ...]:
         """The processes that messages to a group go to."""
@@ -139,7 +146,7 @@ class HostedDomain:
             notice = GroupDestroy(before.number)
         else:
             names = tuple([member.process for member in group.members])
-            processes = self._processes(group)
+            processes = self._processes(group.servers)
             if before is None:
                 notice = GroupCreate(group.number, group.name, group.view, processes, names)
             elif before.view == group.view:
@@ -298,7 +305,7 @@ class HostedDomain:
         """How many envelopes this server has multicast to each of these groups, if it has any; and
         how many to other groups that are under way to one of these as well."""
         of = self._positions
-        casts = {group: of[group] for group in groups if group in of}
+        casts = {group: of[group] for group in of if group in groups}
         for _, lines in self.stability.own.values():
             if len(lines) > 1 and any(group in groups for group, _ in lines):
                 for group, position in lines:
@@ -327,7 +334,7 @@ class HostedDomain:
             self.stability.regroup(group, None, {})
             self._tell(now, before, None)
             return
-        processes = self._processes(entry)
+        processes = self._processes(entry.servers)
         is_same = self.processes_of.get(group) == processes
         self.groups[group] = entry
         self.processes_of[group] = processes

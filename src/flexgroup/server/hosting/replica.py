@@ -32,6 +32,7 @@ log = logging.getLogger("flexgroup.server")
 INCARNATION: Final = 0
 CASTS: Final = 1
 NUMBERED: Final = 2
+STEPS: Final = 3
 
 
 @final
@@ -57,6 +58,7 @@ class Replica:
         }
         self._files = files
         """Where it keeps what it must not forget; if nowhere, it does not come back."""
+        self.recorder = recorder
         size = len(entry.servers)
         self.domain = Domain(
             self._build(), Codec(plan.layers), size, faults, recorder, clock, files
@@ -78,14 +80,20 @@ class Replica:
         self.settled: list[MessageId] = []
         """What it has multicast and delivered since somebody looked."""
         self.suspected: set[int] = set()
+        self._has_delivered = False
+        """Something was delivered since all was saved."""
+        self.is_late = False
+        """That was a while ago, so it is to be saved now."""
 
     def _build(self) -> Stack:
         return self._plan.build(self.process, len(self.entry.servers), (), self._partition)
 
     def start(self, now: int) -> None:
         """Start, with what is stored if there is something."""
-        self.domain.start(now)
+        self.domain.start(now, recorded_steps(self._files))
         self._cast_again(now)
+        self._note()
+        self.domain.commit()  # others are told of the incarnation
 
     def restart(self, now: int) -> None:
         """Start again from what is stored, though the server has not failed: others have given up
@@ -96,12 +104,14 @@ class Replica:
         self.suspected = set()
         self.domain.restart(now, self._build())
         self._cast_again(now)
+        self._note()
+        self.domain.commit()
 
     def _cast_again(self, now: int) -> None:
         """What was multicast and not delivered may have reached nobody."""
         for identity in sorted(self._own):
             if identity in self._own:
-                self.domain.cast(now, self._own[identity])
+                self.domain.cast_again(now, self._own[identity])
 
     def close(self) -> None:
         if self._files is not None:
@@ -130,11 +140,7 @@ class Replica:
     # What the stack delivers.
 
     def take_delivered(self) -> list[Envelope]:
-        """What the stack has delivered since, opened, with the numbers of messages; all that the
-        process must not forget is on the disk then.
-
-        Raises StorageError if that is not possible; then nothing of it may be told to anybody.
-        """
+        """What the stack has delivered since, opened, with the numbers of messages."""
         opened: list[Envelope] = []
         delivered, self.domain.delivered = self.domain.delivered, []
         for m in delivered:
@@ -154,12 +160,47 @@ class Replica:
             here.number = self.numbered + 1
             self.numbered += envelope.count
             opened.append(here)
+        if delivered:
+            self._has_delivered = True
+        return opened
+
+    # What it must not forget.
+
+    @property
+    def must_save(self) -> bool:
+        """Whether it is time to save: other replicas are to learn of something, or it is late.
+
+        What was delivered may be told to members before that. If it is forgotten, it is delivered
+        again, under the same numbers, to members that have joined since.
+        """
+        if self._files is not None and (self._files.is_urgent or self.is_late):
+            return True
+        return any(self.domain.outgoing)
+
+    def is_later(self) -> None:
+        """Some time has passed."""
+        self.is_late = self._has_delivered
+
+    def save(self, hand_over: Callable[[Recorder], None]) -> None:
+        """Have everything on the disk that the process must not forget.
+
+        What was recorded is handed over before that. So nothing is known to others, or remembered,
+        that the trace lacks; what it has beyond, whoever starts again from the disk takes back.
+
+        Raises StorageError if that is not possible; then nothing of it may be told to anybody.
+        """
+        if self.recorder is not None:
+            hand_over(self.recorder)
+        self._note()
+        self.domain.commit()
+        self._has_delivered = self.is_late = False
+
+    def _note(self) -> None:
         if self._files is not None:
             self._files.note(INCARNATION, self.incarnation)
             self._files.note(CASTS, self.casts)
             self._files.note(NUMBERED, self.numbered)
-        self.domain.commit()
-        return opened
+            self._files.note(STEPS, self.domain.host.step)
 
     # Other replicas.
 
@@ -212,7 +253,7 @@ class Replica:
         return []
 
     def take_outgoing(self) -> list[tuple[int, bytes]]:
-        """What goes out now, and to which process."""
+        """What goes out when everything is saved, and to which process."""
         out: list[tuple[int, bytes]] = []
         outgoing = self.domain.outgoing
         for process, data in enumerate(outgoing):
@@ -229,6 +270,12 @@ class Replica:
     def kept_for(self, process: int) -> int:
         """How many bytes are kept until another replica has got them."""
         return self._channels[process].kept
+
+
+def recorded_steps(files: LayerFiles | None) -> int:
+    """How long the history of a replica is that is recorded, as far as anybody else, or itself,
+    knows of it; 0: it begins, or was not recorded."""
+    return 0 if files is None else files.noted.get(STEPS, 0)
 
 
 def _payload(m: Message) -> bytes:

@@ -19,7 +19,7 @@ from flexgroup.core.message import MessageId
 from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.hosting.replica import Replica
+from flexgroup.server.hosting.replica import Replica, recorded_steps
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
 from flexgroup.server.peers.replica_channel import LOST
@@ -33,8 +33,8 @@ log = logging.getLogger("flexgroup.server")
 
 LOST_FRAME = varints([LOST])
 
-Recording = Callable[[Configuration, ReplicatedDomain], Recorder | None]
-"""Makes a recorder for a replica that starts for the first time, if a trace is wanted."""
+Recording = Callable[[Configuration, ReplicatedDomain, int], Recorder | None]
+"""Makes a recorder for a replica whose history is so many steps long, if a trace is wanted."""
 
 
 @final
@@ -55,6 +55,7 @@ class Replicas:
         round: Round,
         links: PeerLinks,
         recording: Recording,
+        hand_over: Callable[[Recorder], None],
         storage: StableStorage | None,
         silent: Callable[[], Collection[int]],
     ) -> None:
@@ -63,6 +64,8 @@ class Replicas:
         self._round = round
         self._links = links
         self._recording = recording
+        self._hand_over = hand_over
+        """Takes what a replica has recorded."""
         self._storage = storage
         self._silent = silent
         """The numbers of the servers that are taken for failed."""
@@ -120,14 +123,21 @@ class Replicas:
             folder = root / f"{entry.number:06}"
             if is_new or folder.exists():
                 files = LayerFiles(folder, Codec(plan.layers), plan.layers)
+                if files.cut_off:
+                    told = {"folder": str(folder), "bytes": files.cut_off}
+                    log.warning("cut off", extra={"data": told})
         was_there = files is not None and files.was_there
-        if not is_new and (files is None or (was_there and not plan.stores)):
+        if not is_new and (files is None or (was_there and not plan.starts_again)):
             if files is not None:
                 files.close()
             self._lose(entry)
             return
-        is_first = files is None or not files.was_there
-        recorder = self._recording(configuration, entry) if is_first else None
+        # Who was not recorded from the beginning cannot be from here on: others may have got
+        # packets of it, and nobody would find that it sent them.
+        recorder: Recorder | None = None
+        steps = recorded_steps(files)
+        if files is None or steps or not files.was_there:
+            recorder = self._recording(configuration, entry, steps)
         settings = self._settings
         replica = Replica(
             entry,
@@ -155,7 +165,7 @@ class Replicas:
     def _start_again(self, replica: Replica) -> None:
         """Others have given this replica up. If its stack stores nothing, it has nothing to go on
         with: what it has in memory lacks what they did not keep for it."""
-        if parse_stack(replica.entry.stack).stores:
+        if parse_stack(replica.entry.stack).starts_again:
             replica.restart(self._round.now())
         else:
             self._lose(replica.entry)
@@ -213,6 +223,7 @@ class Replicas:
                 self._say(replica, process, self._meet(replica, process, number))
                 self._say(replica, process, replica.got(process))
             replica.suspect_only(now, suspected)
+            replica.is_later()
         self._round.request()
 
     def _meet(self, replica: Replica, process: int, number: int | None) -> list[bytes]:
@@ -249,25 +260,37 @@ class Replicas:
     # Rounds.
 
     def flush(self, now: int) -> None:
-        """Multicast what clients have sent, give members what is delivered, and send what goes
-        out, all of it after what is stored is on the disk; StorageError says that it is not."""
+        """Multicast what clients have sent, and give members what is delivered. Where a trace is
+        recorded, that is saved before; StorageError says that it cannot be."""
         earliest: int | None = None
         for replica in self.hosted.values():
             while True:
                 self.cast_waiting(replica, now)
                 envelopes = replica.take_delivered()
+                if replica.recorder is not None:
+                    replica.save(self._hand_over)
                 for envelope in envelopes:
                     self.give(envelope)
                 settled, replica.settled = replica.settled, []
                 self.delivered(replica, settled)
                 if not envelopes:
                     break
-            for process, frame in replica.take_outgoing():
-                self._say(replica, process, [frame])
             end = replica.domain.earliest_timer()
             if end is not None and (earliest is None or end < earliest):
                 earliest = end
         self._set_timer(earliest, now)
+
+    def save(self) -> bool:
+        """Save what has to be, send what waits for that, and return whether there was something;
+        StorageError says that it cannot be saved."""
+        has_saved = False
+        for replica in self.hosted.values():
+            if replica.must_save:
+                has_saved = True
+                replica.save(self._hand_over)
+                for process, frame in replica.take_outgoing():
+                    self._say(replica, process, [frame])
+        return has_saved
 
     def _set_timer(self, earliest: int | None, now: int) -> None:
         if self._timer is not None:

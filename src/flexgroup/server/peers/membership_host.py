@@ -78,6 +78,8 @@ class MembershipHost:
         self.links = PeerLinks(settings, identity, acceptor, self)
         self.say: Callable[[int, ControlMessage], None] = self.links.say
         """How another server is told what the machine has to say; to be held up by tests."""
+        self.noticed: Callable[[], None] = _nothing
+        """Is told that another server may be taken for failed from now on."""
         self._answers: dict[int, Answered] = {}
         """Who waits for the end of which proposal."""
         self._why_not_admitted = ""
@@ -176,6 +178,7 @@ class MembershipHost:
     def link_lost(self, server: int, gone: bool) -> None:
         self.machine.link_lost(server, gone, self._loop.time())
         self._do_effects()
+        self.noticed()
 
     def has_beaten(self, server: int) -> bool:
         return self.machine.has_beaten(server)
@@ -264,3 +267,7 @@ class MembershipHost:
             self._do_effects()
 
         self._configurations.drain(effect.casts, drained)
+
+
+def _nothing() -> None:
+    pass

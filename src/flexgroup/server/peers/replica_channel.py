@@ -26,7 +26,7 @@ DATA: Final = 1
 GOT: Final = 2
 LOST: Final = 3
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES = 64 << 20
 """How much is kept for a replica that does not tell that it gets it."""
 
 

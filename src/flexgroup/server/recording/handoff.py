@@ -34,6 +34,9 @@ class RunBegan(Struct, frozen=True, array_like=True, tag=True):
     """Its row in `runs`, as far as it is known."""
     servers: tuple[str, ...]
     """Who records it, as file names have it, by process."""
+    steps: int = 0
+    """How much of the history of this server's process was recorded by one that was killed: what
+    that has recorded from this step on is not so."""
 
 
 class Events(Struct, frozen=True, array_like=True, tag=True):

@@ -67,8 +67,8 @@ class RunSink(Sink):
 class RecordedRun:
     began: RunBegan
     recorder: Recorder
-    numbers: Sequence[int]
-    """The numbers of the servers, by process."""
+    servers: Sequence[int] | Sequence[str]
+    """The numbers of the servers, by process; those of replicas come and go under their names."""
     has_traffic: bool = False
 
 
@@ -93,46 +93,47 @@ class LiveTrace:
         cluster: str,
         configuration: Configuration,
         domain: DomainEntry | ReplicatedDomain,
+        steps: int = 0,
     ) -> Recorder:
+        """The recorder for a domain that begins; or for a replica that goes on, whose history is so
+        many steps long."""
         if isinstance(domain, ReplicatedDomain):
-            return self._replica_recorder(cluster, configuration, domain)
+            return self._replica_recorder(cluster, domain, steps)
         names = {server.number: server.name for server in configuration.servers}
         numbers = domain.servers
-        groups = [group for group in configuration.groups if group.domain_key == domain.key]
         return self._begin(
             cluster,
             domain.number,
             domain.stack,
             numbers,
             [names[number] for number in numbers],
-            {group.name: [numbers.index(s) for s in group.servers()] for group in groups},
+            {
+                group.name: [numbers.index(server) for server in group.servers]
+                for group in configuration.groups_in[domain.key].values()
+            },
         )
 
-    def _replica_recorder(
-        self, cluster: str, configuration: Configuration, domain: ReplicatedDomain
-    ) -> Recorder:
-        """The recorder for a replica that starts for the first time; it goes on whatever changes,
-        and ends with the server or the domain."""
-        numbers = {server.name: server.number for server in configuration.servers}
+    def _replica_recorder(self, cluster: str, domain: ReplicatedDomain, steps: int) -> Recorder:
+        """The recorder for a replica. It goes on whatever changes, and ends with the server or the
+        domain."""
         servers = domain.servers
         recorder = self._begin(
             cluster,
             domain.number,
             domain.stack,
-            [numbers[name] for name in servers],
             servers,
-            {
-                group.name: [servers.index(server) for server in group.servers]
-                for group in domain.groups
-            },
+            servers,
+            [[servers.index(server) for server in group.servers] for group in domain.groups],
+            steps,
         )
         self._replicas.add(domain.number)
         return recorder
 
     def finish_replicas(
-        self, present: Collection[int] = (), going_on: Collection[int] = ()
+        self, present: Collection[str] = (), going_on: Collection[int] = ()
     ) -> None:
-        """The replicated domains are over that this server has recorded, except for these."""
+        """The replicated domains are over that this server has recorded, except for these; servers
+        of these names are there."""
         ended = self._replicas.difference(going_on)
         self._replicas -= ended
         self.finish(sorted(ended), present)
@@ -142,9 +143,10 @@ class LiveTrace:
         cluster: str,
         domain: int,
         stack: str,
-        numbers: Sequence[int],
+        servers: Sequence[int] | Sequence[str],
         names: Sequence[str],
-        groups: dict[str, list[int]],
+        groups: dict[str, list[int]] | list[list[int]],
+        steps: int = 0,
     ) -> Recorder:
         readable = "".join(c if c.isalnum() else "-" for c in stack.lower())
         run = f"{cluster}-{domain:06}-{readable}"
@@ -154,16 +156,16 @@ class LiveTrace:
             run=run,
             world="network",
             stack=plan.name,
-            processes=len(numbers),
+            processes=len(names),
             groups=as_json(groups),
             faults=as_json(self._faults.shares()) if self._faults.any else None,
             started=self._clock(),
             channels=channel_names(channels),
             promises=plan.promises(channels),
         )
-        began = RunBegan(described, tuple(name_in_files(name) for name in names))
+        began = RunBegan(described, tuple(name_in_files(name) for name in names), steps)
         recorder = Recorder(RunSink(run, self.handoff), ROWS_AT_ONCE)
-        self._runs[domain] = RecordedRun(began, recorder, numbers)
+        self._runs[domain] = RecordedRun(began, recorder, servers)
         self.handoff.put(began)
         return recorder
 
@@ -175,20 +177,32 @@ class LiveTrace:
                 self._flush(run)
         self.handoff.push()
 
+    def hand_over_of(self, recorder: Recorder) -> None:
+        """Hand over what this one recorded, now: others are to learn of it. While more is recorded
+        than can be written, what there is no room for stays behind all the same."""
+        for run in self._runs.values():
+            if run.recorder is recorder:
+                self._flush(run)
+        self.handoff.push()
+
     @property
     def is_behind(self) -> bool:
         """More happens than can be written: the server has to hold its peers and clients up."""
         return self.handoff.waiting_bytes > self._most_waiting
 
-    def finish(self, domains: Collection[int] | None = None, present: Collection[int] = ()) -> None:
+    def finish(
+        self,
+        domains: Collection[int] | None = None,
+        present: Collection[int] | Collection[str] = (),
+    ) -> None:
         """These domains are over, or all but replicated ones; of their servers these go on, as far
         as is known."""
         ordinary = [number for number in self._runs if number not in self._replicas]
         for number in ordinary if domains is None else domains:
             run = self._runs.pop(number)
             self._flush(run)
-            places = enumerate(run.numbers)
-            missed = tuple(p for p, number in places if number not in present)
+            places = enumerate(run.servers)
+            missed = tuple(place for place, server in places if server not in present)
             self.handoff.put(RunEnded(run.began.run.run, missed))
         self.handoff.push()
 

@@ -38,6 +38,7 @@ from flexgroup.trace.writer import (
     Labels,
     as_json,
     event_tables,
+    keep_steps,
     run_file,
     write_part,
     write_run,
@@ -76,6 +77,8 @@ class OpenRun:
     unwritten: list[list[bytes]] = field(default_factory=list)
     parts: dict[str, int] = field(default_factory=dict)
     """How many files of each kind there are."""
+    goes_on: bool = False
+    """A server that was killed has recorded the beginning."""
 
     def is_due(self, now: float) -> bool:
         return now - self.written >= max(LEAST_SECONDS, SHARE_OF_AGE * (now - self.began))
@@ -87,7 +90,7 @@ class EndedRun:
 
     servers: tuple[str, ...]
     missed: tuple[int, ...]
-    """Processes that are not in the next configuration: they left, or were killed."""
+    """Processes that are not in the next configuration: they left, or were killed for good."""
     description: Run
     until: float
     """When it will be listed even if some have not said that they have written everything."""
@@ -98,6 +101,12 @@ class EndedRun:
     def silent(self) -> list[int]:
         """The processes whose servers have not."""
         return [place for place, name in enumerate(self.servers) if name not in self.marks]
+
+    def hear(self, place: int, how: str) -> None:
+        """The run has ended so for a server. One that was killed, and is there all the same, has
+        started again: it is about to say something else."""
+        if how != KILLED or place in self.missed:
+            self.marks[self.servers[place]] = how
 
     @property
     def lost(self) -> list[int]:
@@ -134,7 +143,10 @@ class ServerTraceWriter:
 
     def take(self, handed: AnyHanded, now: float) -> None:
         if isinstance(handed, RunBegan):
-            self._open[handed.run.run] = OpenRun(handed.servers, handed.run, now, now)
+            run = OpenRun(handed.servers, handed.run, now, now)
+            self._open[handed.run.run] = run
+            if handed.steps:
+                self._go_on(run, handed.steps)
         elif isinstance(handed, Events):
             run = self._open[handed.run]
             self._describe(STARTED, replace(run.description, outcome=RUNNING))
@@ -160,16 +172,34 @@ class ServerTraceWriter:
             for name, run in self._open.items():
                 self._write(name, run)
                 self._mark(name, KILLED)
-                self._ended.append(EndedRun(run.servers, (), run.description, math.inf))
+                # Whoever ends as well is not there any more, either.
+                everybody = tuple(range(len(run.servers)))
+                self._ended.append(EndedRun(run.servers, everybody, run.description, math.inf))
             self._open = {}
         self.write_what_is_due(now)
         while self._closed is not None and self._closed.is_last and self._ended:
             time.sleep(MOMENT)
             self.write_what_is_due(time.monotonic())
 
+    def _go_on(self, run: OpenRun, steps: int) -> None:
+        """Take back what was written of the process from this step on, and that its part has ended,
+        once whoever wrote it is done."""
+        name = run.description.run
+        run.goes_on = True
+        mark = self._directory / ENDED / f"{name}@{self._server}"
+        until = time.monotonic() + LATE_SECONDS
+        while not mark.exists() and time.monotonic() < until:
+            time.sleep(MOMENT)
+        mark.unlink(missing_ok=True)
+        for kind in schema.KINDS:
+            prefix = f"{name}@{self._server}-"
+            run.parts[kind] = keep_steps(self._directory, kind, prefix, steps)
+
     def _write(self, name: str, run: OpenRun) -> None:
         if not run.unwritten:
             return
+        if run.goes_on:  # who was killed with all others may have listed it
+            (self._directory / "runs" / run_file(name)).unlink(missing_ok=True)
         columns = [b"".join(blocks) for blocks in zip(*run.unwritten, strict=True)]
         run.unwritten = []
         for kind, table in event_tables(name, columns, run.labels, run.destination_sets):
@@ -194,10 +224,9 @@ class ServerTraceWriter:
 
     def _is_settled(self, run: EndedRun, now: float) -> bool:
         for place in run.silent:
-            server = run.servers[place]
-            mark = self._directory / ENDED / f"{run.description.run}@{server}"
+            mark = self._directory / ENDED / f"{run.description.run}@{run.servers[place]}"
             if mark.exists():
-                run.marks[server] = mark.read_text()
+                run.hear(place, mark.read_text())
         if run.silent and now < run.until:
             return False
         # If nothing was sent at any server, it is not worth a run.

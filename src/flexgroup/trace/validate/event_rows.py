@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.journal import BY_ADAPTER
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints, by_key, parse_view
@@ -100,6 +101,7 @@ def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) ->
     process, step = ints(batch, "process", -1), ints(batch, "step", -1)
     if seen.described is not None:
         _check_numbers(place, kind, seen.described, process, batch)
+    by_adapter = _sent_by_adapters(kind, batch)
     for number, chosen in by_key(process):
         chosen = chosen[np.argsort(step[chosen], kind="stable")]
         own, time = step[chosen], ints(batch, "time", -1)[chosen]
@@ -109,7 +111,9 @@ def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) ->
                 f"process {number} has {_times(repeated)} a step that it had before, "
                 f"step {own[repeated][0]} the first"
             )
-        _check_times(place, seen, (kind, number), own, time)
+        in_turn = ~by_adapter[chosen]
+        if in_turn.any():
+            _check_times(place, seen, (kind, number), own[in_turn], time[in_turn])
         if kind == schema.SEND:
             seen.sends.setdefault(number, IntegerSet()).add(own)
     if kind == schema.MULTICAST:
@@ -131,6 +135,15 @@ def _check_numbers(place: Place, kind: str, run: Run, process: Ints, batch: pa.R
             place.warning(
                 f"destination {largest}, and processes are numbered to {run.processes - 1}"
             )
+
+
+def _sent_by_adapters(kind: str, batch: pa.RecordBatch) -> Flags:
+    """Tell which packets were not sent by processors, whose time they need not follow."""
+    if kind != schema.SEND or "detail" not in batch.schema.names:
+        return np.zeros(batch.num_rows, dtype=bool)
+    told = pc.equal(batch.column("detail").cast(pa.string()), BY_ADAPTER)
+    flags: Flags = pc.fill_null(told, False).to_numpy(zero_copy_only=False)
+    return flags
 
 
 def _check_times(

@@ -83,6 +83,11 @@ class Scope:
                     f"process {process}, which may crash, suspect or be suspected, does not exist; "
                     f"processes are 0 to {self.processes - 1}"
                 )
+        for suspicious, suspected in self.suspecting:
+            if suspicious == suspected:
+                raise UsageError(
+                    f"process {suspected} cannot suspect itself; name whom it suspects, as in 1:0"
+                )
         check_replicas(self.replicas, self.processes)
         for cast in self.casts:
             check_destinations(self.replicas, cast.destinations)

@@ -146,6 +146,9 @@ def _name_faults(machine: Machine, scope: Scope) -> None:
 
 
 def _builder(plan: StackPlan, scope: Scope) -> BuildStack:
+    if scope.bounds.restarts:
+        plan.check_restarts()
+
     def build(process: int) -> Stack:
         return plan.build(process, scope.processes, scope.groups, scope.replicas)
 

@@ -72,10 +72,13 @@ class Domain(World):
 
     # What happens to the stack.
 
-    def start(self, now: int) -> None:
+    def start(self, now: int, step: int = 0) -> None:
+        """The process starts, with what is stored if there is something, and then at this step of
+        its history, if that is recorded."""
         self._now = now
         if self._files is not None and self._files.was_there:
-            self.host.restore(self._clock(), self._files.stored)
+            self.host.step = step
+            self.host.restore(self._clock(), self._files.stored, self._files.numbered)
         else:
             self.host.start(self._clock())
         self._receive_from_itself()
@@ -98,11 +101,18 @@ class Domain(World):
         """
         if self._files is not None:
             self._files.deliver(self.host.deliveries)
+            self._files.number(self.host.numbered)
             self._files.commit()
 
     def cast(self, now: int, m: Message) -> None:
         self._now = now
         self.host.cast(self._clock(), m)
+        self._receive_from_itself()
+
+    def cast_again(self, now: int, m: Message) -> None:
+        """Multicast a message that was multicast before the process started again."""
+        self._now = now
+        self.host.cast_again(self._clock(), m)
         self._receive_from_itself()
 
     def receive(self, now: int, sender: int, data: bytes, at: int) -> None:

@@ -1,11 +1,12 @@
-"""Stable storage of a stack on a disk: a file for each layer that stores anything.
+"""Stable storage of a stack on a disk: one file for all layers, named after the top one.
 
-What the layers stored since the last time becomes durable together, with one synchronisation of
-each file, before anything that they asked for afterwards leaves the process (`Domain.commit`). A
-frame of a file is what became durable at one time; within it, what was asked for comes in order.
+What the layers stored since the last time becomes durable together, with one synchronisation,
+before anything that they asked for afterwards leaves the process (`Domain.commit`). A frame of the
+file is what became durable at one time, all of it or nothing; within it, what was asked for comes
+in order.
 
-The file of the top layer also has what the application remembers: how many messages it was given,
-what it multicast and was not given yet, and some numbers of whoever hosts the process.
+The file also has what the application remembers: how many messages it was given, what it multicast
+and was not given yet, and some numbers of whoever hosts the process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from flexgroup.worlds.network.framed_file import DamagedError, FramedFile, Stora
 
 HEAD: Final = b"FlexGroup layer 1\n"
 
-LONG: Final = 1 << 20
+LONG = 4 << 20
 """How many bytes there may be before they are put together, if most of them are outdated."""
 
 # What a record in a frame says.
@@ -33,48 +34,58 @@ DELIVERED: Final = 3
 CAST: Final = 4
 GIVEN: Final = 5
 NOTED: Final = 6
+LEVEL: Final = 7
+"""What follows in the frame is of this layer; at first, it is of the top one."""
+NUMBERED: Final = 8
 
 
 class LayerFiles:
-    """The files of one process of one stack, in a folder of their own."""
+    """The file of one process of one stack, in a folder of its own."""
 
     def __init__(self, folder: Path, codec: Codec, layers: list[type[Layer]]) -> None:
         self._codec = codec
-        self._files: dict[int, FramedFile] = {}
-        self._waiting: dict[int, bytearray] = {}
-        self._lengths: dict[int, int] = {}
-        """How long each file is, and how long it was when it was put together."""
-        self._whole: dict[int, int] = {}
+        self._top = len(layers) - 1
+        self._file = FramedFile(folder / f"{self._top}-{layers[-1].__name__}", HEAD)
+        self._waiting = bytearray()
+        self._level = self._top
+        """The layer that a record is of that is put behind what waits."""
+        self._length = 0
+        """How long the file is, and how long it was when it was put together."""
+        self._whole = 0
         self._failed = ""
         self.stored = [Stored() for _ in layers]
-        """What each layer has in its file, or will have after the next commit."""
+        """What each layer has in the file, or will have after the next commit."""
         self.casts: dict[MessageId, Message] = {}
         """What was multicast here, and is not known to be delivered here."""
         self.noted: dict[int, int] = {}
         """What whoever hosts the process has noted, under numbers of its choice."""
+        self.numbered = 0
+        """How far numbers of messages between layers are set aside: `Host.numbered`."""
         self.was_there = False
         """Something was stored before: the process starts again."""
+        self.cut_off = 0
+        """How many bytes at the end were not intact: a write that did not come to its end, or
+        somebody has shortened the file."""
+        self.is_urgent = False
+        """Something is to be made durable before others learn of what came after it."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(
                 f"cannot use {folder}: {error.strerror}; name a folder that can be written"
             ) from None
-        for level, layer in enumerate(layers):
-            if layer.STORED or level == len(layers) - 1:
-                name = f"{level}-{layer.__name__}"
-                self._files[level] = FramedFile(folder / name, HEAD)
-                self._load(level)
+        self._load()
 
-    def _load(self, level: int) -> None:
-        file = self._files[level]
+    def _load(self) -> None:
+        file = self._file
         try:
             frames = file.read()
             for frame in frames:
-                self._replay(level, frame)
+                self._replay(frame)
             if frames:
                 self.was_there = True
-                self._lengths[level] = self._whole[level] = sum(map(len, frames))
+                self._length = self._whole = sum(map(len, frames))
+                self.cut_off = file.cut_off
                 file.go_on()
         except DamagedError as error:
             raise self._unreadable(file.path, str(error)) from None
@@ -93,7 +104,8 @@ class LayerFiles:
             "on without this process"
         )
 
-    def _replay(self, level: int, frame: bytes) -> None:
+    def _replay(self, frame: bytes) -> None:
+        level = self._top
         stored = self.stored[level]
         reader = Reader(frame, 0, len(frame))
         while reader.position < reader.end:
@@ -116,80 +128,103 @@ class LayerFiles:
             elif what == NOTED:
                 place = reader.varint()
                 self.noted[place] = reader.varint()
+            elif what == LEVEL:
+                level = reader.varint()
+                if level > self._top:
+                    raise PeerError(f"a record of layer {level}")
+                stored = self.stored[level]
+            elif what == NUMBERED:
+                self.numbered = reader.varint()
             else:
                 raise PeerError(f"a record of kind {what}")
 
     # What is stored, and made durable later.
 
     def store(self, effects: list[Store]) -> None:
+        self.is_urgent = True
         for effect in effects:
-            level = effect.level
+            stored = self.stored[effect.level]
+            waiting = self._waiting_of(effect.level)
             if isinstance(effect, Save):
-                self.stored[level].saved = effect.packet
-                self._saved(level, self._waiting_of(level))
+                stored.saved = effect.packet
+                self._saved(effect.level, waiting)
+                if effect.covers >= 0:
+                    below = self._waiting_of(effect.level - 1)
+                    self.stored[effect.level - 1].delivered = effect.covers
+                    below += varints([DELIVERED, effect.covers])
             elif isinstance(effect, Write):
-                self.stored[level].log[effect.number] = effect.packet
-                self._written(level, effect.number, self._waiting_of(level))
+                stored.log[effect.number] = effect.packet
+                self._written(effect.level, effect.number, waiting)
             elif isinstance(effect, Truncate):
-                self.stored[level].drop(effect.first)
-                self._waiting_of(level).extend(varints([TRUNCATED, effect.first]))
+                stored.drop(effect.first)
+                waiting += varints([TRUNCATED, effect.first])
 
     def deliver(self, count: int) -> None:
         """Note that the application has been given so many messages in all."""
-        top = len(self.stored) - 1
-        if count != self.stored[top].delivered:
-            self.stored[top].delivered = count
-            self._waiting_of(top).extend(varints([DELIVERED, count]))
+        if count != self.stored[self._top].delivered:
+            self.stored[self._top].delivered = count
+            self._waiting_of(self._top).extend(varints([DELIVERED, count]))
 
     def cast(self, m: Message) -> None:
         """Keep a message that is multicast here until it is delivered here."""
+        self.is_urgent = True
         self.casts[m.id] = m
-        _cast(m, self._waiting_of(len(self.stored) - 1))
+        _cast(m, self._waiting)
 
     def given(self, m: MessageId) -> None:
         """Keep a message no longer that is delivered here."""
         if self.casts.pop(m, None) is not None:
-            self._waiting_of(len(self.stored) - 1).extend(varints([GIVEN, m]))
+            self._waiting += varints([GIVEN, m])
 
     def note(self, place: int, number: int) -> None:
         if self.noted.get(place) != number:
             self.noted[place] = number
-            self._waiting_of(len(self.stored) - 1).extend(varints([NOTED, place, number]))
+            self._waiting += varints([NOTED, place, number])
+
+    def number(self, numbered: int) -> None:
+        """Note how far numbers of messages between layers are set aside."""
+        if self.numbered != numbered:
+            self.numbered = numbered
+            self._waiting += varints([NUMBERED, numbered])
 
     def commit(self) -> None:
         """Have everything on the disk. What has failed once is not tried again: nobody knows what
         the disk has after that."""
         if self._failed:
             raise StorageError(self._failed)
-        for level, waiting in sorted(self._waiting.items()):
-            file = self._files[level]
-            try:
-                self._commit(level, file, bytes(waiting))
-            except OSError as error:
-                self._failed = (
-                    f"cannot write to {file.path}: {error.strerror}; the process has stopped, since"
-                    " it must not forget what it tells others; mend this, and start it again"
-                )
-                raise StorageError(self._failed) from None
-        self._waiting = {}
-
-    def _commit(self, level: int, file: FramedFile, waiting: bytes) -> None:
-        length = self._lengths.get(level, 0)
-        if length and length + len(waiting) < LONG + 2 * self._whole[level]:
-            self._lengths[level] = length + file.append(waiting)
+        if not self._waiting:
             return
-        whole = self._all(level)
-        file.replace([whole])
-        self._lengths[level] = self._whole[level] = len(whole)
+        try:
+            self._commit(bytes(self._waiting))
+        except OSError as error:
+            self._failed = (
+                f"cannot write to {self._file.path}: {error.strerror}; the process has stopped,"
+                " since it must not forget what it tells others; mend this, and start it again"
+            )
+            raise StorageError(self._failed) from None
+        self._waiting = bytearray()
+        self._level = self._top
+        self.is_urgent = False
+
+    def _commit(self, waiting: bytes) -> None:
+        if self._length and self._length + len(waiting) < LONG + 2 * self._whole:
+            self._length += self._file.append(waiting)
+            return
+        whole = self._all()
+        self._file.replace([whole])
+        self._length = self._whole = len(whole)
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        self._file.close()
 
     # Records.
 
     def _waiting_of(self, level: int) -> bytearray:
-        return self._waiting.setdefault(level, bytearray())
+        """Where the next record goes that is of this layer."""
+        if level != self._level:
+            self._level = level
+            self._waiting += varints([LEVEL, level])
+        return self._waiting
 
     def _saved(self, level: int, out: bytearray) -> None:
         packet = self.stored[level].saved
@@ -201,19 +236,23 @@ class LayerFiles:
         data = self._codec.encode_stored(level, self.stored[level].log[number])
         out += varints([WRITTEN, number, len(data)]) + data
 
-    def _all(self, level: int) -> bytes:
-        """Everything that a layer has, as one frame."""
-        stored = self.stored[level]
-        out = bytearray(varints([DELIVERED, stored.delivered, TRUNCATED, stored.first]))
-        if stored.saved is not None:
-            self._saved(level, out)
-        for number in sorted(stored.log):
-            self._written(level, number, out)
-        if level == len(self.stored) - 1:
-            for m in self.casts.values():
-                _cast(m, out)
-            for place in sorted(self.noted):
-                out += varints([NOTED, place, self.noted[place]])
+    def _all(self) -> bytes:
+        """Everything that there is, as one frame."""
+        out = bytearray()
+        for level in range(self._top, -1, -1):
+            stored = self.stored[level]
+            if level < self._top:
+                out += varints([LEVEL, level])
+            out += varints([DELIVERED, stored.delivered, TRUNCATED, stored.first])
+            if stored.saved is not None:
+                self._saved(level, out)
+            for number in sorted(stored.log):
+                self._written(level, number, out)
+        for m in self.casts.values():
+            _cast(m, out)
+        for place in sorted(self.noted):
+            out += varints([NOTED, place, self.noted[place]])
+        out += varints([NUMBERED, self.numbered])
         return bytes(out)
 
 

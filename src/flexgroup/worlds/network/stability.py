@@ -77,8 +77,6 @@ class Stability:
         self.changed: set[Line] = set()
         """Lines whose count others have not been told yet."""
         self._processes_of = processes_of
-        self._mine = {group for group in processes_of if process in processes_of[group]}
-        """The groups whose messages are delivered here."""
         self._known: dict[int, dict[int, _Known]] = {}
         """What is known of each line, by group and then by process."""
         self._groups_left: dict[tuple[bool, MessageId], int] = {}
@@ -120,12 +118,16 @@ class Stability:
             self._groups_left[False, m.id] = len(groups)
         for group, position in groups:
             known = self._of(group, origin)
-            if group in self._mine:
+            if self._is_mine(group):
                 self._count(known, position)
             known.kept.add(m.id, position)
             self._count_for_nobody(known, position)
             if position < known.stable:
                 self._release(known, False, known.stable)
+
+    def _is_mine(self, group: int) -> bool:
+        """Whether messages to a group are delivered here."""
+        return self.process in self._processes_of.get(group, ())
 
     def under_way(self, group: int) -> tuple[int, int, int]:
         """How many messages of `own` go to the group, how many bytes they are, and how many groups
@@ -137,7 +139,7 @@ class Stability:
         """Here, as far as the lines of this server's own groups tell."""
         is_delivered = False
         for group, position in groups:
-            if group in self._mine:
+            if self._is_mine(group):
                 known = self._of(group, origin)
                 is_delivered = position < known.low or position in known.above
                 if not is_delivered:
@@ -222,15 +224,12 @@ class Stability:
             self._release(known, False, known.stable)
             self._release(known, True, known.stable)
             self.changed.discard(known.line)
-        self._mine.discard(group)
         if processes is None:
             self._processes_of.pop(group, None)
             self._known.pop(group, None)
             self._own_in.pop(group, None)
         else:
             self._processes_of[group] = processes
-            if self.process in processes:
-                self._mine.add(group)
 
     def _release(self, known: _Known, own: bool, stable: int) -> None:
         """Forget messages of a line until one comes that is not stable."""

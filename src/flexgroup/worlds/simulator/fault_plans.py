@@ -110,4 +110,7 @@ def _suspicion(text: str, processes: int) -> tuple[int, int, int, int]:
     if not colon:
         raise UsageError(f"--suspect '{text}': write WHO:WHOM@START-END, for example 0:3@1s-1.2s")
     where = f"--suspect '{text}'"
-    return start, end, _process(suspicious, where, processes), _process(suspected, where, processes)
+    who, whom = [_process(word, where, processes) for word in (suspicious, suspected)]
+    if who == whom:
+        raise UsageError(f"{where}: a process does not suspect itself; name another one")
+    return start, end, who, whom

@@ -41,6 +41,7 @@ class Network:
         duplication: float,
         contention: bool,
         links: dict[tuple[int, int], int],
+        together: int = 1,
     ) -> None:
         self.name = name
         self.regions = len(region_delays)
@@ -62,6 +63,8 @@ class Network:
         """Whether what a process does waits for what it did before."""
         self.links = links
         """Exact delays of links that have one of their own, from a process or client to another."""
+        self.together = together
+        """How many consecutive processes, and how many clients after them, share a region."""
         self._only_delay = region_delays[0][0]
         self._digits = 0
         """Random numbers below JITTER_VALUES, in base JITTER_VALUES, above a leading 1."""
@@ -75,7 +78,8 @@ class Network:
         if self.regions == 1:
             base = self._only_delay
         else:
-            base = self.region_delays[source % self.regions][target % self.regions]
+            here, there = source // self.together, target // self.together
+            base = self.region_delays[here % self.regions][there % self.regions]
         if not self.jitter:
             return base
         # One random number serves five packets: drawing it costs as much as all the rest.

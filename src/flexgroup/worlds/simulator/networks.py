@@ -22,7 +22,7 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 @dataclass(frozen=True)
 class NetworkOptions:
     """Times in nanoseconds; `byte` and `stored` in picoseconds, `jitter` the mean of an
-    exponential."""
+    exponential; `together` the number of consecutive processes in a region."""
 
     delay: int
     jitter: int = 0
@@ -35,6 +35,7 @@ class NetworkOptions:
     loss: float = 0.0
     duplication: float = 0.0
     contention: bool = True
+    together: int = 1
 
 
 # A prototype on the Java virtual machine, over TCP within one rack, of the kind that the DCC
@@ -74,6 +75,8 @@ def parse_network(spec: str, links: Links | None = None) -> Network:
         options = replace(options, **chosen)
     if name != "wan" and not any((options.delay, options.jitter, options.send, options.receive)):
         raise UsageError(f"network '{spec}': nothing takes any time; give it a delay, as delay=1ms")
+    if name != "wan" and options.together != 1:
+        raise UsageError(f"network '{spec}': only wan has regions in which processes are together")
     return Network(
         name=spec,
         region_delays=_region_delays(name, options.delay),
@@ -88,6 +91,7 @@ def parse_network(spec: str, links: Links | None = None) -> Network:
         duplication=options.duplication,
         contention=options.contention,
         links=links or {},
+        together=options.together,
     )
 
 
@@ -129,6 +133,10 @@ def _value(spec: str, key: str, value: str) -> int | bool | float:
         if value not in ("yes", "no"):
             raise UsageError(f"network '{spec}': {key} is yes or no, not '{value}'")
         return value == "yes"
+    if key == "together":
+        if not re.fullmatch(r"[1-9]\d{0,3}", value):
+            raise UsageError(f"network '{spec}': together is a number of processes, not '{value}'")
+        return int(value)
     if key in ("loss", "duplication"):
         try:
             share = float(value)

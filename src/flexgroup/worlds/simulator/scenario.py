@@ -127,6 +127,8 @@ def run_scenario(
     network = parse_network(scenario.network, parse_links(scenario.links, total))
     replicas = parse_groups(scenario.groups)
     plan.check_replicas(replicas, scenario.processes)
+    if scenario.faults.recoveries:
+        plan.check_restarts()
     workload = parse_workload(scenario.workload, len(replicas) or scenario.processes)
     if replicas:
         workload = Replicated(workload, replicas)
