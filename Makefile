@@ -47,7 +47,7 @@ check: $(READY) ## lint, formatting, types and import rules
 
 bench: $(READY) ## run every benchmark in turn
 	@set -e; for file in $(sort $(wildcard benchmarks/*.py)); do \
-		echo "== $$file"; $(BIN)/python "$$file"; done
+		echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
 
 pure: $(INSTALLED) ## remove the compiled modules and stay in pure Python
 	@find src \( -name '*.so' -o -name '*.pyd' \) -exec rm -f {} +
