@@ -196,7 +196,7 @@ class StackTrial:
             self._problem("members were not given the same", text)
 
     async def _has_begun(self) -> bool:
-        return all(listener.lives and listener.lives[0] for listener in self.listeners)
+        return all(any(listener.lives) for listener in self.listeners)
 
     async def _is_everybody_back(self) -> bool:
         return all(listener.is_in for listener in self.listeners)
