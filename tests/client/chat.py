@@ -51,7 +51,7 @@ async def in_chat(
 
 
 def deliveries(*bodies: bytes, handle: int = 1) -> r.Delivered:
-    return r.Delivered([handle], 1, 0, [r.Message("z", body) for body in bodies])
+    return r.Delivered([handle], 1, 0, [r.Sent("z", [body]) for body in bodies])
 
 
 def sent_to(server: StandIn) -> list[bytes]:

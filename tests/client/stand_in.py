@@ -94,7 +94,9 @@ class Client(asyncio.Protocol):
             if isinstance(message, r.Delivered | r.ViewChange | r.Joined) and not message.position:
                 message.position = self.position + 1
             if isinstance(message, r.Delivered):
-                self.position = message.position + len(message.messages) - 1
+                self.position = (
+                    message.position + sum(len(sent.bodies) for sent in message.sent) - 1
+                )
             elif isinstance(message, r.ViewChange | r.Joined):
                 self.position = message.position
         return self._writer.frame(_encode(list(messages)))
@@ -284,7 +286,7 @@ class StandIn:
     def deliver(self, group: GroupHere, sender: str, body: bytes) -> None:
         for seat in group.seats:
             if seat.is_member and (seat.own or seat.process != sender):
-                seat.waiting.append(r.Delivered([group.handle], 1, 0, [r.Message(sender, body)]))
+                seat.waiting.append(r.Delivered([group.handle], 1, 0, [r.Sent(sender, [body])]))
                 self._advance(seat)
 
     def _advance(self, seat: Seat) -> None:

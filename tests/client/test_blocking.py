@@ -218,7 +218,7 @@ def test_receiving_all_passes_over_views_and_the_groups_view_follows(
         elsewhere.loop.call_soon_threadsafe(
             server.client.say,
             r.ViewChange(1, 0, 2, ["a", "b"]),
-            r.Delivered([1], 1, 0, [r.Message("b", b"together")]),
+            r.Delivered([1], 1, 0, [r.Sent("b", [b"together"])]),
             r.ViewChange(1, 0, 3, ["a"]),
         )
         assert [message.body for message in group.receive_all()] == [b"together"]
@@ -233,7 +233,7 @@ def test_receiving_all_goes_on_after_a_message_that_cannot_be_read(
         group = link.join("chat", "FIFO", codec=values.of(int))
         bodies = [values.encode(1), values.encode(2), b"\xc1", values.encode(3)]
         elsewhere.loop.call_soon_threadsafe(
-            server.client.say, r.Delivered([1], 1, 0, [r.Message("z", body) for body in bodies])
+            server.client.say, r.Delivered([1], 1, 0, [r.Sent("z", [body]) for body in bodies])
         )
         assert [message.body for message in group.receive_all()] == [1, 2]
         with pytest.raises(PeerError, match="from 'z'"):
@@ -473,7 +473,7 @@ def test_events_of_a_link_have_the_views_of_all_groups(
         assert next(events) == View(1, ("a",), "two")
         elsewhere.loop.call_soon_threadsafe(
             server.client.say,
-            r.Delivered([2], 1, 0, [r.Message("b", b"before")]),
+            r.Delivered([2], 1, 0, [r.Sent("b", [b"before"])]),
             r.ViewChange(1, 0, 2, ["a", "b"]),
         )
         assert next(events) == Message("b", b"before", "two")
@@ -489,7 +489,7 @@ def test_who_leaves_a_group_receives_in_another_what_went_to_both(
 ) -> None:
     with blocking.connect(server.address) as link:
         one, two = link.join("one", "FIFO"), link.join("two", "FIFO")
-        messages = [r.Message("z", b"first"), r.Message("z", b"second")]
+        messages = [r.Sent("z", [b"first"]), r.Sent("z", [b"second"])]
         elsewhere.loop.call_soon_threadsafe(server.client.say, r.Delivered([1, 2], 2, 0, messages))
         assert one.receive(LAST_RESORT).body == b"first"
         one.leave()

@@ -37,7 +37,7 @@ Mischief = Callable[[Client], bytes]
 
 def delivery(handle: int, body: bytes) -> r.Delivered:
     """One message, from b."""
-    return r.Delivered([handle], 1, 0, [r.Message("b", body)])
+    return r.Delivered([handle], 1, 0, [r.Sent("b", [body])])
 
 
 def frame(number: int, content: bytes) -> bytes:
@@ -77,13 +77,13 @@ MISCHIEF: dict[str, tuple[Mischief, str]] = {
     ),
     "a delivery out of order": (
         lambda c: c.framed(
-            r.Delivered([1], 1, 5, [r.Message("b", b"")]),
-            r.Delivered([1], 1, 5, [r.Message("b", b"")]),
+            r.Delivered([1], 1, 5, [r.Sent("b", [b""])]),
+            r.Delivered([1], 1, 5, [r.Sent("b", [b""])]),
         ),
         "at position 5 what follows 5",
     ),
     "a delivery to a group and to no group": (
-        lambda c: c.framed(r.Delivered([1, 9], 2, 5, [r.Message("b", b"")])),
+        lambda c: c.framed(r.Delivered([1, 9], 2, 5, [r.Sent("b", [b""])])),
         "handle 9",
     ),
 }
@@ -222,8 +222,8 @@ async def test_a_connection_that_breaks_in_the_middle_of_a_frame() -> None:
 async def test_what_was_delivered_before_the_end_can_be_received() -> None:
     async with a_member() as (server, _, group):
         server.client.say(
-            r.Delivered([1], 1, 0, [r.Message("b", b"one")]),
-            r.Delivered([1], 1, 0, [r.Message("b", b"two")]),
+            r.Delivered([1], 1, 0, [r.Sent("b", [b"one"])]),
+            r.Delivered([1], 1, 0, [r.Sent("b", [b"two"])]),
         )
         server.client.say(r.Closing("the server is shutting down"))
         assert (await group.receive()).body == b"one"

@@ -254,7 +254,7 @@ async def test_who_was_about_to_receive_what_a_listener_got_does_not_wait_for_ev
         waiting = asyncio.create_task(group.receive())
         await asyncio.sleep(0)
         inbox = group.inbox()
-        inbox.put([r.Message("z", b"1")], 2)
+        inbox.put([r.Sent("z", [b"1"])], 2)
         group.listen(diary := Diary())
         with pytest.raises(UsageError, match="has a listener"):
             await waiting

@@ -31,7 +31,7 @@ def numbers(first: int, end: int) -> list[bytes]:
 
 def deliver_together(server: StandIn, bodies: list[bytes]) -> None:
     """To the last client, which is in the first group."""
-    server.client.say(r.Delivered([1], 1, 0, [r.Message("z", body) for body in bodies]))
+    server.client.say(r.Delivered([1], 1, 0, [r.Sent("z", [body]) for body in bodies]))
 
 
 def bodies_of(messages: list[Message[Any]]) -> list[Any]:
@@ -259,9 +259,9 @@ async def test_views_are_passed_over_and_the_groups_view_follows() -> None:
     async with stand_in() as server, connect(server.address, name="a") as link:
         group = await link.join("chat", STACK)
         server.client.say(
-            r.Delivered([1], 1, 0, [r.Message("a", b"alone")]),
+            r.Delivered([1], 1, 0, [r.Sent("a", [b"alone"])]),
             r.ViewChange(1, 0, 2, ["a", "b"]),
-            r.Delivered([1], 1, 0, [r.Message("b", b"together")]),
+            r.Delivered([1], 1, 0, [r.Sent("b", [b"together"])]),
             r.ViewChange(1, 0, 3, ["a"]),
         )
         await settled(group)
@@ -278,7 +278,7 @@ async def test_views_after_the_last_message_stay_for_events() -> None:
         assert await anext(events) == View(1, ("a",), "chat")
         server.client.say(
             r.ViewChange(1, 0, 2, ["a", "b"]),
-            r.Delivered([1], 1, 0, [r.Message("b", b"together")]),
+            r.Delivered([1], 1, 0, [r.Sent("b", [b"together"])]),
             r.ViewChange(1, 0, 3, ["a"]),
             r.ViewChange(1, 0, 4, ["a", "c"]),
         )
@@ -473,3 +473,27 @@ async def test_a_closed_link_gives_what_has_come_and_then_the_error() -> None:
 )
 def test_the_same_on_uvloop(test: Any) -> None:
     run_on_uvloop(test)
+
+
+@on_a_loop
+async def test_messages_of_one_sender_in_a_row_have_places_of_their_own() -> None:
+    async with stand_in() as server, connect(server.address) as link:
+        group = await link.join("chat", STACK)
+        sent = [r.Sent("a", [b"1", b"2"]), r.Sent("b", [b"3"]), r.Sent("a", [b"4"])]
+        server.client.say(r.Delivered([1], 1, 7, sent))
+        received = [await group.receive() for _ in range(4)]
+        assert [(m.sender, m.body, m.group, m.position) for m in received] == [
+            ("a", b"1", "chat", 7),
+            ("a", b"2", "chat", 8),
+            ("b", b"3", "chat", 9),
+            ("a", b"4", "chat", 10),
+        ]
+
+
+@on_a_loop
+async def test_kept_messages_of_one_sender_in_a_row_have_numbers_of_their_own() -> None:
+    async with stand_in() as server, connect(server.address) as link:
+        group = await link.join("chat", STACK)
+        server.client.say(r.DeliveredKept(1, 100, 7, [r.Sent("a", [b"1", b"2"])]))
+        received = [await group.receive() for _ in range(2)]
+        assert [(m.position, m.number) for m in received] == [(7, 107), (8, 108)]

@@ -36,7 +36,7 @@ async def in_two_groups(window: int = 64, codec: Any = None) -> AsyncIterator[Tw
 
 def at(position: int, *bodies: bytes, to: tuple[int, ...], here: int | None = None) -> r.Delivered:
     """Messages in places that the test chooses."""
-    messages = [r.Message("z", body) for body in bodies]
+    messages = [r.Sent("z", [body]) for body in bodies]
     return r.Delivered(list(to), len(to) if here is None else here, position, messages)
 
 

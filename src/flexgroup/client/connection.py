@@ -8,7 +8,6 @@ from typing import Final, NamedTuple, TypeVar, cast, final
 
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder
-from msgspec.structs import force_setattr
 
 from flexgroup.client.errors import (
     AlreadyMember,
@@ -22,7 +21,7 @@ from flexgroup.client.errors import (
     ServerMisbehaved,
     refusal,
 )
-from flexgroup.client.inbox import Inbox
+from flexgroup.client.inbox import Inbox, messages_at
 from flexgroup.client.message import View
 from flexgroup.client.order import DeliveryOrder
 from flexgroup.client.outgoing import Outgoing, send_prefix
@@ -241,7 +240,7 @@ class ClientConnection:
                 inbox = inboxes.get(handles[0])
                 if inbox is None:
                     raise PeerError(f"it delivers to the handle {handles[0]}, of no group")
-                inbox.put(message.messages, message.position)
+                inbox.put(message.sent, message.position)
             else:
                 self._read_other(message)
 
@@ -257,13 +256,10 @@ class ClientConnection:
         ]
         groups = tuple(dict.fromkeys([inbox.group for inbox in everywhere]))
         group = here[0].group if here else ""
-        for place, message in enumerate(delivered.messages):
-            force_setattr(message, "group", group)
-            force_setattr(message, "position", position + place)
-            force_setattr(message, "_groups", groups)
+        messages = messages_at(position, delivered.sent, group, groups)
         for inbox in here:
             others = [other for other in everywhere if other is not inbox]
-            inbox.put_shared(delivered.messages, position, others)
+            inbox.put_shared(messages, position, others)
 
     def _inboxes_ever_of(self, handle: int) -> list[Inbox]:
         found = [inbox for inbox in self._left if inbox.handle == handle]
@@ -277,7 +273,7 @@ class ClientConnection:
                 self._read_welcome(message)
             case DeliveredKept():
                 inbox = self._inbox(message.handle)
-                inbox.put_kept(message.messages, message.position, message.ahead)
+                inbox.put_kept(message.sent, message.position, message.ahead)
             case ViewChange():
                 inbox = self._inbox(message.handle)
                 members = tuple(message.members)

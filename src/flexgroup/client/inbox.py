@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr
 
 from flexgroup.client.message import Listener, Message, View
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
+from flexgroup.wire.requests import Sent
 
 Item = Message[bytes] | View
 Decode = Callable[[Message[bytes]], Message[Any]]
@@ -27,6 +28,20 @@ Decode = Callable[[Message[bytes]], Message[Any]]
 PARTS_OF_A_WINDOW = 4
 """Credit goes back when a quarter of the window has been received: seldom enough to cost
 nothing, early enough that the server need not wait."""
+
+
+def messages_at(
+    position: int, sent: list[Sent], group: str, groups: tuple[str, ...] = ()
+) -> list[Message[bytes]]:
+    """Return messages as the application is given them; the first one has this position."""
+    message_type = Message  # compiled code looks up other modules' classes slowly
+    messages: list[Message[bytes]] = []
+    for one in sent:
+        sender = one.sender
+        for body in one.bodies:
+            messages.append(message_type(sender, body, group, position, groups))
+            position += 1
+    return messages
 
 
 def messages_of(
@@ -161,17 +176,22 @@ class Inbox:
 
     # What the server says.
 
-    def put(self, messages: list[Message[bytes]], position: int) -> None:
-        if self.ended is not None:
-            return
+    def put(self, sent: list[Sent], position: int) -> None:
+        if self.ended is None:
+            self._put(messages_at(position, sent, self.group), position)
+
+    def put_kept(self, sent: list[Sent], position: int, ahead: int) -> None:
+        """Take in messages of a group that keeps them; their numbers are so far ahead of their
+        positions."""
+        if self.ended is None:
+            messages = messages_at(position, sent, self.group)
+            for message in messages:
+                force_setattr(message, "number", message.position + ahead)
+            self._put(messages, position)
+
+    def _put(self, messages: list[Message[bytes]], position: int) -> None:
         count = len(messages)
         self._admit(count, position)
-        group = self.group
-        set_field = force_setattr  # compiled code looks up what is imported slowly
-        for message in messages:
-            set_field(message, "group", group)
-            set_field(message, "position", position)
-            position += 1
         if self._listener is not None and not self.items:
             if self._fresh:
                 self._fresh.extend(messages)
@@ -181,13 +201,6 @@ class Inbox:
             return
         self.items.extend(messages)
         self._arrived(count)
-
-    def put_kept(self, messages: list[Message[bytes]], position: int, ahead: int) -> None:
-        """Take in messages of a group that keeps them; their numbers are so far ahead of their
-        positions."""
-        for place, message in enumerate(messages):
-            force_setattr(message, "number", position + ahead + place)
-        self.put(messages, position)
 
     def put_shared(
         self, messages: list[Message[bytes]], position: int, others: list[Inbox]

@@ -9,11 +9,41 @@ from msgspec import Struct
 
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.core.promises import level_of
-from flexgroup.wire.requests import Message
-
-__all__ = ["GroupInfo", "Listener", "Message", "View"]
 
 T = TypeVar("T")
+
+
+class Message(Struct, Generic[T], frozen=True, eq=False):
+    """A message, in its place in the order of the group."""
+
+    sender: str
+    """The name of the process that sent it."""
+    body: T
+    """The bytes that were sent, or the value, if the group has a codec."""
+    group: str = ""
+    position: int = 0
+    """The place in the one order in which the server delivered to this process, over all its
+    groups."""
+    _groups: tuple[str, ...] = ()
+    """All groups of this process that it goes to, if they are several."""
+    number: int = 0
+    """Its number among the messages of a group that keeps them or has replicas, the same for every
+    member: from 1 on. 0 in other groups."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of all groups of this process that the message was sent to."""
+        return self._groups or (self.group,)
+
+    # Another process, or the same one with another link, has other positions for the same message.
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.sender, self.body, self.group) == (other.sender, other.body, other.group)
+
+    def __hash__(self) -> int:
+        return hash((self.sender, self.body, self.group))
 
 
 class View(Struct, frozen=True, eq=False):

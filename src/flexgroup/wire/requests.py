@@ -6,13 +6,11 @@ msgspec, which checks types and lengths while it decodes and runs nothing of wha
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Generic, TypeVar
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-T = TypeVar("T")
-
-VERSION: Final = 4
+VERSION: Final = 5
 LONGEST_NAME: Final = 200
 MOST_GROUPS_OF_A_MESSAGE: Final = 64
 MOST_REPLICAS: Final = 64
@@ -228,40 +226,12 @@ class Refused(FromServer, tag=6):
     """The handle of the group if a `Send` is refused, which has no number."""
 
 
-class Message(
-    Struct, Generic[T], frozen=True, eq=False, array_like=True, forbid_unknown_fields=True
-):
-    """A message, in its place in the order of the group."""
+class Sent(Struct, array_like=True, forbid_unknown_fields=True):
+    """Messages that follow each other in the order of a group, all from one process."""
 
     sender: str
-    """The name of the process that sent it."""
-    body: T
-    """The bytes that were sent, or the value, if the group has a codec."""
-    group: str = ""
-    """The name of the group; on the way it is left out, because the handle tells it."""
-    position: int = 0
-    """The place in the one order in which the server delivered to this process, over all its
-    groups; on the way it is left out, because the first message of several tells it."""
-    _groups: tuple[str, ...] = ()
-    """All groups of this process that it goes to, if they are several."""
-    number: int = 0
-    """Its number among the messages of a group that keeps them or has replicas, the same for every
-    member: from 1 on. 0 in other groups."""
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of all groups of this process that the message was sent to."""
-        return self._groups or (self.group,)
-
-    # Another process, or the same one with another link, has other positions for the same message.
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Message):
-            return NotImplemented
-        return (self.sender, self.body, self.group) == (other.sender, other.body, other.group)
-
-    def __hash__(self) -> int:
-        return hash((self.sender, self.body, self.group))
+    """The name of the process that sent them."""
+    bodies: list[bytes]
 
 
 class Delivered(FromServer, tag=7):
@@ -275,7 +245,7 @@ class Delivered(FromServer, tag=7):
     are full or were, get them, or have got them, in their own places."""
     position: Position
     """The place of the first message; the others follow it."""
-    messages: list[Message[bytes]]
+    sent: list[Sent]
 
 
 class DeliveredKept(FromServer, tag=13):
@@ -286,7 +256,7 @@ class DeliveredKept(FromServer, tag=13):
     """The number of each message is its position and this."""
     position: Position
     """The place of the first message; the others follow it."""
-    messages: list[Message[bytes]]
+    sent: list[Sent]
 
 
 class ViewChange(FromServer, tag=8):

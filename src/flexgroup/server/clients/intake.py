@@ -20,7 +20,7 @@ from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
-from flexgroup.wire.requests import Send
+from flexgroup.wire.requests import Send, Sent
 
 PACK_BYTES = 64 << 10
 
@@ -38,14 +38,20 @@ class Pack:
     def __init__(self, domain: HostedDomain, groups: tuple[int, ...]) -> None:
         self.domain = domain
         self.groups = groups
-        self.messages: list[tuple[str, bytes]] = []
+        self.sent: list[Sent] = []
+        self.count = 0
+        """How many messages are in it."""
         self.sessions: list[Session] = []
         """The sessions that the messages came from."""
         self.size = 0
 
-    def add(self, sender: str, body: bytes) -> None:
-        self.messages.append((sender, body))
-        self.size += len(body)
+    def bodies_of(self, session: Session, sender: str) -> list[bytes]:
+        """What a client has in it last, and is to put more behind."""
+        sent = self.sent
+        if not sent or sent[-1].sender != sender:
+            sent.append(Sent(sender, []))
+        self.sessions.append(session)
+        return sent[-1].bodies
 
 
 @final
@@ -258,13 +264,16 @@ class Intake:
         """Multicast one at least, and more until a group has too much under way; how many."""
         cast = 0
         pack: Pack | None = None
+        packed_bodies: list[bytes] = []
         for body in bodies:
             if pack is None:
                 pack = self._pack_to(domain, groups)
-                pack.sessions.append(session)
-            pack.add(sender, body)
+                packed_bodies = pack.bodies_of(session, sender)
+            packed_bodies.append(body)
+            pack.count += 1
+            pack.size += len(body)
             cast += 1
-            if len(pack.messages) >= self._most_in_a_pack or pack.size >= PACK_BYTES:
+            if pack.count >= self._most_in_a_pack or pack.size >= PACK_BYTES:
                 self.cast_pack()
                 pack = None
                 if self._domain(domain.key, groups) is None:
@@ -288,9 +297,7 @@ class Intake:
         if pack is None:
             return
         try:
-            pack.domain.cast(
-                self._round.now(), pack.groups, len(pack.messages), packed(pack.messages)
-            )
+            pack.domain.cast(self._round.now(), pack.groups, pack.count, packed(pack.sent))
         except UsageError as error:
             for session in dict.fromkeys(pack.sessions):
                 session.refuse(None, refusals.BAD_STACK, str(error), pack.groups[0])

@@ -11,7 +11,7 @@ from flexgroup.membership.configuration import (
     changed_groups,
     is_flowing,
 )
-from flexgroup.server.clients.contents import opened, packed
+from flexgroup.server.clients.contents import opened, packed_one_by_one
 from flexgroup.server.clients.session import Seat, Session
 from flexgroup.wire.requests import Join, Joined, Leave, ViewChange
 from flexgroup.worlds.network.envelope import Envelope
@@ -63,7 +63,7 @@ class LocalMembers:
         else:
             others = [m for m in opened(envelope.contents) if m[0] != seat.process]
             if others:
-                session.deliver(seat, len(others), packed(others))
+                session.deliver(seat, len(others), packed_one_by_one(others))
 
     def _deliver_to_several(self, envelope: Envelope) -> None:
         sessions: dict[int, Session] = {}
@@ -83,7 +83,7 @@ class LocalMembers:
                 for m in opened(envelope.contents):
                     wanting = [seat for seat in seats if seat.own or m[0] != seat.process]
                     if wanting:
-                        session.deliver_to_several(wanting, 1, packed([m]))
+                        session.deliver_to_several(wanting, 1, packed_one_by_one([m]))
 
     def follow(
         self,

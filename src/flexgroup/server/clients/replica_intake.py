@@ -10,7 +10,7 @@ from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.message import MessageId
 from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.next_configuration import not_here
-from flexgroup.server.clients.contents import packed
+from flexgroup.server.clients.contents import packed_one_by_one
 from flexgroup.server.clients.session import Session
 from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.replicas import Replicas
@@ -125,7 +125,7 @@ class ReplicaIntake:
             one.session.taken(1)
         try:
             m = replica.cast(
-                now, groups, len(pack), packed([(one.sender, one.body) for one in pack])
+                now, groups, len(pack), packed_one_by_one([(one.sender, one.body) for one in pack])
             )
         except UsageError as error:
             for session in dict.fromkeys([one.session for one in pack]):

@@ -12,7 +12,7 @@ import msgspec
 
 from flexgroup.core.errors import PeerError
 from flexgroup.membership.configuration import DomainKey
-from flexgroup.server.clients.contents import head_of, head_of_kept, opened, packed
+from flexgroup.server.clients.contents import head_of, head_of_kept, opened, packed_one_by_one
 from flexgroup.server.clients.turns import REQUEST, SHARE, Turns
 from flexgroup.server.connection import Connection
 from flexgroup.server.hosting.round import Round
@@ -337,11 +337,11 @@ class Session:
         for place, message in enumerate(messages):
             if message[0] == seat.process and not seat.own:
                 if place > begin:
-                    part = packed(messages[begin:place])
+                    part = packed_one_by_one(messages[begin:place])
                     self.deliver_kept(seat, number + begin, place - begin, part)
                 begin = place + 1
         if begin < len(messages):
-            part = packed(messages[begin:])
+            part = packed_one_by_one(messages[begin:])
             self.deliver_kept(seat, number + begin, len(messages) - begin, part)
 
     def read_from(self, seat: Seat, number: int) -> None:
@@ -549,8 +549,8 @@ class Session:
         position, count, head, data = seat.queue[0]
         credit = seat.credit
         messages = opened(data)
-        rest = packed(messages[credit:])
-        self._put(head + _encoder.encode(position) + packed(messages[:credit]))
+        rest = packed_one_by_one(messages[credit:])
+        self._put(head + _encoder.encode(position) + packed_one_by_one(messages[:credit]))
         seat.queue[0] = Queued(position + credit, count - credit, head, rest)
         seat.queued -= credit
         seat.queued_bytes -= len(data) - len(rest)

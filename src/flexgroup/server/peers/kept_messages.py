@@ -25,7 +25,7 @@ from flexgroup.worlds.network.framed_file import StorageError
 
 R = TypeVar("R")
 
-LAYOUT = 1
+LAYOUT = 2
 MARGIN = 64
 """So many messages more than an eighth of what has to be kept are kept: dropping them costs less if
 they are many."""
