@@ -365,7 +365,10 @@ class GroupServer:
     def freeze(self, effect: Freeze) -> Report:
         self._metrics.froze()
         report = self._switchboard.freeze(effect)
-        log.info("frozen", extra={"data": {"for": effect.change, "domains": effect.domains}})
+        told: dict[str, object] = {"for": effect.change, "domains": effect.domains}
+        if self.membership.machine.stands_still:
+            told["because"] = "hears too few of the others"
+        log.info("frozen", extra={"data": told})
         return report
 
     def drain(self, casts: Casts, drained: Callable[[], None]) -> None:
