@@ -569,10 +569,12 @@ class Membership:
             return
         self.ended = True
         left: list[int] = []
+        missed: Configuration | None = None
         if self.configuration is not None:
             self.origin, left = self._sides.leave()
+            missed = self._change.accepted_configuration(self.configuration)
         self._proposals.refuse_all(reason)
         kept = None if self.origin is None else self.origin.kept(self.number or 0)
-        self._outbox.ask(Excluded(reason, kept))
+        self._outbox.ask(Excluded(reason, kept, missed))
         for ticket in left:
             self._outbox.ask(Answer(ticket, None))
