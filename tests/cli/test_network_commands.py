@@ -20,6 +20,10 @@ from rich.console import Console
 from flexgroup import blocking
 from flexgroup.cli.cluster import Row, table
 from flexgroup.cli.main import main
+from flexgroup.cli.parser import build_parser
+from flexgroup.cli.server import settings_of
+from flexgroup.membership import timings
+from flexgroup.membership.timings import Timings
 
 from .test_cli_bad_input import complaint
 
@@ -188,6 +192,10 @@ def test_certificates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["server", "--pack", "0"], "--pack: '0' is not possible; give a whole number from 1 on"),
         (["server", "--patience", "-1"], "--patience: '-1' is not possible; give seconds above 0"),
         (
+            ["server", "--patience", "0.02"],
+            "0.02 s is not possible, since servers look at the clock",
+        ),
+        (
             ["server", "--slow-seconds", "nan"],
             "--slow-seconds: 'nan' is not possible; give seconds",
         ),
@@ -238,7 +246,15 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_what_is_joined_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_of_the_command_beats_as_often_as_its_patience_asks_for() -> None:
+    options = build_parser().parse_args(["server", "--patience", "0.5", "--least-patience", "0.3"])
+    assert settings_of(options).timings == Timings.of(0.5, 0.3)
+
+
+def test_what_is_joined_does_not_answer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timings, "SHORTEST_PATIENCE", 0.02)  # or it takes five seconds
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         command = ["server", "--listen", "127.0.0.1:0", "--join", address, "--patience", "0.02"]

@@ -58,11 +58,21 @@ def test_it_is_never_longer_than_configured() -> None:
         (Timings(patience=10.0), 2.5),
         (Timings(patience=10.0, least=1.5), 1.5),
         (Timings(patience=10.0, least=10.0), 10.0),
-        (Timings(patience=0.5), 0.5),
+        (Timings.of(1.4), 0.7),
+        (Timings.of(0.8), 0.5),
+        (Timings.of(0.5), 0.5),
     ],
 )
 def test_how_short_patience_may_become(timings: Timings, shortest: float) -> None:
     assert timings.shortest_patience == shortest
+
+
+def test_who_has_little_patience_beats_more_often() -> None:
+    assert Timings.of(2.0) == Timings.of(2.0, None) == Timings()
+    assert Timings.of(10.0, 3.0) == Timings(0.2, 10.0, 3.0)
+    assert Timings.of(0.5) == Timings(0.05, 0.5)
+    with pytest.raises(UsageError, match=r"0\.2 s is not possible.*give at least 0\.5"):
+        Timings.of(0.2)
 
 
 @pytest.mark.parametrize("least", [0.0, 2.5])

@@ -73,13 +73,13 @@ def test_so_it_is_in_a_thousand_schedules(
 
 
 def relies_on_more_as_soon_as_it_asks_for_it(patch: pytest.MonkeyPatch) -> None:
-    original = FailureDetector.beaten_in_vain
+    original = FailureDetector._rely_on
 
-    def beaten_in_vain(self: FailureDetector, beat: Beat, now: float) -> None:
+    def rely_on(self: FailureDetector, beat: Beat, now: float) -> None:
         asked = self.patience_asked_of(beat.sender)
         original(self, replace(beat, echoed_patience=asked), now)
 
-    patch.setattr(FailureDetector, "beaten_in_vain", beaten_in_vain)
+    patch.setattr(FailureDetector, "_rely_on", rely_on)
 
 
 def forgets_what_it_has_granted(patch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,13 @@ here, on the network of the servers; the machines of these are the numbers of th
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from flexgroup import connect
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.virtual.checks import problems_of_clients
 from flexgroup.virtual.clients import Problem, ScheduledClient, has_all_come
@@ -159,8 +161,20 @@ class RealCluster:
             if self.now() >= until:
                 kind = f"in vain for {what}"
                 self.problems.append(Problem(kind, f"waited {LONGEST_WAIT:g} s {kind}"))
+                await self._write_what_servers_tell()
                 return
             await asyncio.sleep(0.05)
+
+    async def _write_what_servers_tell(self) -> None:
+        """For whoever wants to know why that has not come to pass."""
+        told = []
+        for server in self.servers:
+            try:
+                async with connect(server.address, name="observer", timeout=5) as link:
+                    told.append(json.dumps(await link.inspect()))
+            except (FlexGroupError, OSError) as error:
+                told.append(f"{server.name} does not tell: {error}")
+        (self.folder / "inspected.log").write_text("\n".join(told))
 
     async def all_servers_are_in(self) -> bool:
         names = {server.name for server in self.servers}

@@ -24,6 +24,10 @@ class Client:
         self.name = name
         self._address = address
         self._link: Link | None = None
+        self._failures = 0
+        """How often it has begun anew."""
+        self._why = ""
+        """Why it did so the last time."""
 
     async def run(self) -> None:
         raise NotImplementedError
@@ -31,6 +35,19 @@ class Client:
     async def _connect(self) -> Link:
         self._link = await connect(self._address, name=self.name, timeout=5)
         return self._link
+
+    async def _begin_anew(self, error: FlexGroupError) -> None:
+        """Take a moment before the next attempt. The server would otherwise keep what was given
+        up, with the places in groups that it may still get."""
+        self._failures += 1
+        self._why = f"{type(error).__name__}: {error}"
+        if self._link is not None:
+            self._link.connection.abort()
+        await asyncio.sleep(PAUSE)
+
+    def __str__(self) -> str:
+        why = f" ({self._why})" if self._why else ""
+        return f"{self.name} over {self._address}, begun anew {self._failures} times{why}"
 
     async def close(self) -> None:
         if self._link is not None:
@@ -63,9 +80,14 @@ class Listener(Client):
                 while True:
                     message = await joined.receive()
                     seen.append((message.number, message.body))
-            except FlexGroupError:
+            except FlexGroupError as error:
                 self.is_in = False
-                await asyncio.sleep(PAUSE)
+                await self._begin_anew(error)
+
+    def __str__(self) -> str:
+        given = [len(life) for life in self.lives]
+        is_in = "in" if self.is_in else "not in"
+        return f"{super().__str__()}: {is_in} {self.group}, given {given}, the last is {self.last}"
 
 
 class Sender(Client):
@@ -99,8 +121,11 @@ class Sender(Client):
                     await group[chosen[0]].confirm()
                     self.confirmed.append((body, chosen))
                     await asyncio.sleep(self._pause)
-            except FlexGroupError:
-                await asyncio.sleep(PAUSE)
+            except FlexGroupError as error:
+                await self._begin_anew(error)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: sent {self._sent}, confirmed {len(self.confirmed)}"
 
 
 def problems(listeners: Sequence[Listener], senders: Iterable[Sender]) -> Iterator[str]:

@@ -110,6 +110,9 @@ class ReplicaCluster:
             for trial in trials:
                 await trial.come_to_rest()
         finally:
+            if real.problems:
+                clients = [str(client) for trial in trials for client in trial.clients]
+                (real.folder / "clients.log").write_text("\n".join(clients))
             for trial in trials:
                 await trial.end()
         if not real.problems:
@@ -153,13 +156,16 @@ class StackTrial:
                 self.listeners.append(Listener(f"listener-{who}", server.address, name))
                 self.senders.append(Sender(f"sender-{who}", server.address, choices, PAUSE))
 
+    @property
+    def clients(self) -> list[Client]:
+        return [*self.listeners, *self.senders]
+
     def _problem(self, kind: str, text: str) -> None:
         self._real.problems.append(Problem(kind, text))
 
     async def begin(self) -> None:
         await self._real.wait(f"the groups of {self._stack} to be created", self._create)
-        clients: list[Client] = [*self.listeners, *self.senders]
-        self._tasks = [self._real.spawn(client.run()) for client in clients]
+        self._tasks = [self._real.spawn(client.run()) for client in self.clients]
         await self._real.wait(f"the first messages of {self._stack}", self._has_begun)
 
     async def _create(self) -> bool:
@@ -187,7 +193,7 @@ class StackTrial:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for client in (*self.listeners, *self.senders):
+        for client in self.clients:
             await client.close()
 
     def compare(self) -> None:

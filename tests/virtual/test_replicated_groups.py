@@ -10,6 +10,7 @@ import pytest
 
 from flexgroup.client.errors import BadStack, GroupExists, NotAllowed, NotHere, Refusal
 from flexgroup.client.group import Link
+from flexgroup.membership.messages import Commit, ControlMessage
 from flexgroup.server.peers import replica_channel
 
 from ..network.replica_clients import Numbered
@@ -134,6 +135,44 @@ def test_all_servers_come_back_with_what_was_confirmed() -> None:
         cluster.send(0, ["a"], SECOND)
         cluster.pass_time(0.5)
         assert seen == numbered(FIRST, SECOND)[3:]
+
+
+@pytest.mark.parametrize("without_data", [(), (0, 1, 2)])
+def test_who_missed_that_the_groups_were_created_takes_part_all_the_same(
+    without_data: tuple[int, ...],
+) -> None:
+    """It has accepted that they are, was stopped before it was told that all have, and was left
+    out before it went on: so it can have promised nothing to the others."""
+    with replicated(without_data=without_data) as cluster:
+        first, late = [cluster.servers[number].server for number in (0, 2)]
+        loop = cluster.servers[2].loop
+        assert first is not None
+        assert late is not None
+        assert loop is not None
+        say, number = first.membership.say, late.membership.number
+
+        def stop_instead_of_committing(server: int, message: ControlMessage) -> None:
+            if server == number and isinstance(message, Commit):
+                loop.stop()
+            else:
+                say(server, message)
+
+        first.membership.say = stop_instead_of_committing
+        cluster.create()
+        assert loop.is_stopped
+        cluster.wait_for_servers(0, 1)
+        first.membership.say = say
+        loop.resume()
+        cluster.wait_for_servers(0, 1, 2)
+        seen: Numbered = []
+        cluster.listen(2, "a", seen)
+        cluster.pass_time(0.5)
+        cluster.send(0, ["a"], FIRST)
+        cluster.kill(1)
+        cluster.send(2, ["a"], SECOND)
+        cluster.pass_time(0.5)
+        assert seen == numbered(FIRST, SECOND)
+        assert cluster.judged() == []
 
 
 TWO_GROUPS = {"a": ("s0", "s1", "s2"), "b": ("s3", "s4", "s5")}

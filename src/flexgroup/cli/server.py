@@ -61,12 +61,12 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
         Option(
             "--patience", type=seconds, default=2.0, metavar="SECONDS",
             help="how long another server may be silent before it is suspected, at most "
-            "(%(default)s); the same for all servers",
+            "(%(default)s), 0.5 or more; the same for all servers",
         ),
         Option(
             "--least-patience", type=seconds, metavar="SECONDS",
             help="how long at least, where links are quick (a quarter of --patience, but not less "
-            "than 1); as much as --patience: always that long",
+            "than five beats and 0.5); as much as --patience: always that long",
         ),
         flag(
             "--no-rejoin",
@@ -226,7 +226,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         tls_server=None if tls is None else server_context(tls),
         tls_client=None if tls is None else client_context(tls, SERVER),
         limits=Limits(**{name: value for name, value in chosen.items() if value is not None}),
-        timings=Timings(patience=options.patience, least=options.least_patience),
+        timings=Timings.of(options.patience, options.least_patience),
         faults=Faults(options.loss, options.duplication, options.reordering, options.seed),
         rejoin=not options.no_rejoin,
     )

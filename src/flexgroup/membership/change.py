@@ -312,10 +312,12 @@ class Change:
 
     def accepted_servers(self, before: Configuration) -> tuple[int, ...]:
         """Those of the configuration that would follow, by the decision that was accepted."""
-        if self.accepted is None:
-            return ()
-        following, _ = carried_out(before, self.accepted[1])
-        return tuple(server.number for server in following.servers)
+        following = self.accepted_configuration(before)
+        return () if following is None else tuple(server.number for server in following.servers)
+
+    def accepted_configuration(self, before: Configuration) -> Configuration | None:
+        """The configuration that would follow, by the decision that was accepted."""
+        return None if self.accepted is None else carried_out(before, self.accepted[1])[0]
 
     def on_commit(self, message: Commit) -> Decision | None:
         """What was decided, if it is known here."""

@@ -105,6 +105,9 @@ class Excluded(Struct, frozen=True):
     alone: Configuration | None = None
     """The partitionable groups with members at this server, if it has any: they stay as they are,
     stopped, and go on when the server is admitted again."""
+    missed: Configuration | None = None
+    """The next configuration that this server had accepted, if it had: the others may have
+    installed that, with this server among them, before they went on without it."""
 
 
 Effect = (

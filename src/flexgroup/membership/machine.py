@@ -363,6 +363,8 @@ class Membership:
             return False
         if message.at == configuration.number:
             return is_member
+        if isinstance(message, Beat) and is_member:
+            self._beaten_elsewhere(message, configuration.number, now)
         if message.at < configuration.number and not is_member:
             if sender < configuration.next_server:
                 self._outbox.ask(SendOn(link, NotMember(self._me, configuration.number)))
@@ -381,6 +383,19 @@ class Membership:
             # A newcomer may be the only one left who can tell that this was decided.
             self._beats.send(sender, configuration.number, self._change.promised, now)
         return False
+
+    def _beaten_elsewhere(self, beat: Beat, at: int, now: float) -> None:
+        """A beat has come from a server that has another configuration than this one has."""
+        detector = self._detector
+        detector.check_beat(beat)
+        if beat.at == at + 1:
+            detector.beaten_ahead(beat)
+        elif (
+            beat.at < at
+            and detector.has_beaten(beat.sender)  # so this server is in that configuration
+            and not self._leader.may_soon_exclude(beat.sender, now)
+        ):
+            detector.beaten_behind(beat, now)
 
     def _check(self, message: FromMember) -> None:
         """Raise PeerError for what no server of this configuration says."""
@@ -492,7 +507,7 @@ class Membership:
         self._leader.newcomers.keep(configuration)
         self._installed_at = now
         self.configuration = configuration
-        self._detector.enter_configuration(configuration.servers, now)
+        self._detector.enter_configuration(configuration.number, configuration.servers, now)
         for server in configuration.servers:
             if server.number != self._me and server.address == self.address:
                 self._detector.replaced(server.number, now)  # this one, before it was excluded
@@ -554,10 +569,12 @@ class Membership:
             return
         self.ended = True
         left: list[int] = []
+        missed: Configuration | None = None
         if self.configuration is not None:
             self.origin, left = self._sides.leave()
+            missed = self._change.accepted_configuration(self.configuration)
         self._proposals.refuse_all(reason)
         kept = None if self.origin is None else self.origin.kept(self.number or 0)
-        self._outbox.ask(Excluded(reason, kept))
+        self._outbox.ask(Excluded(reason, kept, missed))
         for ticket in left:
             self._outbox.ask(Answer(ticket, None))

@@ -65,6 +65,7 @@ class FailureDetector:
 
     __slots__ = (
         "_admitted_at",
+        "_ahead",
         "_asked",
         "_confirmed_at",
         "_down",
@@ -115,6 +116,8 @@ class FailureDetector:
         self._last_event = now
         self.awake_since = now
         self._opinions: dict[int, tuple[int, ...]] = {}
+        self._ahead: dict[int, Beat] = {}
+        """The last beat of each server that has the following configuration already."""
         self.gone: set[int] = set()
         self._given_up: dict[int, None] = {}
         """The attempts to join that came to nothing, as far as anybody told of them."""
@@ -163,12 +166,16 @@ class FailureDetector:
         self._lost_newcomers.clear()
         self._uneasy_since = None
 
-    def enter_configuration(self, servers: Collection[Server], now: float) -> None:
-        """A configuration of these servers is installed. Some may have given up their attempts to
-        join, and told so, before it was."""
+    def enter_configuration(self, at: int, servers: Collection[Server], now: float) -> None:
+        """The configuration of this number is installed, with these servers. Some may have given
+        up their attempts to join, and told so, before it was; others may have it already."""
         keeping = [server.number for server in servers if server.keeps_data]
         self.enter([server.number for server in servers], now, keeping)
         self._leave_out_given_up(servers)
+        ahead, self._ahead = self._ahead, {}
+        for beat in ahead.values():
+            if beat.at == at and beat.sender in self._heard_at:
+                self.beaten(beat, now)
 
     def came_back(self, now: float) -> None:
         """This server has been started again, and the others may be starting, too."""
@@ -244,25 +251,42 @@ class FailureDetector:
 
     def beaten(self, beat: Beat, now: float) -> None:
         """A beat came from a server that has the same configuration installed."""
+        self.beaten_behind(beat, now)
+        self._opinions[beat.sender] = _without_itself(beat)
+
+    def beaten_behind(self, beat: Beat, now: float) -> None:
+        """A beat came from a server of this configuration that has not installed it yet.
+
+        What servers promise each other holds on in the following configuration. If it counted only
+        where both have installed the same one, every change would cost them the beats on their
+        way, and where these take long, leases: they would stand still, and the change out of that
+        would cost them the next ones.
+        """
         server = beat.sender
         self._echoes[server] = beat.sent, beat.patience
         if self._asked[server] != beat.patience:
             self._asked[server] = beat.patience
             self._least_asked = min(self._asked.values())
         self._granted[server] = max(self._granted[server], now + beat.patience)
-        self.beaten_in_vain(beat, now)
+        self._rely_on(beat, now)
+
+    def beaten_ahead(self, beat: Beat) -> None:
+        """A beat came from a server that has the following configuration: it counts when that is
+        installed here, too. Who has missed it is not to rely on those who went on."""
+        self._ahead[beat.sender] = beat
 
     def beaten_in_vain(self, beat: Beat, now: float) -> None:
-        """The same, of a beat that is not confirmed by an echo.
+        """A beat came that is not to be confirmed by an echo."""
+        self._rely_on(beat, now)
+        self._opinions[beat.sender] = _without_itself(beat)
 
-        An echo of what was never sent confirms nothing, and no server is silent to itself.
-        """
+    def _rely_on(self, beat: Beat, now: float) -> None:
+        """An echo of what was never sent confirms nothing."""
         server = beat.sender
         if self._admitted_at <= beat.echo <= self._last_event:
             asked = min(beat.echoed_patience, self._timings.patience)
             self._leases[server] = max(self._leases[server], beat.echo + lease(asked))
             self._confirm(server, beat.echo, now)
-        self._opinions[server] = tuple(other for other in beat.silent if other != server)
 
     def _confirm(self, server: int, sent: float, now: float) -> None:
         before = self._confirmed_at[server]
@@ -440,3 +464,8 @@ class FailureDetector:
     def settling(self) -> float:
         """How long to wait for opinions on a suspect to agree."""
         return max(self._asked.values(), default=self._timings.patience) / 2
+
+
+def _without_itself(beat: Beat) -> tuple[int, ...]:
+    """Who is silent to the sender; no server is to itself."""
+    return tuple(other for other in beat.silent if other != beat.sender)

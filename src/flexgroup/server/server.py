@@ -365,7 +365,10 @@ class GroupServer:
     def freeze(self, effect: Freeze) -> Report:
         self._metrics.froze()
         report = self._switchboard.freeze(effect)
-        log.info("frozen", extra={"data": {"for": effect.change, "domains": effect.domains}})
+        told: dict[str, object] = {"for": effect.change, "domains": effect.domains}
+        if self.membership.machine.stands_still:
+            told["because"] = "hears too few of the others"
+        log.info("frozen", extra={"data": told})
         return report
 
     def drain(self, casts: Casts, drained: Callable[[], None]) -> None:
@@ -448,7 +451,9 @@ class GroupServer:
             return None
         return keeping.last
 
-    def excluded(self, reason: str, alone: Configuration | None) -> None:
+    def excluded(
+        self, reason: str, alone: Configuration | None, missed: Configuration | None
+    ) -> None:
         self._excluded_because = self._excluded_because or reason
         log.warning("excluded", extra={"data": {"reason": self._excluded_because}})
         why = f"this server was excluded: {reason}"
@@ -459,7 +464,7 @@ class GroupServer:
             self._stop_hosting(why)
             if self.trace is not None:
                 self.trace.finish()
-        self.replicas.excluded()
+        self.replicas.excluded(missed)
         self._end("" if self._settings.rejoin and not self._is_stopped else reason)
 
     def _part(self, alone: Configuration, reason: str) -> None:

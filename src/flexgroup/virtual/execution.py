@@ -59,7 +59,7 @@ class VirtualServer:
             port=PORT,
             join=join,
             storage=None if self.storage is None else self._storage,
-            timings=Timings(beat=schedule.patience / 10, patience=schedule.patience),
+            timings=Timings.of(schedule.patience),
             limits=Limits(pack=schedule.pack),
             random=Random(f"{schedule.seed} {self.number} {self.lives}"),
             handoff=self._disk,

@@ -79,6 +79,9 @@ class Replicas:
         """The domains whose replica at this server has nothing to start from any more."""
         self._numbers: dict[str, int] = {}
         """The numbers of the servers that are in the configuration, by name."""
+        self._missed: dict[int, ReplicatedDomain] = {}
+        """The domains, by number, of the configuration that this server had accepted when the
+        others went on without it."""
 
     @property
     def server(self) -> str:
@@ -105,17 +108,20 @@ class Replicas:
                 continue
             if replica is None and self._identity.name in entry.servers:
                 is_new = bool(before.number) and entry.number >= before.next_domain
-                self._begin(configuration, entry, is_new)
+                has_missed = self._missed.get(entry.number) == entry
+                self._begin(configuration, entry, is_new or has_missed)
             elif replica is not None:
                 for process, name in enumerate(entry.servers):
                     if name in was_there and self._numbers.get(name) != was_there[name]:
                         replica.give_up(process)
+        self._missed.clear()
         self._forget_files(configuration)
         self.look()
 
     def _begin(self, configuration: Configuration, entry: ReplicatedDomain, is_new: bool) -> None:
-        """Begin with a domain that is created now, or go on with what is stored of another; who
-        has neither must not take part: it may have promised something and forgotten it."""
+        """Begin with a domain that is created now, or was while this server was left out, or go on
+        with what is stored of another; who has neither must not take part: it may have promised
+        something and forgotten it."""
         plan = parse_stack(entry.stack)
         files: LayerFiles | None = None
         root = self._folder()
@@ -127,7 +133,7 @@ class Replicas:
                     told = {"folder": str(folder), "bytes": files.cut_off}
                     log.warning("cut off", extra={"data": told})
         was_there = files is not None and files.was_there
-        if not is_new and (files is None or (was_there and not plan.starts_again)):
+        if (files is None and not is_new) or (was_there and not plan.starts_again):
             if files is not None:
                 files.close()
             self._lose(entry)
@@ -188,10 +194,13 @@ class Replicas:
             if folder.name not in going_on and folder.name < following:
                 rmtree(folder, ignore_errors=True)
 
-    def excluded(self) -> None:
+    def excluded(self, missed: Configuration | None) -> None:
         """The others go on without this server: they have given its replicas up, which start
-        again from what they stored before they meet them again."""
+        again from what they stored before they meet them again. With the domains that began in a
+        configuration that it may have missed, it begins when it is admitted again."""
         self._numbers = {}
+        if missed is not None:
+            self._missed = {entry.number: entry for entry in missed.replicated}
         for replica in list(self.hosted.values()):
             self._start_again(replica)
         self.look()

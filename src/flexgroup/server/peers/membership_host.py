@@ -49,9 +49,11 @@ class Configurations(Protocol):
 
     def install(self, effect: Install) -> None: ...
 
-    def excluded(self, reason: str, alone: Configuration | None) -> None:
+    def excluded(
+        self, reason: str, alone: Configuration | None, missed: Configuration | None
+    ) -> None:
         """This server is not one of the group, or not any more; these partitionable groups stay
-        until it is again."""
+        until it is again. It may have missed that configuration."""
 
     def cannot_join(self, reason: str) -> None: ...
 
@@ -257,7 +259,7 @@ class MembershipHost:
                     answered(effect.error)
             case Excluded():
                 reason = self._why_not_admitted or effect.reason
-                self._configurations.excluded(reason, effect.alone)
+                self._configurations.excluded(reason, effect.alone, effect.missed)
 
     def _drain(self, effect: Drain, machine: Membership) -> None:
         """Tell the machine that asks, which may not be that of this server any more by then."""
