@@ -14,7 +14,8 @@ from flexgroup.core.message import stamp
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.protocols.parts.ledger import Accepting, Stable
-from flexgroup.protocols.paxos import CUT, Accept, Paxos
+from flexgroup.protocols.parts.paxos_packets import Accept
+from flexgroup.protocols.paxos import CUT, Paxos
 from flexgroup.trace.collector import Collector
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.simulator.fault_plans import Faults
