@@ -271,7 +271,7 @@ class WhiteBox(Layer):
         if self.status != RECOVERING or packet.ballot != self.ballot:
             return
         self.newstate_acks.add(sender)
-        if 2 * len(self.newstate_acks) > len(self.group):
+        if 2 * len({*self.newstate_acks, self.process}) > len(self.group):
             self.newstate_acks.clear()
             self.lead()
 
