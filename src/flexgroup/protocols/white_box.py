@@ -19,8 +19,9 @@ are whole groups.
 What differs is on the page of this protocol. In short: an origin sends to all replicas, of which
 followers only remember, and an ACCEPT of any group stands for a MULTICAST, so that nobody needs a
 timer to retry; what is committed stays so, whatever a new leader says; who is not suspected is not
-deposed; what all destinations have delivered is forgotten; and who starts again says so, takes over
-the state of its leader before it goes on, and leads in a new ballot only.
+deposed; what all destinations have delivered is forgotten; who starts again says so, takes over the
+state of its leader before it goes on, and leads in a new ballot only; and what a turn has for the
+same processes travels together.
 """
 
 from __future__ import annotations
