@@ -2,7 +2,8 @@
 
     python -m benchmarks.availability [--stacks 'RELIABLE ATOMIC,ABCAST'] [--rounds 3] [--only kill]
         [--before 40] [--json]
-    python -m benchmarks.availability --replicated 'LEADER PAXOS,LEADER WHITE-BOX'
+    python -m benchmarks.availability --replicated 'LEADER PAXOS,LEADER WHITE-BOX' [--rounds 3]
+        [--before 1.5] [--json | --csv FILE]
 
 Needs root and iproute2. Each server is a process in a network namespace of its own, with one member
 of a group; every member sends a message every 5 ms. The gap is the longest time for which a member
@@ -19,14 +20,18 @@ that follows, both at once. The gap is counted from the kill on, as the detectio
 send every millisecond, so that waiting for somebody to send is no part of it. Beside each gap
 stands how long it took the replica that leads next to suspect who was killed, as its trace tells,
 and a round trip: of a request to a server, under the same load. More than the first and ten times
-the second would be the stack's own doing, or ours.
+the second would be the stack's own doing, or ours. Every round has one of each, and one in which
+nothing fails. With `--csv`, the table that the experiment `tolerance` shows if it lies beside its
+page (`runs/tolerance/elsewhere.csv`).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -227,10 +232,11 @@ async def _median_of_joins(link: Link, stack: str) -> float:
 # Groups of replicas.
 
 REPLICAS = 5
+NOTHING = "nothing"
 KILLED: dict[str, tuple[int, ...]] = {
-    "nothing": (),
+    NOTHING: (),
     "kill of the leader": (0,),
-    "kill of another": (REPLICAS - 1,),
+    "kill of a follower": (REPLICAS - 1,),
     "kill of both": (0, REPLICAS - 1),
 }
 
@@ -239,6 +245,10 @@ KILLED: dict[str, tuple[int, ...]] = {
 class Gap:
     """How long members elsewhere were given nothing, in seconds, and what that is held against."""
 
+    stack: str
+    what: str
+    load: float
+    """How many processes wanted a processor, in the minute before."""
     gap: float
     detection: float
     """How long it took the next leader to suspect who was killed."""
@@ -249,7 +259,8 @@ class Gap:
         return self.detection + 10 * self.round_trip
 
 
-async def gap_of_replicas(stack: str, killed: tuple[int, ...], before: float) -> Gap:
+async def gap_of_replicas(stack: str, what: str, before: float) -> Gap:
+    load, killed = os.getloadavg()[0], KILLED[what]
     with ExitStack() as resources:
         cluster = await asyncio.to_thread(Cluster, resources, REPLICAS, records=True)
         servers = [server.name for server in cluster.servers]
@@ -268,7 +279,7 @@ async def gap_of_replicas(stack: str, killed: tuple[int, ...], before: float) ->
             await member.end()
         await link.close()
         detection = await asyncio.to_thread(_detection, cluster.traces, killed, at)
-    return Gap(max(gaps), detection, round_trip)
+    return Gap(stack, what, load, max(gaps), detection, round_trip)
 
 
 async def _round_trip(group: Group[bytes]) -> float:
@@ -295,22 +306,81 @@ def _detection(traces: Path, killed: tuple[int, ...], at: int) -> float:
 
 
 async def measure_replicas(
-    stack: str, rounds: int, before: float, is_shown: bool
-) -> list[dict[str, object]]:
-    measured: list[dict[str, object]] = []
-    for what, killed in KILLED.items():
-        gaps = [await gap_of_replicas(stack, killed, before) for _ in range(rounds)]
-        measured += [{"stack": stack, "what": what, **asdict(one)} for one in gaps]
-        if is_shown:
-            for one in gaps:
-                word = "" if not killed else ": kept" if one.gap <= one.most else ": NOT kept"
-                print(
-                    f"{stack:22} {what:20} gap {1000 * one.gap:7.1f} ms, detection "
-                    f"{1000 * one.detection:7.1f}, round trip {1000 * one.round_trip:6.2f}, "
-                    f"at most {1000 * one.most:7.1f}{word}",
-                    flush=True,
-                )
+    stacks: list[str], rounds: int, before: float, is_shown: bool
+) -> list[Gap]:
+    """Every round has each fault, and none, of each stack: what the machine does besides changes
+    while this runs, and concerns them alike."""
+    measured: list[Gap] = []
+    for _ in range(rounds):
+        for stack in stacks:
+            for what in KILLED:
+                one = await gap_of_replicas(stack, what, before)
+                measured.append(one)
+                if is_shown:
+                    show_gap(one)
     return measured
+
+
+def show_gap(one: Gap) -> None:
+    word = "" if one.what == NOTHING else ": kept" if one.gap <= one.most else ": NOT kept"
+    print(
+        f"{one.stack:22} {one.what:20} gap {1000 * one.gap:7.1f} ms, detection "
+        f"{1000 * one.detection:7.1f}, round trip {1000 * one.round_trip:6.2f}, "
+        f"at most {1000 * one.most:7.1f}{word} (load {one.load:.1f})",
+        flush=True,
+    )
+
+
+HEAD = (
+    "stack",
+    "`kill -9` of",
+    "gap (ms)",
+    "the same without a fault (ms)",
+    "detection (ms)",
+    "round trip (ms)",
+    "detection and ten round trips (ms)",
+    "rounds with no longer gap",
+    "load of the machine",
+)
+
+
+def table(gaps: list[Gap]) -> list[tuple[str, ...]]:
+    """Medians of all rounds, with the least and the most; each fault beside what the same rounds
+    were like without one."""
+    rows: list[tuple[str, ...]] = [HEAD]
+    for stack in dict.fromkeys(one.stack for one in gaps):
+        of_stack = [one for one in gaps if one.stack == stack]
+        control = [one.gap for one in of_stack if one.what == NOTHING]
+        for what in KILLED:
+            some = [one for one in of_stack if one.what == what]
+            if some and what != NOTHING:
+                rows.append(
+                    (
+                        stack,
+                        what.removeprefix("kill of "),
+                        median([one.gap for one in some]),
+                        median(control),
+                        median([one.detection for one in some]),
+                        median([one.round_trip for one in some]),
+                        median([one.most for one in some]),
+                        f"{sum(one.gap <= one.most for one in some)} of {len(some)}",
+                        f"{min(one.load for one in some):.1f} to "
+                        f"{max(one.load for one in some):.1f}, {os.cpu_count()} processors",
+                    )
+                )
+    return rows
+
+
+def median(seconds: list[float]) -> str:
+    """In milliseconds, with the least and the most."""
+    low, middle, high = (1000 * f(seconds) for f in (min, statistics.median, max))
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+
+
+def write_table(path: Path, gaps: list[Gap]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(table(gaps))
 
 
 def show(stack: str, what: str, gaps: list[float], most: float | None) -> None:
@@ -351,18 +421,22 @@ def main() -> int:
     parser.add_argument("--before", type=float, default=1.5, metavar="SECONDS")
     parser.add_argument("--replicated", metavar="STACKS", help="groups of replicas instead")
     parser.add_argument("--json", action="store_true", help="with --replicated")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="with --replicated: write the table there"
+    )
     options = parser.parse_args()
     if not can_make_namespaces():
         print("needs root and iproute2, to make network namespaces", file=sys.stderr)
         return 2
     if options.replicated:
-        measured: list[dict[str, object]] = []
-        for stack in options.replicated.split(","):
-            measured += asyncio.run(
-                measure_replicas(stack, options.rounds, options.before, not options.json)
-            )
+        stacks = options.replicated.split(",")
+        gaps = asyncio.run(
+            measure_replicas(stacks, options.rounds, options.before, not options.json)
+        )
         if options.json:
-            print(json.dumps(measured, indent=2))
+            print(json.dumps([asdict(one) for one in gaps], indent=2))
+        if options.csv:
+            write_table(options.csv, gaps)
         return 0
     for stack in options.stacks.split(","):
         asyncio.run(measure(stack, options.rounds, options.only.split(","), options.before))

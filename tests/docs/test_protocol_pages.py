@@ -172,6 +172,7 @@ def test_the_index_knows_every_packet() -> None:
             "Learn",
             "Stable",
             "Restarted",
+            "Requests",
         )  # likewise
     }
     unlisted.add(("ft-abcast", "End"))  # which a message to several groups brings about
@@ -194,6 +195,7 @@ def test_the_index_knows_every_packet() -> None:
             "NewStateAck",
             "Abandoned",
             "Restarted",
+            *("Accepts", "AcceptAcks", "Delivers"),  # of several messages at once
         )
     }
     unlisted |= {

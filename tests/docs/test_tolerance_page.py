@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from flexgroup.experiments.directory import Directory
 from flexgroup.experiments.experiment import Claim
 from flexgroup.experiments.figure import Figure
 from flexgroup.experiments.tolerance import TOLERANCE
@@ -30,6 +31,17 @@ def test_every_figure_is_there_beside_what_papers_say(figure: Figure) -> None:
     if figure.image:
         assert f"]({figure.image})" in section
         assert (DOCS / figure.image).exists()
+
+
+def test_what_real_processes_did_is_what_was_measured() -> None:
+    directory = Directory(DOCS)
+    directory.elsewhere = DOCS / "tolerance-elsewhere.csv"
+    rows = directory.measured_elsewhere()
+    section = PAGE.partition("## Measured elsewhere\n")[2].partition("\n## ")[0]
+    assert TOLERANCE.elsewhere in section
+    assert ("Not yet" in section) == (not rows)
+    table = [line for line in section.splitlines() if line.startswith("| ") and "---" not in line]
+    assert table == [f"| {' | '.join(row)} |" for row in rows]
 
 
 @pytest.mark.parametrize("claim", TOLERANCE.claims, ids=lambda claim: claim.name)

@@ -41,6 +41,13 @@ def test_the_same_experiment_goes_on_in_its_directory(tmp_path: Path) -> None:
     assert kept.exists()
 
 
+def test_what_was_measured_elsewhere_may_be_there_before(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.csv").write_text("stack,gap\n")
+    claim(tmp_path)
+    claim(tmp_path, force=True)
+    assert (tmp_path / "elsewhere.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "scale", "told"),
     [

@@ -394,7 +394,6 @@ RESTART_VARIANTS = [
     *[case.variant for case in RESTART_CASES],
     paxos_that_cuts_the_log_without_what_was_delivered,
     paxos_that_does_not_tell_of_requests,
-    paxos_that_sends_again_only_what_it_has_not_learnt,
 ]
 
 LEFT_ALONE = {"paxos": parse_stack("leader paxos"), "leader": parse_stack("leader paxos")}

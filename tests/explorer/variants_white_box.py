@@ -468,18 +468,19 @@ SCHEDULED = [
     Scheduled(white_box_that_recovers_with_one_answer_too_few),
     Scheduled(white_box_that_joins_any_ballot),
     Scheduled(white_box_that_accepts_from_whoever_led_last),
-    Scheduled(white_box_that_delivers_in_any_ballot),
-    Scheduled(white_box_that_counts_answers_to_an_earlier_ballot),
+    Scheduled(white_box_that_delivers_in_any_ballot, seeds=range(540, 580)),
     Scheduled(white_box_that_takes_the_state_of_an_earlier_ballot),
-    Scheduled(white_box_that_leads_when_the_state_of_an_earlier_ballot_is_stored),
+    Scheduled(
+        white_box_that_leads_when_the_state_of_an_earlier_ballot_is_stored, seeds=range(80, 120)
+    ),
     Scheduled(white_box_that_counts_acknowledgements_of_other_ballots),
     Scheduled(white_box_whose_clocks_do_not_advance),
     Scheduled(white_box_that_begins_with_its_own_clock),
-    Scheduled(white_box_that_takes_what_anybody_accepted),
+    Scheduled(white_box_that_takes_what_anybody_accepted, seeds=range(1150, 1160)),
     Scheduled(white_box_that_proposes_again_only_what_is_not_committed),
     Scheduled(white_box_that_tells_nobody_of_an_abandoned_ballot, Load(6, 1, 3), range(90, 100)),
     Scheduled(white_box_that_forgets_what_a_majority_has),
-    Scheduled(white_box_in_which_nothing_stays_committed),
+    Scheduled(white_box_in_which_nothing_stays_committed, seeds=range(270, 290)),
 ]
 
 HARMLESS = [

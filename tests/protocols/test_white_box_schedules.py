@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexgroup.core.errors import PeerError
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.bench import Bench
@@ -17,6 +18,7 @@ from ..explorer.variants_white_box import (
     HARMLESS,
     SCHEDULED,
     Scheduled,
+    white_box_that_counts_answers_to_an_earlier_ballot,
     white_box_that_leads_before_its_state_is_stored,
     white_box_whose_followers_keep_their_clocks,
 )
@@ -109,8 +111,11 @@ def deliver_all(bench: Bench, *channels: str) -> None:
 
 
 def settle(bench: Bench) -> str:
-    while bench.channels:
-        bench.deliver(*next(iter(bench.channels)))
+    try:
+        while bench.channels:
+            bench.deliver(*next(iter(bench.channels)))
+    except PeerError as error:
+        return f"conduct: {error}"
     return broken_promise(bench)
 
 
@@ -151,7 +156,30 @@ def a_timestamp_that_only_the_crashed_knew(plan: StackPlan) -> str:
     return settle(bench)
 
 
+def an_answer_to_a_ballot_that_was_left(plan: StackPlan) -> str:
+    """Process 1 asks 0 for its state, and again, in a higher ballot, when 2 leads with 0 meanwhile.
+
+    The first answer does not have what is delivered in the ballot of 2.
+    """
+    group = (0, 1, 2)
+    bench = Bench(plan, 3, replicas=replicas_of_sizes([3]))
+    bench.suspect(1, 0)
+    deliver_all(bench, "1->0")
+    for suspected in (0, 1):
+        bench.suspect(2, suspected)
+    bench.suspect(1, 2)
+    deliver_all(bench, "2->1", "0->1", "2->0", "0->2", "2->0", "0->2")
+    bench.cast(2, group)
+    deliver_all(bench, "2->0", "0->2")
+    bench.cast(1, group)
+    deliver_all(bench, "1->0", "0->1", "1->0", "0->1")
+    for suspicious, suspected in ((1, 0), (1, 2), (2, 0), (2, 1)):
+        bench.trust(suspicious, suspected)
+    return settle(bench)
+
+
 DIRECTED = [
+    (an_answer_to_a_ballot_that_was_left, white_box_that_counts_answers_to_an_earlier_ballot),
     (a_leader_whose_state_nobody_stored, white_box_that_leads_before_its_state_is_stored),
     (a_timestamp_that_only_the_crashed_knew, white_box_whose_followers_keep_their_clocks),
 ]

@@ -107,7 +107,8 @@ def describe(experiment: Experiment, scale: str) -> dict[str, Any]:
 
 def _refuse_others(directory: Directory, experiment: Experiment, scale: str) -> None:
     if not directory.description.exists():
-        if any(path.name != LOCK for path in directory.path.iterdir()):
+        brought = (LOCK, directory.elsewhere.name)
+        if any(path.name not in brought for path in directory.path.iterdir()):
             raise UsageError(f"'{directory.path}' is not empty and holds no experiment; {ANOTHER}")
         return
     try:

@@ -21,7 +21,7 @@ for the next one; who starts again says so, and the leader tells it what it miss
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
@@ -30,6 +30,17 @@ from flexgroup.core.message import Message, Packet, Stamp, clock_of, origin_of, 
 from flexgroup.core.replicas import group_of
 from flexgroup.protocols.parts.leading import Leading, are_votes
 from flexgroup.protocols.parts.ledger import Accepting, Ask, Learn, Ledger, Promised, Stable
+from flexgroup.protocols.parts.paxos_packets import (
+    Accept,
+    Accepted,
+    Chosen,
+    Prepare,
+    Promise,
+    Reject,
+    Request,
+    Requests,
+    Restarted,
+)
 from flexgroup.protocols.parts.timestamps import FAR
 
 WINDOW: Final = 2
@@ -42,72 +53,6 @@ NO_OP: Final[tuple[Message, ...]] = ()
 """A batch that changes nothing."""
 
 
-@final
-class Request(Packet):
-    """Have m chosen; a client sends it to all replicas, a replica to whom it takes for leader."""
-
-    m: Message
-
-
-@final
-class Prepare(Packet):
-    """Promise to take part in no lower ballot; I know what is chosen for all slots before first."""
-
-    ballot: Stamp
-    first: int
-
-
-@final
-class Promise(Packet):
-    """I take part in no lower ballot, and accepted these batches for slots from `first` on.
-
-    Both are as `Ledger.votes_since` gives them.
-    """
-
-    ballot: Stamp
-    votes: tuple[int, ...]
-    messages: tuple[Message, ...]
-
-
-@final
-class Accept(Packet):
-    """Accept this batch for this slot, and forget slots below `stable`, which all have."""
-
-    ballot: Stamp
-    slot: int
-    stable: int
-    messages: tuple[Message, ...]
-
-
-@final
-class Accepted(Packet):
-    """I accepted what you proposed for this slot, and have delivered all slots below `have`."""
-
-    ballot: Stamp
-    slot: int
-    have: int
-
-
-@final
-class Reject(Packet):
-    """I have promised this ballot, which is higher than yours."""
-
-    ballot: Stamp
-
-
-@final
-class Chosen(Packet):
-    """What was proposed for this slot in this ballot is chosen."""
-
-    ballot: Stamp
-    slot: int
-
-
-@final
-class Restarted(Packet):
-    """I have crashed and started again: what was sent to me may be lost."""
-
-
 class Paxos(Layer):
     __slots__ = ("group", "leading", "ledger", "pending", "promised", "restarts", "trusted")
 
@@ -116,7 +61,7 @@ class Paxos(Layer):
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Request, Prepare, Promise, Accept, Accepted,
-        Reject, Chosen, Ask, Learn, Stable, Restarted)  # fmt: skip
+        Reject, Chosen, Ask, Learn, Stable, Restarted, Requests)  # fmt: skip
     ABOUT_THE_SAME: ClassVar[tuple[type[Packet], ...]] = (Accepted, Chosen)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Promised, Accepting)
     NEEDS_REPLICAS: ClassVar[bool] = True
@@ -158,20 +103,27 @@ class Paxos(Layer):
         if m.destinations != self.group:
             self.send(m.destinations, Request(m))
             return
-        self.remember(m)
+        self.remember((m,))
         if self.leading is None:
             self.send((process_of(self.promised),), Request(m))
 
-    def remember(self, m: Message) -> None:
-        if not self.ledger.delivered.has(m.id):
-            self.pending[m.id] = m
-            self.propose()
+    def remember(self, messages: tuple[Message, ...]) -> None:
+        for m in messages:
+            if not self.ledger.delivered.has(m.id):
+                self.pending[m.id] = m
+        self.propose()
+
+    def request(self, member: int, messages: list[Message]) -> None:
+        """What a member is to be told travels together, so that it can propose it together."""
+        if len(messages) > 1:
+            self.send((member,), Requests(tuple(messages)))
+        elif messages:
+            self.send((member,), Request(messages[0]))
 
     def submit_again(self) -> None:
         """Tell a new leader what this process cast; what others cast, they tell it themselves."""
-        for m in sorted(self.pending):
-            if origin_of(m) == self.process or self.restarts:
-                self.send((process_of(self.promised),), Request(self.pending[m]))
+        told = [m for m in sorted(self.pending) if origin_of(m) == self.process or self.restarts]
+        self.request(process_of(self.promised), [self.pending[m] for m in told])
 
     # Stable storage, and starting again.
 
@@ -208,8 +160,7 @@ class Paxos(Layer):
     def on_restarted(self, sender: int) -> None:
         """Send again what may be lost: requests that all remember, and what the leader told."""
         self.restarts = True
-        for m in sorted(self.pending):
-            self.send((sender,), Request(self.pending[m]))
+        self.request(sender, [self.pending[m] for m in sorted(self.pending)])
         leading = self.leading
         if leading is None:
             return
@@ -371,11 +322,13 @@ class Paxos(Layer):
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Request) and self.is_ours(packet.m):
-            self.remember(packet.m)
+            self.remember((packet.m,))
             if self.restarts and self.leading is None and sender not in self.group:
                 self.send((process_of(self.promised),), packet)
         elif not self.is_sound(sender, packet):
             raise self.refuse(sender, packet)
+        elif isinstance(packet, Requests):
+            self.remember(packet.messages)
         elif isinstance(packet, Accept):
             self.on_accept(sender, packet)
         elif isinstance(packet, Accepted):
@@ -408,7 +361,8 @@ class Paxos(Layer):
             return False
         if isinstance(packet, Accept | Chosen | Learn) and packet.slot >= FAR:
             return False
-        if isinstance(packet, Accept | Learn) and not all(map(self.is_ours, packet.messages)):
+        messages = packet.messages if isinstance(packet, Accept | Learn | Requests) else ()
+        if not all(map(self.is_ours, messages)):
             return False
         if isinstance(packet, Accept) and not self.ledger.has_votes(packet.stable):
             return False
@@ -424,7 +378,7 @@ class Paxos(Layer):
             return self.is_ballot(packet.ballot, process_of(packet.ballot))
         if isinstance(packet, Stable):
             return self.ledger.has_votes(packet.slot)
-        return isinstance(packet, Ask | Restarted)
+        return isinstance(packet, Ask | Restarted | Requests)
 
     def is_ballot(self, ballot: Stamp, owner: int) -> bool:
         """Tell whether this member owns the ballot; of its own, this process has promised all."""

@@ -19,8 +19,9 @@ are whole groups.
 What differs is on the page of this protocol. In short: an origin sends to all replicas, of which
 followers only remember, and an ACCEPT of any group stands for a MULTICAST, so that nobody needs a
 timer to retry; what is committed stays so, whatever a new leader says; who is not suspected is not
-deposed; what all destinations have delivered is forgotten; and who starts again says so, takes over
-the state of its leader before it goes on, and leads in a new ballot only.
+deposed; what all destinations have delivered is forgotten; who starts again says so, takes over the
+state of its leader before it goes on, and leads in a new ballot only; and what a turn has for the
+same processes travels together.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from flexgroup.protocols.parts.white_box_packets import (
     NewState,
     NewStateAck,
     Restarted,
-    is_well_formed,
     leader_of,
 )
+from flexgroup.protocols.parts.white_box_turn import SINGLES, TOGETHER, Turn, separated
 
 # What a process is in its group.
 LEADER: Final = "leader"
@@ -56,16 +57,13 @@ RECOVERING: Final = "recovering"
 
 class WhiteBox(Layer):
     __slots__ = ("ballot", "cballot", "clock", "g0", "group", "newleader_acks", "newstate_acks",
-                 "ordered", "restarts", "status", "trusted")  # fmt: skip
+                 "ordered", "restarts", "status", "trusted", "turn")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
-        Multicast, Accept, AcceptAck, Deliver, NewLeader, NewLeaderAck, NewState, NewStateAck,
-        Abandoned, Restarted
-    )  # fmt: skip
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (*SINGLES, *TOGETHER)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Joined, Ordered)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
@@ -89,11 +87,22 @@ class WhiteBox(Layer):
         """Whether somebody has started again, who may have lost what others sent."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
+        self.turn = Turn()
+        """What it sends and delivers when it has handled what came."""
 
     def send_to_others(self, to: tuple[int, ...], packet: Packet) -> None:
-        others = tuple([j for j in to if j != self.process])
-        if others:
-            self.send(others, packet)
+        self.turn.send(tuple([j for j in to if j != self.process]), packet)
+
+    def end_turn(self) -> None:
+        if self.turn.take_committed():
+            self.deliver_committed()
+        self.send_all()
+        for m in self.turn.take_given():
+            self.deliver(m)
+
+    def send_all(self) -> None:
+        for to, packet in self.turn.take_outgoing():
+            self.send(to, packet)
 
     # The normal case.
 
@@ -104,6 +113,7 @@ class WhiteBox(Layer):
             self.send_to_others(m.destinations, Multicast(m))
         if self.process in m.destinations:
             self.on_multicast(m)
+        self.end_turn()
 
     def on_multicast(self, m: Message) -> OrderedMessage | None:
         known = self.ordered.remember(m)
@@ -123,7 +133,7 @@ class WhiteBox(Layer):
 
     def on_accept(self, packet: Accept) -> None:
         known = self.on_multicast(packet.m)
-        if known is not None and packet.m.id in self.ordered.known:
+        if known is not None:
             self.accept(known, process_of(packet.lts), packet.ballot, packet.lts)
 
     def accept(self, known: OrderedMessage, group: int, ballot: int, lts: Stamp) -> None:
@@ -140,8 +150,7 @@ class WhiteBox(Layer):
         if known.accept(self.g0) or clock > self.clock:
             self.clock = clock
             self.keep(known)
-        groups = [self.context.replicas[group] for group in known.groups]
-        leaders = tuple(map(leader_of, groups, ballots))
+        leaders = tuple(map(leader_of, known.members(self.context.replicas), ballots))
         self.send_to_others(leaders, AcceptAck(known.m.id, ballots, self.ordered.max_delivered_gts))
         if self.status == LEADER:
             known.acks[self.process] = ballots
@@ -157,18 +166,18 @@ class WhiteBox(Layer):
     def check_acks(self, known: OrderedMessage) -> None:
         """Commit when majorities of all groups have acknowledged the same ballots."""
         ballots = known.ballots(self.g0, self.cballot)
-        if known.phase == COMMITTED or not known.is_acknowledged(ballots, self.context.replicas):
-            return
-        known.commit()
-        self.deliver_committed()
+        if known.phase != COMMITTED and known.is_acknowledged(ballots, self.context.replicas):
+            known.commit()
+            self.turn.has_committed = True
 
     def deliver_committed(self) -> None:
         """Deliver in the order of global timestamps what no local one can precede any more."""
-        for known in self.ordered.waiting():
-            if known.phase != COMMITTED:
-                return
-            self.forget(self.ordered.stable_at(self.process))
+        self.forget(self.ordered.stable_at(self.process))
+        ready = self.ordered.ready()
+        for known in ready:
             self.send_deliver(known, self.group)
+        self.send_all()
+        for known in ready:
             self.settle(known)
 
     def send_deliver(self, known: OrderedMessage, to: tuple[int, ...]) -> None:
@@ -189,7 +198,7 @@ class WhiteBox(Layer):
     def settle(self, known: OrderedMessage) -> None:
         self.ordered.settle(known)
         self.keep(known)
-        self.deliver(known.m)
+        self.turn.given.append(known.m)
 
     # Recovery.
 
@@ -198,7 +207,7 @@ class WhiteBox(Layer):
         turn = self.group.index(self.process) - self.ballot
         self.join(self.ballot + (turn % len(self.group) or len(self.group)))
         self.send_to_others(self.group, NewLeader(self.ballot))
-        self.on_newleader_ack(self.process, self.state_of(self.ballot))
+        self.on_newleader_ack(self.process, self.state())
 
     def join(self, ballot: int) -> None:
         self.ballot = ballot
@@ -208,34 +217,30 @@ class WhiteBox(Layer):
         self.ordered.clear_acks()
         self.keep_ballots()
 
-    def state_of(self, ballot: int) -> NewLeaderAck:
-        return NewLeaderAck(ballot, self.cballot, self.clock, *self.ordered.told())
+    def state(self) -> NewLeaderAck:
+        return NewLeaderAck(self.ballot, self.cballot, self.clock, *self.ordered.told())
 
     def on_new_leader(self, sender: int, packet: NewLeader) -> None:
         # It may have joined this ballot when another told that it is abandoned.
         if packet.ballot >= self.ballot and packet.ballot > self.cballot:
             self.join(packet.ballot)
-            self.send((sender,), self.state_of(packet.ballot))
+            self.send((sender,), self.state())
             self.check_leader()
 
     def on_newleader_ack(self, sender: int, packet: NewLeaderAck) -> None:
         if self.status != RECOVERING or packet.ballot != self.ballot or self.ballot == self.cballot:
             return
-        acks = self.newleader_acks
-        acks[sender] = packet
-        if 2 * len(acks) <= len(self.group):
+        self.newleader_acks[sender] = packet
+        states = [self.newleader_acks[j] for j in sorted(self.newleader_acks)]
+        if 2 * len(states) <= len(self.group):
             return
-        states = [acks[j] for j in sorted(acks)]
         newest = max([ack.cballot for ack in states])
         self.begin_ballot(max([ack.clock for ack in states]))
         for ack in states:
             self.store(ack, ACCEPTED if ack.cballot == newest else COMMITTED)
-        self.send_to_others(self.group, self.new_state())
-        acks.clear()
-        self.check_newstate_acks()
-
-    def new_state(self) -> NewState:
-        return NewState(self.ballot, self.clock, *self.ordered.told())
+        self.send_to_others(self.group, NewState(self.ballot, self.clock, *self.ordered.told()))
+        self.newleader_acks.clear()
+        self.on_newstate_ack(self.process, NewStateAck(self.ballot))
 
     def begin_ballot(self, clock: int) -> None:
         """Forget what is not committed, unless the state of this ballot is told once more."""
@@ -267,10 +272,7 @@ class WhiteBox(Layer):
         if self.status != RECOVERING or packet.ballot != self.ballot:
             return
         self.newstate_acks.add(sender)
-        self.check_newstate_acks()
-
-    def check_newstate_acks(self) -> None:
-        if 2 * (len(self.newstate_acks) + 1) > len(self.group):
+        if 2 * len({*self.newstate_acks, self.process}) > len(self.group):
             self.newstate_acks.clear()
             self.lead()
 
@@ -280,11 +282,12 @@ class WhiteBox(Layer):
         self.deliver_again(self.group)
         for known in self.ordered.all():
             self.propose(known)
-        self.deliver_committed()
+        self.turn.has_committed = True
 
     def deliver_again(self, to: tuple[int, ...]) -> None:
         for m in self.ordered.settled:
             self.send_deliver(self.ordered.known[m], to)
+        self.send_all()
 
     # Who leads.
 
@@ -292,6 +295,7 @@ class WhiteBox(Layer):
         if isinstance(notice, Leader):
             self.trusted = notice.trusted
             self.check_leader()
+        self.end_turn()
         self.pass_on(notice)
 
     def check_leader(self) -> None:
@@ -311,21 +315,19 @@ class WhiteBox(Layer):
     # Stable storage, and starting again.
 
     def keep(self, known: OrderedMessage) -> None:
-        entry = Ordered(known.m, known.phase, known.gts, self.clock)
-        self.write(clock_of(known.lts), entry)
+        self.write(clock_of(known.lts), Ordered(known.m, known.phase, known.gts, self.clock))
 
     def keep_ballots(self) -> None:
         self.save(self.ordered.joined(self.ballot, self.cballot, self.clock))
 
     def on_restart(self, stored: Stored) -> None:
-        if not self.group:
-            return
         self.ballot, self.cballot, self.clock = self.ordered.load(stored, self.is_top)
         self.status = RECOVERING
         self.restarts = True
         self.send_to_others(tuple(range(self.size)), Restarted())
         if leader_of(self.group, self.ballot) == self.process:
             self.recover()
+        self.end_turn()
 
     def on_restarted(self, sender: int) -> None:
         """Send again what may be lost: the state of the ballot, what is proposed or remembered."""
@@ -333,12 +335,12 @@ class WhiteBox(Layer):
         if sender in self.group and leader_of(self.group, self.ballot) == self.process:
             self.send((sender,), NewLeader(self.ballot))
             if self.ballot == self.cballot:
-                self.send((sender,), self.new_state())
+                self.send((sender,), NewState(self.ballot, self.clock, *self.ordered.told()))
             if self.status == LEADER:
                 self.deliver_again((sender,))
         for known in self.ordered.addressed_to(sender):
             if self.status == LEADER:
-                self.send((sender,), Accept(known.m, self.cballot, known.lts))
+                self.send_to_others((sender,), Accept(known.m, self.cballot, known.lts))
             elif known.m.id in self.ordered.undelivered:
                 self.send((sender,), Multicast(known.m))
         self.check_leader()
@@ -358,9 +360,14 @@ class WhiteBox(Layer):
     # Packets.
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        is_well = is_well_formed(sender, packet, self.process, self.context.replicas)
-        if not is_well or not self.is_sound(sender, packet):
+        packets = separated(sender, packet, self.process, self.context.replicas)
+        if not packets or not all(self.is_sound(sender, one) for one in packets):
             raise self.refuse(sender, packet)
+        for one in packets:
+            self.handle(sender, one)
+        self.end_turn()
+
+    def handle(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Multicast):
             known = self.on_multicast(packet.m)
             if known is not None and self.restarts and sender not in self.group:
@@ -390,8 +397,7 @@ class WhiteBox(Layer):
             known = self.ordered.known.get(packet.m)
             if known is None:
                 return self.restarts or self.ordered.delivered.has(packet.m)
-            is_vector = sender in known.m.destinations and len(packet.ballots) == len(known.groups)
-            return is_vector and self.is_ours(packet.ballots[known.groups.index(self.g0)])
+            return self.is_ours(known.ballot_acknowledged(sender, packet.ballots, self.g0))
         if isinstance(packet, NewLeaderAck | NewStateAck):
             return self.is_ours(packet.ballot)
         if isinstance(packet, Deliver) and packet.ballot == self.cballot:

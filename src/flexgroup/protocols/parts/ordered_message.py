@@ -7,6 +7,7 @@ from typing import Final, final
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import Replicas
+from flexgroup.protocols.parts.timestamps import FAR
 
 # Phases.
 START: Final = 0
@@ -41,6 +42,10 @@ class OrderedMessage(Record):
     acks: dict[int, tuple[int, ...]] = {}
     """The ballots in the last ACCEPT_ACK of each process, at a leader, until it is committed."""
 
+    def members(self, replicas: Replicas) -> list[tuple[int, ...]]:
+        """Those of each of its destination groups."""
+        return [replicas[group] for group in self.groups]
+
     def ballots(self, own: int, cballot: int) -> tuple[int, ...]:
         """Bal: the ballots in the ACCEPTs of all groups.
 
@@ -49,6 +54,13 @@ class OrderedMessage(Record):
         if len(self.accepts) < len(self.groups) or self.accepts[own][0] != cballot:
             return ()
         return tuple([self.accepts[group][0] for group in self.groups])
+
+    def ballot_acknowledged(self, process: int, ballots: tuple[int, ...], own: int) -> int:
+        """The ballot of the process's own group that another one acknowledges, if that is a
+        destination and names a ballot of each group; a number that is none otherwise."""
+        if process in self.m.destinations and len(ballots) == len(self.groups):
+            return ballots[self.groups.index(own)]
+        return FAR
 
     def highest(self) -> Stamp:
         """The highest of the local timestamps in the ACCEPTs."""
@@ -75,10 +87,12 @@ class OrderedMessage(Record):
         self.gts = self.highest()
         self.acks.clear()
 
+    def is_committed(self) -> bool:
+        return self.phase == COMMITTED
+
     def is_acknowledged(self, ballots: tuple[int, ...], replicas: Replicas) -> bool:
         """Tell whether majorities of all groups have acknowledged these ballots, and no others."""
-        for group in self.groups:
-            members = replicas[group]
+        for members in self.members(replicas):
             if 2 * len([j for j in members if self.acks.get(j) == ballots]) <= len(members):
                 return False
         return ballots != ()

@@ -7,6 +7,7 @@ messages have the same one in the ballot of which the replica has the state.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Final, final
 
 from flexgroup.core.layer import Record, Stored
@@ -95,9 +96,10 @@ class OrderedMessages(Record):
 
     # Delivery.
 
-    def waiting(self) -> list[OrderedMessage]:
-        """What is not delivered, in the order of the timestamps that are known so far."""
-        return sorted([self.known[m] for m in self.undelivered], key=OrderedMessage.place)
+    def ready(self) -> list[OrderedMessage]:
+        """What a leader can deliver, in order: nothing that is not committed can precede it."""
+        waiting = sorted([self.known[m] for m in self.undelivered], key=OrderedMessage.place)
+        return list(takewhile(OrderedMessage.is_committed, waiting))
 
     def settle(self, known: OrderedMessage) -> None:
         self.max_delivered_gts = known.gts
