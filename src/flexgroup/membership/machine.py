@@ -364,7 +364,9 @@ class Membership:
         if message.at == configuration.number:
             return is_member
         if isinstance(message, Beat) and is_member:
-            self._beaten_elsewhere(message, configuration.number, now)
+            self._detector.check_beat(message)
+            if not self._leader.may_soon_exclude(sender, now):
+                self._detector.beaten_elsewhere(message, configuration.number, now)
         if message.at < configuration.number and not is_member:
             if sender < configuration.next_server:
                 self._outbox.ask(SendOn(link, NotMember(self._me, configuration.number)))
@@ -383,19 +385,6 @@ class Membership:
             # A newcomer may be the only one left who can tell that this was decided.
             self._beats.send(sender, configuration.number, self._change.promised, now)
         return False
-
-    def _beaten_elsewhere(self, beat: Beat, at: int, now: float) -> None:
-        """A beat has come from a server that has another configuration than this one has."""
-        detector = self._detector
-        detector.check_beat(beat)
-        if beat.at == at + 1:
-            detector.beaten_ahead(beat)
-        elif (
-            beat.at < at
-            and detector.has_beaten(beat.sender)  # so this server is in that configuration
-            and not self._leader.may_soon_exclude(beat.sender, now)
-        ):
-            detector.beaten_behind(beat, now)
 
     def _check(self, message: FromMember) -> None:
         """Raise PeerError for what no server of this configuration says."""

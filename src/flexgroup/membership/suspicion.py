@@ -251,17 +251,25 @@ class FailureDetector:
 
     def beaten(self, beat: Beat, now: float) -> None:
         """A beat came from a server that has the same configuration installed."""
-        self.beaten_behind(beat, now)
+        self._promise(beat, now)
         self._opinions[beat.sender] = _without_itself(beat)
 
-    def beaten_behind(self, beat: Beat, now: float) -> None:
-        """A beat came from a server of this configuration that has not installed it yet.
+    def beaten_elsewhere(self, beat: Beat, at: int, now: float) -> None:
+        """A beat came from a server of this configuration, `at`, that has installed another one.
 
         What servers promise each other holds on in the following configuration. If it counted only
         where both have installed the same one, every change would cost them the beats on their
         way, and where these take long, leases: they would stand still, and the change out of that
         would cost them the next ones.
         """
+        if beat.at == at + 1:
+            # Who has missed a configuration is not to rely on those who went on.
+            self._ahead[beat.sender] = beat
+        elif beat.at < at and self.has_beaten(beat.sender):  # so this server is in that one
+            self._promise(beat, now)
+
+    def _promise(self, beat: Beat, now: float) -> None:
+        """Promise the sender what it asks for, and rely on what it promises."""
         server = beat.sender
         self._echoes[server] = beat.sent, beat.patience
         if self._asked[server] != beat.patience:
@@ -269,11 +277,6 @@ class FailureDetector:
             self._least_asked = min(self._asked.values())
         self._granted[server] = max(self._granted[server], now + beat.patience)
         self._rely_on(beat, now)
-
-    def beaten_ahead(self, beat: Beat) -> None:
-        """A beat came from a server that has the following configuration: it counts when that is
-        installed here, too. Who has missed it is not to rely on those who went on."""
-        self._ahead[beat.sender] = beat
 
     def beaten_in_vain(self, beat: Beat, now: float) -> None:
         """A beat came that is not to be confirmed by an echo."""
