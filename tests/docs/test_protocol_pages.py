@@ -183,7 +183,7 @@ def test_the_index_knows_every_packet() -> None:
     unlisted.add(("protected-memory", "Completion"))  # which protocols above bring about
     unlisted |= {
         ("primcast", packet)  # likewise, or a clock that is behind
-        for packet in ("Bump", "NewEpoch", "Promise", "NewState", "AcceptEpoch")
+        for packet in ("Bump", "NewEpoch", "Promise", "NewState", "AcceptEpoch", "Restarted")
     }
     unlisted |= {
         ("white-box", packet)

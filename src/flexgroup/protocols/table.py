@@ -266,7 +266,11 @@ PROTOCOLS: dict[str, Protocol] = {
             PrimCast,
             "atomic multicast among groups of replicas: epochs of a primary, clocks of majorities",
             "Pacheco, Coelho and Pedone 2023",
-            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_HALF,
+                Fault.WRONG_SUSPICIONS,
+                Fault.RESTARTS,
+            ),
             genuine=Genuine.YES,
         ),
         Protocol(
