@@ -97,6 +97,7 @@ COMPILED = (
     "protocols/parts/permit.py",
     "protocols/parts/primcast_packets.py",
     "protocols/parts/proposals.py",
+    "protocols/parts/ramcast_packets.py",
     "protocols/parts/senders.py",
     "protocols/parts/taken_messages.py",
     "protocols/parts/timestamp_vectors.py",

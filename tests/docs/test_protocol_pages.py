@@ -177,7 +177,7 @@ def test_the_index_knows_every_packet() -> None:
     unlisted.add(("ft-abcast", "End"))  # which a message to several groups brings about
     unlisted |= {
         ("ramcast", packet)
-        for packet in ("Ask", "Grant", "Deny", "NewState", "Permit")  # likewise
+        for packet in ("Ask", "Grant", "Deny", "NewState", "Permit", "Delivered", "Restarted")
     }
     unlisted.add(("ramcast", "Timestamp"))  # which goes to other groups
     unlisted.add(("protected-memory", "Completion"))  # which protocols above bring about

@@ -164,7 +164,7 @@ class PrimCast(Layer):
         # A layer above would have to be told of everything again.
         if self.is_top and self.T.forget(self.process):
             self.keep()
-            self.truncate(self.T.first_needed())
+            self.truncate(self.T.first_needed(self.T.until))
         self.acknowledge(ts, m)
 
     def acknowledge(self, ts: int, m: Message) -> None:

@@ -78,6 +78,8 @@ class Proposals(Record):
     """Up to which final timestamp all that goes to this process is delivered."""
     have: dict[int, int] = {}
     """The same of others, as they told."""
+    first: int = 0
+    """Where the log begins."""
     many: int = CUT
     """Once they are so many, it is time to look them through."""
 
@@ -128,6 +130,10 @@ class Proposals(Record):
     def addressed_to(self, process: int) -> list[Proposed]:
         return [(kept.ts, kept.m) for kept in self.kept if process in kept.m.destinations]
 
+    def destinations(self) -> tuple[int, ...]:
+        """Everybody that any of them goes to."""
+        return tuple(sorted({j for kept in self.kept for j in kept.m.destinations}))
+
     def flat(self) -> tuple[tuple[int, ...], tuple[Message, ...]]:
         """The timestamps, and the messages."""
         return tuple([kept.ts for kept in self.kept]), tuple([kept.m for kept in self.kept])
@@ -140,9 +146,15 @@ class Proposals(Record):
         told = delivered.told()
         return Saved(promised, current, clock, delivered.count, *told, ts, final, messages)
 
-    def first_needed(self) -> int:
-        """Where the log has to begin, if all is saved: what is not delivered is written again."""
-        return min([kept.ts for kept in self.kept if not kept.final], default=self.last + 1)
+    def first_needed(self, sure: int) -> int:
+        """Where the log has to begin, if all is saved: what is not delivered is written again.
+
+        Timestamps that come later are above the one that is sure, in whatever epoch; they may be
+        below some that were proposed in vain.
+        """
+        needed = min([kept.ts for kept in self.kept if not kept.final], default=sure + 1)
+        self.first = max(min(needed, sure + 1), self.first)
+        return self.first
 
     def load(
         self, stored: Stored, first: Stamp, delivered: TakenMessages, is_top: bool
@@ -167,6 +179,7 @@ class Proposals(Record):
             clock = max(ts, clock)
             if isinstance(entry, Entry) and entry.epoch == current:
                 found[ts] = Kept(ts, entry.m, entry.final)
+        self.first = stored.first
         self.kept = [found[ts] for ts in sorted(found)]
         self.last = last(self.all())
         for kept in sorted(self.kept, key=place_of):
