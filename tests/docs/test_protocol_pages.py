@@ -178,13 +178,13 @@ def test_the_index_knows_every_packet() -> None:
     unlisted.add(("ft-abcast", "End"))  # which a message to several groups brings about
     unlisted |= {
         ("ramcast", packet)
-        for packet in ("Ask", "Grant", "Deny", "NewState", "Permit")  # likewise
+        for packet in ("Ask", "Grant", "Deny", "NewState", "Permit", "Delivered", "Restarted")
     }
     unlisted.add(("ramcast", "Timestamp"))  # which goes to other groups
     unlisted.add(("protected-memory", "Completion"))  # which protocols above bring about
     unlisted |= {
         ("primcast", packet)  # likewise, or a clock that is behind
-        for packet in ("Bump", "NewEpoch", "Promise", "NewState", "AcceptEpoch")
+        for packet in ("Bump", "NewEpoch", "Promise", "NewState", "AcceptEpoch", "Restarted")
     }
     unlisted |= {
         ("white-box", packet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def rows() -> list[list[str]]:
     return [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
         for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| [\d,]+ \| \d:\{[\d,:{} ]+\} \|", line)
+        if re.match(r"\| [\d,]+ \| \d:\{[\d,:{} ]+\} \| [^|]+ \| [^|]+ \| [\d,]+ \|", line)
     ]
 
 
@@ -85,3 +86,29 @@ def test_two_groups_two_messages_and_both_faults_in_walks(messages: str) -> None
     outcome = RandomWalks(PRIMCAST, scope, 60, seed=1, depth=3).take()
     assert not outcome.violations
     assert outcome.complete > 0
+
+
+# Restarts.
+
+
+def rows_with_restarts() -> list[list[str]]:
+    """Groups, messages, who crashes and starts again, and states of each scope."""
+    return [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| [\d,]+ \| \d:\{[\d,]+\} \| \d \| [\d,]+ \|", line)
+    ]
+
+
+def test_the_page_has_scopes_with_restarts_of_primaries_and_of_followers() -> None:
+    assert {row[2] for row in rows_with_restarts()} == {"0", "2"}
+
+
+@pytest.mark.parametrize("row", rows_with_restarts(), ids=" ".join)
+def test_the_row_with_a_restart_is_true(row: list[str]) -> None:
+    scope = scope_of(row[0], row[1], row[2], NOBODY)
+    outcome = explore(PRIMCAST, replace(scope, bounds=Bounds(crashes=1, restarts=1)))
+    assert outcome.exhausted
+    assert not outcome.violations
+    assert outcome.complete == outcome.terminals > 1
+    assert f"{outcome.states:,}" == row[3]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.random_walks import RandomWalks
+from flexgroup.worlds.explorer.scope import Bounds, Scope
 
 from .variant_parts import Case
 from .variants import named
@@ -24,7 +26,7 @@ def rows() -> list[list[str]]:
     return [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
         for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| [\d,]+ \| \d+:\{.*\| [\d,]+ \|$", line)
+        if re.match(r"\| [\d,]+ \| \d+:\{[^|]*\| [^|]+ \| [^|]+ \| [\d,]+ \|$", line)
     ]
 
 
@@ -32,9 +34,9 @@ def of_size(small: bool) -> list[list[str]]:
     return [row for row in rows() if (int(row[4].replace(",", "")) < MOST_STATES) is small]
 
 
-def check(row: list[str]) -> None:
-    groups, multicasts, crashes, suspicions, states = row
-    scope = grouped(
+def scope_of(row: list[str]) -> Scope:
+    groups, multicasts, crashes, suspicions = row
+    return grouped(
         tuple(map(int, groups.split(","))),
         *[
             (int(origin), tuple(map(int, members.split(","))))
@@ -43,7 +45,11 @@ def check(row: list[str]) -> None:
         crash=tuple(map(int, re.findall(r"\d+", crashes))),
         suspect=tuple((int(p), int(q)) for p, q in re.findall(r"(\d+):(\d+)", suspicions)),
     )
-    outcome = explore(RAMCAST, scope)
+
+
+def check(row: list[str]) -> None:
+    states = row[4]
+    outcome = explore(RAMCAST, scope_of(row[:4]))
     assert outcome.exhausted
     assert not outcome.violations
     assert outcome.complete == outcome.terminals > 0
@@ -81,3 +87,29 @@ def test_two_messages_and_two_groups_meet_in_walks_too_long_to_be_exhausted() ->
 def test_a_deep_variant_is_caught(case: Case) -> None:
     outcome = explore(case.variant(), case.scope)
     assert case.broken in outcome.broken
+
+
+# Restarts.
+
+
+def rows_with_restarts() -> list[list[str]]:
+    """Groups, multicasts, who crashes and starts again, and states of each scope."""
+    return [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| [\d,]+ \| \d+:\{[^|]*\| \d \| [\d,]+ \|$", line)
+    ]
+
+
+def test_the_page_has_scopes_with_restarts_of_leaders_and_of_followers() -> None:
+    assert {row[2] for row in rows_with_restarts()} == {"0", "2"}
+
+
+@pytest.mark.parametrize("row", rows_with_restarts(), ids=" ".join)
+def test_the_row_with_a_restart_is_true(row: list[str]) -> None:
+    scope = scope_of([*row[:3], "-"])
+    outcome = explore(RAMCAST, replace(scope, bounds=Bounds(crashes=1, restarts=1)))
+    assert outcome.exhausted
+    assert not outcome.violations
+    assert outcome.complete == outcome.terminals > 1
+    assert f"{outcome.states:,}" == row[3]

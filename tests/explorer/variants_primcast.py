@@ -201,8 +201,8 @@ def primcast_that_does_not_tell_other_groups_again() -> StackPlan:
 
 
 def primcast_that_does_not_propose_what_waited() -> StackPlan:
-    primcast = loaded_anew("primcast")
-    primcast.PrimCast.propose_waiting = lambda self: None
+    primcast = loaded_anew("primcast", "group_timestamps")
+    primcast.GroupTimestamps.waiting = lambda self: []
     return on_an_oracle(primcast)
 
 
@@ -286,7 +286,7 @@ def primcast_that_forgets_what_it_has_delivered() -> StackPlan:
 
     def try_deliver(self: Any) -> None:
         careful(self)
-        self.T.forget(self.delivered_until())
+        self.T.kept = [kept for kept in self.T.kept if not kept.final]
 
     primcast.PrimCast.try_deliver = try_deliver
     return on_an_oracle(primcast)

@@ -295,7 +295,7 @@ def ramcast_that_is_done_with_what_it_delivered() -> StackPlan:
     careful = ramcast.RamCast.acknowledge
 
     def acknowledge(self: Any, m: Any, entry: Any, silently: Any = ()) -> None:
-        if m.id not in self.done:
+        if m.id not in self.known.done:
             careful(self, m, entry, silently)
 
     ramcast.RamCast.acknowledge = acknowledge
@@ -303,15 +303,14 @@ def ramcast_that_is_done_with_what_it_delivered() -> StackPlan:
 
 
 def ramcast_that_forgets_what_it_delivered() -> StackPlan:
-    """A message is forgotten although some destination has not acknowledged it."""
+    """A message is forgotten although some destination has not delivered it."""
     ramcast = loaded_anew("ramcast")
     careful = ramcast.RamCast.deliver_final
 
     def deliver_final(self: Any) -> None:
         careful(self)
-        for identity in list(self.done):
-            del self.done[identity]
-            self.forgotten.add(identity)
+        self.known.done.clear()
+        self.T.kept = [kept for kept in self.T.kept if not kept.final]
 
     ramcast.RamCast.deliver_final = deliver_final
     return above_memory(ramcast)

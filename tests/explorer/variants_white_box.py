@@ -36,7 +36,7 @@ def with_handler(name: str, changed: Callable[[Any, Any], Callable[..., Any]]) -
 
 def with_message(name: str, changed: Callable[[Any], Callable[..., Any]]) -> StackPlan:
     """The protocol with this method of its messages replaced by what is made of the method."""
-    white_box = loaded_anew("white_box", "ordered_message", "ordered_messages")
+    white_box = loaded_anew("white_box", "ordered_message", "white_box_messages")
     message = white_box.OrderedMessage
     setattr(message, name, changed(getattr(message, name)))
     return on_an_oracle(white_box)
@@ -44,7 +44,7 @@ def with_message(name: str, changed: Callable[[Any], Callable[..., Any]]) -> Sta
 
 def with_messages(name: str, changed: Callable[[Any], Callable[..., Any]]) -> StackPlan:
     """The protocol with this method of what it knows of all messages replaced."""
-    white_box = loaded_anew("white_box", "ordered_messages")
+    white_box = loaded_anew("white_box", "white_box_messages")
     messages = white_box.OrderedMessages
     setattr(messages, name, changed(getattr(messages, name)))
     return on_an_oracle(white_box)

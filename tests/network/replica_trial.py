@@ -44,7 +44,12 @@ from .replica_clients import Client, Listener, Sender, problems
 SIZE = 3
 SERVERS = SIZE * SIZE
 PATIENCE = min(PATIENCES)
-STACKS = ("LEADER PAXOS", "LEADER PAXOS SKEEN-CFT", "LEADER WHITE-BOX")
+STACKS = (
+    "LEADER PAXOS",
+    "LEADER PAXOS SKEEN-CFT",
+    "LEADER WHITE-BOX",
+    "LEADER PRIMCAST",
+)
 ORDERED_WITHIN_GROUPS = ("LEADER PAXOS",)
 """What takes messages to one group only."""
 

@@ -1,7 +1,7 @@
 """Groups of replicas on real servers under schedules of faults: nothing that anybody delivered is
 lost, and what servers recorded keeps what the stacks promise.
 
-Seven short schedules with three stacks each; `tests/network/replica_trial.py` executes as many as
+Seven short schedules with four stacks each; `tests/network/replica_trial.py` executes as many as
 one likes.
 """
 

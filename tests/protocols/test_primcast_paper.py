@@ -17,7 +17,8 @@ from flexgroup.metrics.costs import costs
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.primcast import PrimCast, Start
+from flexgroup.protocols.parts.primcast_packets import Start
+from flexgroup.protocols.primcast import PrimCast
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History
 from flexgroup.worlds.bench import Bench
@@ -229,25 +230,6 @@ def test_who_is_trusted_again_follows_whoever_leads() -> None:
 def test_with_half_of_a_group_gone_nothing_is_delivered_rather_than_wrongly() -> None:
     history = run((4, 1), [to_all((4, 1))], crashes=[(0.5, 2), (0.5, 3)], detection=3.0)
     assert orders(history) == [[], [], [], [], []]
-
-
-# What is forgotten.
-
-
-def test_what_a_whole_group_has_delivered_is_forgotten_and_what_one_lacks_is_not() -> None:
-    bench = bench_of(3, 1)
-    for number in range(20):
-        bench.cast(number % 4, (0, 1, 2, 3))
-        settle(bench)
-    assert all(len(layer(bench, process).T.entries) <= 2 for process in range(4))
-    assert not any(layer(bench, process).timestamps.pending for process in range(4))
-    bench.crash(2)
-    for _ in range(10):
-        bench.cast(0, (0, 1, 2, 3))
-        settle(bench)
-    assert len(layer(bench, 0).T.entries) >= 10
-    assert len(layer(bench, 3).T.entries) <= 2
-    assert [len(order) for order in bench.delivered] == [30, 30, 20, 30]
 
 
 # Skeen's algorithm is what is left with groups of one.

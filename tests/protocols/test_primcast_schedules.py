@@ -138,7 +138,7 @@ def test_a_seed_shows_what_is_met_once_in_a_few_hundred(
 # Restarts.
 
 
-@pytest.mark.parametrize("stack", ["leader primcast", "leader protected-memory ramcast"])
+@pytest.mark.parametrize("stack", ["log"])
 def test_who_keeps_nothing_in_stable_storage_does_not_start_again(stack: str) -> None:
     """In no world: it would break what it told others before."""
     plan = parse_stack(stack)

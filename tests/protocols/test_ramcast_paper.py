@@ -18,8 +18,9 @@ from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
 from flexgroup.protocols.parts.new_leader import Deny
 from flexgroup.protocols.parts.permit import Permit
+from flexgroup.protocols.parts.ramcast_packets import Propose
 from flexgroup.protocols.protected_memory import Completion, ProtectedMemory, Write
-from flexgroup.protocols.ramcast import Propose, RamCast
+from flexgroup.protocols.ramcast import RamCast
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.bench import Bench
@@ -199,7 +200,7 @@ def test_only_the_leader_may_write_and_the_owner_is_asked_on_arrival() -> None:
     bench.deliver(1, 2)  # 2 permits 1 to write
     bench.deliver(0, 2)
     bench.deliver(0, 2)  # what 0 wrote before that
-    assert layer(bench, 2).pending[message_id(0, 0)].ts == {}
+    assert layer(bench, 2).known.pending[message_id(0, 0)].ts == {}
     (failed, *_) = bench.channels[2, 0]
     assert innermost(failed.packet) == Completion(2, 0)
 
@@ -237,7 +238,7 @@ def test_old_writes_of_a_new_leader_do_not_land() -> None:
     what 1 wrote in an earlier ballot may still be on its way, and would come before that."""
     top = layer(bench_of(3), 2)
     top.on_packet(0, Deny(stamp(5, 1)))
-    (permit,) = top.effects
+    _, permit = top.effects
     assert isinstance(permit, Send)
     assert (permit.to, permit.packet) == ((2,), Permit(2))
 
@@ -295,7 +296,7 @@ def test_no_message_has_two_final_timestamps() -> None:
     for process in (1, 2):
         bench.suspect(process, 0)
     settle(bench)
-    finals = {layer(bench, process).done[m.id].final for process in (1, 2, 3)}
+    finals = {layer(bench, process).known.done[m.id].final for process in (1, 2, 3)}
     assert finals == {stamp(2, 0)}
     assert broken_promise(bench) == ""
 
@@ -321,21 +322,6 @@ def test_with_half_of_a_group_gone_nothing_is_delivered_rather_than_wrongly() ->
     assert bench.delivered == [[], [], []]
 
 
-def test_what_all_destinations_have_acknowledged_is_forgotten() -> None:
-    bench = bench_of(3, 1)
-    for number in range(10):
-        bench.cast(number % 5, (0, 1, 2, 3))
-        bench.cast(4, (0, 1, 2))
-        settle(bench)
-    for process in range(4):
-        assert not layer(bench, process).pending
-        assert not layer(bench, process).done
-    bench.crash(2)
-    bench.cast(4, (0, 1, 2, 3))
-    settle(bench)
-    assert len(layer(bench, 0).done) == 1
-
-
 def test_a_process_that_writes_to_some_destinations_and_crashes_blocks_nobody() -> None:
     """Timestamps travel with their message: all that hear of the one have the other."""
     bench = bench_of(3, 1)
@@ -355,14 +341,14 @@ def test_a_process_that_writes_to_some_destinations_and_crashes_blocks_nobody() 
 def as_the_prototype() -> StackPlan:
     """Who has the timestamp of its own group acknowledges that one, and delivers what majorities
     have acknowledged so, group by group; nobody asks what the members of its group know."""
-    ramcast = loaded_anew("ramcast")
+    ramcast = loaded_anew("ramcast", "timestamp_vectors")
+    careful = ramcast.is_well_formed
 
     class Prototype(ramcast.RamCast):  # type: ignore[name-defined, misc]
-        def vector(self, m: Any, entry: Any) -> Any:
-            if self.group[0] not in entry.ts:
-                return ()
-            ballot, ts = entry.ts[self.group[0]]
-            return ramcast.clock_of(ballot), ramcast.process_of(ballot), ts
+        def acknowledge(self, m: Any, entry: Any, silently: Any = ()) -> None:
+            own = entry.ts.get(self.group[0])
+            ramcast.GroupTimestamps.vector = lambda _, groups: ramcast.flat(*own) if own else ()
+            ramcast.RamCast.acknowledge(self, m, entry, silently)
 
         def check_acks(self, m: Any, entry: Any) -> None:
             finals = []
@@ -380,7 +366,9 @@ def as_the_prototype() -> StackPlan:
             self.floor = max(self.floor, self.clock)
             ramcast.RamCast.deliver_final(self)
 
-    ramcast.are_timestamps = lambda replicas, members, V: len(V) == 3
+    ramcast.is_well_formed = lambda sender, packet, *others: (
+        isinstance(packet, ramcast.Ack) or careful(sender, packet, *others)
+    )
     below = PROTOCOLS["leader"], PROTOCOLS["protected-memory"]
     return StackPlan.of(*below, Protocol("prototype", Prototype, "", ""))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flexgroup.core.errors import PeerError
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.protocols.parts.ordered_messages import CUT
+from flexgroup.protocols.parts.white_box_messages import CUT
 from flexgroup.protocols.parts.white_box_packets import Deliver, Restarted
 from flexgroup.protocols.white_box import FOLLOWER, RECOVERING, WhiteBox
 from flexgroup.testing.replica_schedules import Load, replica_schedule

@@ -13,7 +13,7 @@ from .replicated_schedules import ScheduledReplicas
 
 GROUPS = {"a": ("s0", "s1", "s2"), "b": ("s3", "s4", "s5")}
 A, B = (0, 1, 2), (3, 4, 5)
-STACKS = ["LEADER WHITE-BOX"]
+STACKS = ["LEADER WHITE-BOX", "LEADER PRIMCAST", "LEADER PROTECTED-MEMORY RAMCAST"]
 
 FIRST = [b"1", b"2", b"3"]
 SECOND = [b"4", b"5", b"6"]

@@ -12,6 +12,10 @@ says which (`Permit`). The permission is checked when a write arrives. Then the 
 completion, and the writer learns whether the write has landed (`WriteCompleted`). The owner polls
 its memory: here, the layer above is told of what has landed.
 
+The memory outlives its process: who starts again finds what landed last in the protected region, at
+which it may not have looked when it crashed. It permits nobody to write there before it says so
+again.
+
 Assumes and keeps reliable channels in order, as those of RDMA are between two processes. What is
 modelled and what is not is on the page of this protocol.
 """
@@ -21,7 +25,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, WriteCompleted
+from flexgroup.core.layer import Context, Layer, Stored, WriteCompleted
 from flexgroup.core.message import Message, Packet, origin_of, seq_of
 from flexgroup.protocols.parts.permit import Permit
 
@@ -46,14 +50,22 @@ class Completion(Packet):
     status: int
 
 
+@final
+class Landed(Packet):
+    """This has landed in the protected region, and nothing since."""
+
+    m: Message
+
+
 class ProtectedMemory(Layer):
-    __slots__ = ("permitted", "posted")
+    __slots__ = ("permitted", "posted", "restarted")
 
     GIVES: ClassVar[Guarantees] = frozenset({Guarantee.PROTECTED_MEMORY})
     KEEPS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER})
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Write, Completion)
     ONE_SIDED: ClassVar[tuple[type[Packet], ...]] = (Write, Completion)
     COMPLETIONS: ClassVar[tuple[type[Packet], ...]] = (Completion,)
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Landed,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -63,6 +75,14 @@ class ProtectedMemory(Layer):
         # Of a writer.
         self.posted: dict[tuple[int, int], Packet] = {}
         """Its protected writes, by number and target, that are not complete."""
+        self.restarted = False
+        """Whether there may be completions of writes that it no longer knows of."""
+
+    def on_restart(self, stored: Stored) -> None:
+        self.restarted = True
+        landed = stored.saved
+        if isinstance(landed, Landed):
+            self.deliver(landed.m)
 
     def on_cast(self, m: Message) -> None:
         payload = m.payload
@@ -80,7 +100,7 @@ class ProtectedMemory(Layer):
         elif isinstance(packet, Completion) and (packet.number, sender) in self.posted:
             written = self.posted.pop((packet.number, sender))
             self.pass_on(WriteCompleted(sender, written, packet.status == LANDED))
-        else:
+        elif not isinstance(packet, Completion) or not self.restarted:
             raise self.refuse(sender, packet)
 
     def is_written_by(self, sender: int, m: Message) -> bool:
@@ -92,5 +112,6 @@ class ProtectedMemory(Layer):
             if sender != self.permitted:
                 self.send((sender,), Completion(seq_of(m.id), FAILED))
                 return
+            self.save(Landed(m))
             self.send((sender,), Completion(seq_of(m.id), LANDED))
         self.deliver(m)

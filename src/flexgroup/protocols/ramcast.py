@@ -11,81 +11,54 @@ for the permission to write, by which that of the old one ends; it reads what a 
 makes that the state of its group.
 
 Assumes protected memory and a leader oracle below (`leader protected-memory ramcast`), reliable
-channels in order, and groups of 2f + 1 replicas of which f may crash without recovery. The oracle
-may err: in the end, those that crashed are suspected and nobody else is. Guarantees total order and
-uniform agreement whatever is suspected, and that what a correct process multicasts is delivered
-once the oracle errs no more. Genuine.
+channels in order between processes that are up, memory that outlives its process, and groups of
+2f + 1 replicas of which f may be down. The oracle may err: in the end, those that are down are
+suspected and nobody else is. Guarantees total order and uniform agreement whatever is suspected and
+whoever crashes and starts again, and that what a correct process multicasts is delivered once the
+oracle errs no more. Genuine.
 
 What differs from the publication is on the page of this protocol. In short: leaders write their
 timestamps to all destinations themselves, since a leader that delivers what its group cannot know
-breaks the order when it crashes; timestamps travel with their message; and recovery, which the
+breaks the order when it crashes; timestamps travel with their message; recovery, which the
 prototype leaves open, is that of the ballots of White-Box atomic multicast (Gotsman, Lefort and
-Chockler 2019) with permissions in the place of promises.
+Chockler 2019) with permissions in the place of promises; what all destinations have delivered is
+forgotten; and who starts again goes on with what its memory holds, says so, delivers nothing before
+it has the state of its leader, and leads in a new ballot only.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import ClassVar
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Leader, Notice, WriteCompleted
-from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, process_of, stamp
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored, WriteCompleted
+from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import group_of
-from flexgroup.protocols.parts import new_leader
-from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.protocols.parts.new_leader import Ask, Deny, Grant, LatestState, NewState
 from flexgroup.protocols.parts.permit import Permit
+from flexgroup.protocols.parts.proposals import CUT, Entry, Proposals, Reached, Saved, numbered
+from flexgroup.protocols.parts.ramcast_packets import (
+    Ack,
+    Delivered,
+    Multicast,
+    Propose,
+    Restarted,
+    Timestamp,
+    is_well_formed,
+)
 from flexgroup.protocols.parts.timestamp_vectors import (
-    MOST_TS,
     GroupTimestamps,
+    TimestampedMessages,
     Vector,
-    are_timestamps,
     flat,
     groups_of,
     is_majority,
-    owns,
-    reports,
 )
 
 
-@final
-class Multicast(Packet):
-    """A process writes m into the memory of the destinations."""
-
-    m: Message
-
-
-@final
-class Propose(Packet):
-    """The leader of this group gives m this timestamp."""
-
-    PROTECTED: ClassVar[bool] = True
-
-    m: Message
-    ballot: Stamp
-    ts: int
-
-
-@final
-class Timestamp(Packet):
-    """The leader of another destination group gives m this timestamp."""
-
-    m: Message
-    ballot: Stamp
-    ts: int
-
-
-@final
-class Ack(Packet):
-    """I have m with these timestamps of all its groups."""
-
-    m: MessageId
-    V: Vector
-
-
 class RamCast(Layer):
-    __slots__ = ("ballot", "clock", "done", "floor", "forgotten", "group", "leading", "pending",
-                 "synced", "trusted")  # fmt: skip
+    __slots__ = ("T", "ballot", "clock", "floor", "group", "is_asked", "known", "leading",
+                 "recovering", "restarts", "synced", "trusted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER, Guarantee.PROTECTED_MEMORY}
@@ -94,8 +67,9 @@ class RamCast(Layer):
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (
-        Multicast, Propose, Timestamp, Ack, Ask, Grant, Deny, NewState, Permit
+        Multicast, Propose, Timestamp, Ack, Ask, Grant, Deny, NewState, Permit, Delivered, Restarted
     )  # fmt: skip
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Saved, Entry, Reached)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -104,8 +78,8 @@ class RamCast(Layer):
         lowest = self.group[0] if self.group else 0
         self.clock = 0
         """The highest timestamp that it knows of."""
-        self.pending: dict[MessageId, GroupTimestamps] = {}
-        """What is not delivered."""
+        self.known = TimestampedMessages(lowest)
+        """The messages with their timestamps, and which of them are delivered."""
         # What is not in the paper.
         self.ballot: Stamp = stamp(0, lowest)
         """The owner of this ballot, and of none below it, may write into the memory here."""
@@ -113,21 +87,25 @@ class RamCast(Layer):
         """The owner of this ballot gave the state that the group's timestamps here are part of."""
         self.floor = 0
         """The leader that did so proposes only higher timestamps, besides those that are here."""
-        self.done: dict[MessageId, GroupTimestamps] = {}
-        """What is delivered, and not acknowledged by all destinations."""
-        self.forgotten = KnownMessages()
-        """What is delivered, and all destinations have acknowledged the same timestamps."""
+        self.T = Proposals()
+        """What has a timestamp of this group, and up to where it is delivered."""
+        self.recovering = False
+        """It has started again, and has not got the state of a leader since."""
+        self.is_asked = True
+        """Somebody has asked for the permission to write since it started again, if it did."""
+        self.restarts = False
+        """Whether somebody has started again, who may have lost what others wrote."""
         self.leading = LatestState(is_ready=True) if self.process == lowest else None
         """What it read, if it leads or wants to."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
 
+    def is_leader(self) -> bool:
+        return self.leading is not None and self.leading.is_ready
+
     def on_start(self) -> None:
         if self.group:
-            self.permit(self.group[0])
-
-    def permit(self, writer: int) -> None:
-        self.send((self.process,), Permit(writer))
+            self.send((self.process,), Permit(self.group[0]))
 
     def write_to(self, to: tuple[int, ...], packet: Packet) -> None:
         """Write into the memory of these, as far as they are others."""
@@ -140,36 +118,40 @@ class RamCast(Layer):
     def on_cast(self, m: Message) -> None:
         self.write_to(m.destinations, Multicast(m))
         if self.process in m.destinations:
-            self.check(self.remember(m))
+            self.check(self.remember(self.process, m))
 
-    def entry_of(self, m: MessageId) -> GroupTimestamps | None:
-        """What is known of a message, unless there is nothing left to do about it."""
-        if self.forgotten.has(m):
-            return None
-        entry = self.pending.get(m) or self.done.get(m)
-        if entry is None:
-            entry = self.pending[m] = GroupTimestamps()
-        return entry
-
-    def remember(self, m: Message) -> GroupTimestamps | None:
-        entry = self.entry_of(m.id)
+    def remember(self, sender: int, m: Message) -> GroupTimestamps | None:
+        entry = self.known.entry_of(m.id)
         if entry is not None and entry.m is None:
             entry.m = m
             self.propose(m, entry)
+            if self.restarts and sender not in self.group:
+                self.tell_leader(m)
         return entry
 
     # The leader of each destination group gives m a timestamp.
 
     def propose(self, m: Message, entry: GroupTimestamps) -> None:
-        if self.leading is None or not self.leading.is_ready or self.group[0] in entry.ts:
+        if not self.is_leader() or self.group[0] in entry.ts:
             return
-        self.clock += 1
+        self.append(self.clock + 1, m)
         self.write_to(self.group, Propose(m, self.ballot, self.clock))
         self.give(m, entry, self.clock)
         self.floor = self.clock
         if m.destinations == self.group:
             # They know that it has all timestamps of m.
             self.acknowledge(m, entry, self.group)
+
+    def append(self, ts: int, m: Message) -> None:
+        """Keep m with its timestamp before anybody is told of it."""
+        self.T.add(ts, m)
+        self.clock = max(self.clock, ts)
+        self.write(ts, Entry(self.synced, m, 0))
+        # A layer above would have to be told of everything again.
+        if self.is_top and self.T.forget(self.process):
+            self.known.forget_others(self.T.all())
+            self.keep()
+            self.truncate(self.T.first_needed(clock_of(self.T.until)))
 
     def give(self, m: Message, entry: GroupTimestamps, ts: int) -> None:
         """Take a timestamp of this group for m in the ballot here, and tell the other groups."""
@@ -179,38 +161,37 @@ class RamCast(Layer):
             self.write_to(others, Timestamp(m, self.ballot, ts))
 
     def on_propose(self, sender: int, packet: Propose) -> None:
-        entry = self.remember(packet.m)
-        if entry is None:
+        entry = self.remember(sender, packet.m)
+        # Who starts again is told once more what has landed last.
+        if entry is None or packet.ballot != self.synced:
             return
+        if self.group[0] not in entry.ts:
+            self.append(packet.ts, packet.m)
         entry.ts[self.group[0]] = (packet.ballot, packet.ts)
-        self.clock = max(self.clock, packet.ts)
         self.floor = max(self.floor, packet.ts)
         if packet.m.destinations == self.group:
-            entry.add_ack(sender, self.vector(packet.m, entry))
+            entry.add_ack(sender, flat(packet.ballot, packet.ts))
             # The leader learns from the completion that this process has m with its timestamp.
             self.acknowledge(packet.m, entry, (sender,))
         self.check(entry)
 
     def on_timestamp(self, sender: int, packet: Timestamp) -> None:
-        entry = self.remember(packet.m)
+        entry = self.remember(sender, packet.m)
         if entry is None:
             return
-        lowest = group_of(self.context.replicas, sender)[0]
-        if lowest not in entry.ts or packet.ballot > entry.ts[lowest][0]:
-            entry.ts[lowest] = (packet.ballot, packet.ts)
-        self.clock = max(self.clock, packet.ts)
+        entry.hear(group_of(self.context.replicas, sender)[0], packet.ballot, packet.ts)
+        if packet.ts > self.clock:
+            self.clock = packet.ts
+            self.write(packet.ts, Reached())
         self.check(entry)
 
     # Who has all timestamps of m acknowledges them to all destinations.
-
-    def vector(self, m: Message, entry: GroupTimestamps) -> Vector:
-        return entry.vector(groups_of(self.context.replicas, m))
 
     def acknowledge(
         self, m: Message, entry: GroupTimestamps, silently: tuple[int, ...] = ()
     ) -> None:
         """Acknowledge the timestamps of m, if that of this group is its leader's."""
-        V = self.vector(m, entry)
+        V = entry.vector(groups_of(self.context.replicas, m))
         if V and entry.acked != V and entry.ts[self.group[0]][0] == self.ballot == self.synced:
             entry.acked = V
             entry.add_ack(self.process, V)
@@ -218,7 +199,7 @@ class RamCast(Layer):
             self.learn_floor(self.process, V)
 
     def on_ack(self, sender: int, packet: Ack) -> None:
-        entry = self.entry_of(packet.m)
+        entry = self.known.entry_of(packet.m)
         if entry is not None:
             entry.add_ack(sender, packet.V)
             self.learn_floor(sender, packet.V)
@@ -244,25 +225,23 @@ class RamCast(Layer):
 
     def check_acks(self, m: Message, entry: GroupTimestamps) -> None:
         entry.check_acks(groups_of(self.context.replicas, m), self.group)
-        if m.id in self.done and entry.is_known_to(m.destinations):
-            del self.done[m.id]
-            self.forgotten.add(m.id)
 
     # Delivery, in the order of final timestamps.
 
     def deliver_final(self) -> None:
         """Deliver what is final, if nothing that is here or comes later can be before it."""
-        while self.pending:
-            _, first = min([(self.pending[m].bound(self.group[0]), m) for m in self.pending])
-            entry = self.pending[first]
-            if entry.m is None or not entry.final or entry.decided > self.synced:
+        while self.known.pending and not self.recovering:
+            entry = self.known.first()
+            if entry.m is None or not entry.is_final_in(self.synced, self.floor):
                 return
-            if clock_of(entry.final) > self.floor:
-                return
-            del self.pending[first]
-            self.done[first] = entry
+            self.known.settle(entry.m.id)
+            ts = entry.ts[self.group[0]][1]
+            self.write(ts, Entry(self.synced, self.T.settle(ts, entry.final), entry.final))
             self.deliver(entry.m)
-            self.check_acks(entry.m, entry)
+            self.T.until = entry.final
+            if self.known.delivered.count % CUT == 0:
+                # Who shares messages with this process needs to know, to forget them.
+                self.write_to(self.T.destinations(), Delivered(self.T.until))
 
     # Who leads.
 
@@ -291,10 +270,9 @@ class RamCast(Layer):
         """Count who has a message of this group alone; ask who is permitted now if nobody is."""
         written = notice.packet
         if not notice.landed:
-            if self.leading is not None:
-                self.write_to((notice.process,), Ask(self.ballot))
+            self.admit(notice.process)
         elif isinstance(written, Propose) and written.m.destinations == self.group:
-            entry = self.entry_of(written.m.id)
+            entry = self.known.entry_of(written.m.id)
             if entry is not None:
                 entry.add_ack(notice.process, flat(written.ballot, written.ts))
                 self.check(entry)
@@ -303,33 +281,41 @@ class RamCast(Layer):
 
     def ask(self) -> None:
         """Begin a ballot above all others that are known here."""
-        self.ballot = stamp(clock_of(self.ballot) + 1, self.process)
-        self.permit(self.process)
+        self.promise(stamp(clock_of(self.ballot) + 1, self.process), self.process)
         self.leading = LatestState()
         self.write_to(self.group, Ask(self.ballot))
         self.read(self.leading, self.process, self.state())
 
     def state(self) -> Grant:
         """What a new leader has to know of the state here."""
-        ts, messages = reports({**self.pending, **self.done}, self.group[0])
-        counts, ahead = self.forgotten.told()
-        return Grant(self.ballot, self.synced, self.clock, counts, ahead, ts, messages)
+        return Grant(self.ballot, self.synced, self.clock, *self.T.flat())
+
+    def promise(self, ballot: Stamp, writer: int) -> None:
+        self.ballot = ballot
+        self.leading = None
+        self.is_asked = True
+        self.keep()
+        self.send((self.process,), Permit(writer))
+
+    def admit(self, member: int) -> None:
+        """Ask who permits nobody for the permission, and tell it the state before anything else."""
+        if self.leading is not None:
+            self.write_to((member,), Ask(self.ballot))
+            if self.restarts and self.is_leader():
+                self.write_to((member,), NewState(self.ballot, self.clock, *self.T.flat()))
 
     def on_ask(self, sender: int, packet: Ask) -> None:
         if packet.ballot < self.ballot:
             self.write_to((sender,), Deny(self.ballot))
             return
-        self.ballot = packet.ballot
-        self.leading = None
-        self.permit(sender)
+        self.promise(packet.ballot, sender)
         self.write_to((sender,), self.state())
         self.check_leader()
 
     def on_deny(self, packet: Deny) -> None:
         if packet.ballot > self.ballot:
-            self.ballot = packet.ballot
-            self.leading = None
-            self.permit(self.process)  # and nobody else before the owner of that ballot asks
+            # Nobody else may write before the owner of that ballot asks.
+            self.promise(packet.ballot, self.process)
             self.check_leader()
 
     def on_grant(self, sender: int, packet: Grant) -> None:
@@ -338,10 +324,7 @@ class RamCast(Layer):
             self.read(leading, sender, packet)
 
     def read(self, leading: LatestState, owner: int, packet: Grant) -> None:
-        leading.granted.add(owner)
-        leading.clock = max(leading.clock, packet.clock)
-        leading.forgotten.merge(packet.counts, packet.ahead)
-        leading.report(packet.synced, packet.ts, packet.messages)
+        leading.hear(owner, packet)
         if is_majority(self.group, leading.granted):
             self.take_over(leading)
 
@@ -349,41 +332,84 @@ class RamCast(Layer):
 
     def take_over(self, leading: LatestState) -> None:
         leading.is_ready = True
-        counts, ahead = leading.forgotten.told()
-        state = NewState(self.ballot, leading.clock, counts, ahead, *leading.latest())
+        state = NewState(self.ballot, leading.clock, *leading.latest())
+        self.begin(state)
         self.write_to(self.group, state)
-        self.on_new_state(state)
-        leading.reported.clear()
+        self.go_on()
 
     def on_new_state(self, packet: NewState) -> None:
+        # Who starts again is told once more what has landed last.
+        if packet.ballot >= self.synced:
+            self.begin(packet)
+            self.go_on()
+
+    def begin(self, packet: NewState) -> None:
+        """Have this state, and nothing else, before anybody is told of it."""
         self.synced = packet.ballot
         self.clock = max(self.clock, packet.clock)
         self.floor = packet.clock
-        forgotten = KnownMessages()
-        forgotten.merge(packet.counts, packet.ahead)
-        given = {m.id for m in packet.messages}
-        for entries in (self.pending, self.done):
-            for identity in entries:
-                if identity not in given and not forgotten.has(identity):
-                    entries[identity].ts.pop(self.group[0], None)
-        for m, ts in zip(packet.messages, packet.ts, strict=True):
-            entry = self.entry_of(m.id)
+        self.recovering = not self.is_asked
+        self.T.begin(numbered(packet.ts, packet.messages), self.known.delivered)
+        self.keep()
+        self.known.begin(self.T.all())
+
+    def go_on(self) -> None:
+        """Give messages their timestamps, tell the other groups, and acknowledge them."""
+        for ts, m in self.T.all():
+            entry = self.known.entry_of(m.id)
             if entry is not None:
                 entry.m = m
                 self.give(m, entry, ts)
-        for identity in sorted([*self.pending, *self.done]):
-            entry = self.entry_of(identity)
-            if entry is not None and entry.m is not None:
-                self.propose(entry.m, entry)
-                self.check(entry)
+        for m, entry in self.known.all():
+            self.propose(m, entry)
+            if self.restarts and self.group[0] not in entry.ts:
+                self.tell_leader(m)
+            self.check(entry)
+
+    # Memory that outlives the process, and starting again.
+
+    def keep(self) -> None:
+        self.save(self.T.saved(self.ballot, self.synced, self.clock, self.known.delivered))
+
+    def on_restart(self, stored: Stored) -> None:
+        if not self.group:
+            return
+        found = self.T.load(stored, self.synced, self.known.delivered, self.is_top)
+        self.ballot, self.synced, self.clock = found
+        self.known.restore(self.T.all(), self.synced)
+        self.leading = None
+        self.recovering = self.restarts = True
+        self.is_asked = False
+        self.write_to(tuple(range(self.size)), Restarted())
+        if process_of(self.ballot) == self.process:
+            self.ask()
+
+    def on_restarted(self, sender: int) -> None:
+        """Write again what may be lost for it: the state, timestamps, and what is acknowledged."""
+        self.restarts = True
+        if sender in self.group and self.leading is not None:
+            self.admit(sender)
+        elif sender in self.group:
+            self.write_to((sender,), Deny(self.ballot))
+        for _, m in self.T.addressed_to(sender):
+            entry = self.known.entry_of(m.id)
+            if entry is not None and sender not in self.group and self.is_leader():
+                self.write_to((sender,), Timestamp(m, *entry.ts[self.group[0]]))
+            if entry is not None and entry.acked:
+                self.write_to((sender,), Ack(m.id, entry.acked))
+
+    def tell_leader(self, m: Message) -> None:
+        """It may have lost what a client or another group wrote for all."""
+        if self.ballot == self.synced and process_of(self.ballot) != self.process:
+            self.write_to((process_of(self.ballot),), Multicast(m))
 
     # Packets.
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Multicast) and self.is_ours(packet.m):
-            self.check(self.remember(packet.m))
-        elif not self.is_sound(sender, packet):
+        if not is_well_formed(sender, packet, self.process, self.context.replicas, self.ballot):
             raise self.refuse(sender, packet)
+        if isinstance(packet, Multicast):
+            self.check(self.remember(sender, packet.m))
         elif isinstance(packet, Propose):
             self.on_propose(sender, packet)
         elif isinstance(packet, Timestamp):
@@ -398,28 +424,7 @@ class RamCast(Layer):
             self.on_deny(packet)
         elif isinstance(packet, NewState):
             self.on_new_state(packet)
-
-    def is_ours(self, m: Message) -> bool:
-        """Tell whether m goes to this process, and to whole groups."""
-        if not self.is_for_me(m):
-            return False
-        groups = groups_of(self.context.replicas, m)
-        return sum([len(group) for group in groups]) == len(m.destinations)
-
-    def is_sound(self, sender: int, packet: Packet) -> bool:
-        """Tell whether another process, if it is correct, may have sent it."""
-        if sender == self.process or not self.group:
-            return False
-        if isinstance(packet, Ack):
-            return are_timestamps(self.context.replicas, (self.process, sender), packet.V)
-        if sender not in self.group:
-            return isinstance(packet, Timestamp) and self.is_timestamp(sender, packet)
-        if isinstance(packet, Propose):
-            return self.is_timestamp(sender, packet)
-        if isinstance(packet, Grant | NewState) and not all(map(self.is_ours, packet.messages)):
-            return False
-        return new_leader.is_sound(sender, packet, self.group, self.process, self.ballot)
-
-    def is_timestamp(self, sender: int, packet: Propose | Timestamp) -> bool:
-        sound = self.is_ours(packet.m) and sender in packet.m.destinations
-        return sound and owns(sender, packet.ballot) and 0 < packet.ts < MOST_TS
+        elif isinstance(packet, Delivered):
+            self.T.note_delivered(sender, packet.until)
+        elif isinstance(packet, Restarted):
+            self.on_restarted(sender)

@@ -250,7 +250,10 @@ PROTOCOLS: dict[str, Protocol] = {
             ProtectedMemory,
             "one-sided writes into the memory of others, if the owner permits",
             "Aguilera and others 2019",
-            faults=(Fault.CRASHES_OF_RECEIVERS,),
+            faults=(
+                Fault.CRASHES_OF_RECEIVERS,
+                Fault.RESTARTS,
+            ),
             genuine=Genuine.YES,
         ),
         Protocol(
@@ -258,7 +261,11 @@ PROTOCOLS: dict[str, Protocol] = {
             RamCast,
             "leaders write timestamps into the memory of followers, who acknowledge",
             "after Le and others 2021",
-            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_HALF,
+                Fault.WRONG_SUSPICIONS,
+                Fault.RESTARTS,
+            ),
             genuine=Genuine.YES,
         ),
         Protocol(
@@ -266,7 +273,11 @@ PROTOCOLS: dict[str, Protocol] = {
             PrimCast,
             "atomic multicast among groups of replicas: epochs of a primary, clocks of majorities",
             "Pacheco, Coelho and Pedone 2023",
-            faults=(Fault.CRASHES_OF_FEWER_THAN_HALF, Fault.WRONG_SUSPICIONS),
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_HALF,
+                Fault.WRONG_SUSPICIONS,
+                Fault.RESTARTS,
+            ),
             genuine=Genuine.YES,
         ),
         Protocol(

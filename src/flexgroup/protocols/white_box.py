@@ -33,7 +33,7 @@ from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
 from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import check_destinations, group_of
 from flexgroup.protocols.parts.ordered_message import ACCEPTED, COMMITTED, START, OrderedMessage
-from flexgroup.protocols.parts.ordered_messages import Joined, Ordered, OrderedMessages
+from flexgroup.protocols.parts.white_box_messages import Joined, Ordered, OrderedMessages
 from flexgroup.protocols.parts.white_box_packets import (
     Abandoned,
     Accept,

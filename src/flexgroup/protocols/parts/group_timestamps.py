@@ -12,7 +12,7 @@ from typing import final
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, MessageId, Stamp, process_of
 from flexgroup.core.replicas import Replicas, group_of
-from flexgroup.protocols.parts.known_messages import KnownMessages
+from flexgroup.protocols.parts.taken_messages import TakenMessages
 
 
 @final
@@ -36,7 +36,7 @@ class GroupTimestamps(Record):
     """The messages that are not delivered, with their timestamps, and those that are."""
 
     replicas: Replicas
-    delivered: KnownMessages
+    delivered: TakenMessages
     pending: dict[MessageId, Pending] = {}
     order: list[tuple[int, MessageId]] = []
     """Those that this process's own group proposes a timestamp for, by their min-ts."""
@@ -45,6 +45,10 @@ class GroupTimestamps(Record):
         """Tell whether it is not delivered, and this process's own group proposes nothing yet."""
         known = self.pending.get(m)
         return (known is None or not known.ts) and not self.delivered.has(m)
+
+    def may_go_to(self, process: int, m: MessageId) -> bool:
+        known = self.pending.get(m)
+        return known is None or known.m is None or process in known.m.destinations
 
     def known(self, m: MessageId) -> Pending:
         known = self.pending.get(m)
@@ -89,17 +93,30 @@ class GroupTimestamps(Record):
             insort(self.order, (ts, m))
             known.min_ts = ts
 
-    def take_first(self, until: int) -> Message | None:
-        """Take out the first in order, if its final timestamp is known and not above `until`."""
+    def take_first(self, until: int) -> tuple[int, int] | None:
+        """Take out the first in order, if its final timestamp is known and not above `until`.
+
+        It is told by what this process's own group proposed, and its final timestamp.
+        """
         if not self.order or self.order[0][0] > until:
             return None
-        m = self.pending[self.order[0][1]].m
-        if m is None or not self.is_final(m):
+        final, identity = self.order[0]
+        known = self.pending[identity]
+        if known.m is None or not self.is_final(known.m):
             return None
         del self.order[0]
-        del self.pending[m.id]
-        self.delivered.add(m.id)
-        return m
+        del self.pending[identity]
+        self.delivered.add(identity)
+        return known.ts, final
+
+    def none_until(self, until: int) -> int:
+        """Nothing is left to be delivered up to this timestamp, and nothing comes up to `until`."""
+        return min(until, self.order[0][0] - 1) if self.order else until
+
+    def waiting(self) -> list[Message]:
+        """Those that this process's own group proposes nothing for."""
+        found = [self.pending[identity] for identity in sorted(self.pending)]
+        return [known.m for known in found if known.m is not None and not known.ts]
 
     def is_final(self, m: Message) -> bool:
         local_ts = self.pending[m.id].local_ts

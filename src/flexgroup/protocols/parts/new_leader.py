@@ -6,7 +6,6 @@ from typing import ClassVar, final
 
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, MessageId, Packet, Stamp, process_of
-from flexgroup.protocols.parts.known_messages import KnownMessages
 from flexgroup.protocols.parts.timestamp_vectors import MOST_TS, owns
 from flexgroup.protocols.parts.timestamps import FAR
 
@@ -23,15 +22,12 @@ class Grant(Packet):
     """You may write, and this is what I have.
 
     These messages have these timestamps of our group, in the state that the owner of the ballot
-    `synced` gave it; these others, all of them below `counts` (a source, a count, ...) and those
-    in `ahead`, all their destinations have acknowledged.
+    `synced` gave it. Those that all their destinations have delivered may be left out.
     """
 
     ballot: Stamp
     synced: Stamp
     clock: int
-    counts: tuple[int, ...]
-    ahead: tuple[int, ...]
     ts: tuple[int, ...]
     messages: tuple[Message, ...]
 
@@ -51,8 +47,6 @@ class NewState(Packet):
 
     ballot: Stamp
     clock: int
-    counts: tuple[int, ...]
-    ahead: tuple[int, ...]
     ts: tuple[int, ...]
     messages: tuple[Message, ...]
 
@@ -71,29 +65,21 @@ class LatestState(Record):
     """The ballot whose owner gave the latest of their states."""
     reported: dict[MessageId, tuple[Stamp, int, Message]] = {}
     """The messages that have a timestamp in these states, with that in the latest of them."""
-    forgotten: KnownMessages = KnownMessages()
-    """What all destinations have acknowledged, as somebody knows."""
 
-    def report(self, synced: Stamp, ts: tuple[int, ...], messages: tuple[Message, ...]) -> None:
-        """Take note of a state that the owner of the ballot `synced` gave somebody."""
-        self.synced = max(self.synced, synced)
-        for m, its_ts in zip(messages, ts, strict=True):
-            if m.id not in self.reported or synced > self.reported[m.id][0]:
-                self.reported[m.id] = (synced, its_ts, m)
+    def hear(self, owner: int, packet: Grant) -> None:
+        """Take note of who permits it to write, and of the state that it has."""
+        self.granted.add(owner)
+        self.clock = max(self.clock, packet.clock)
+        self.synced = max(self.synced, packet.synced)
+        for m, ts in zip(packet.messages, packet.ts, strict=True):
+            if m.id not in self.reported or packet.synced > self.reported[m.id][0]:
+                self.reported[m.id] = (packet.synced, ts, m)
 
     def latest(self) -> tuple[tuple[int, ...], tuple[Message, ...]]:
-        """The timestamps in the latest state, and their messages.
-
-        A message that somebody forgot has the same timestamp in any state that has it.
-        """
-        ts: list[int] = []
-        messages: list[Message] = []
-        for identity in sorted(self.reported):
-            synced, its_ts, m = self.reported[identity]
-            if synced == self.synced or self.forgotten.has(identity):
-                ts.append(its_ts)
-                messages.append(m)
-        return tuple(ts), tuple(messages)
+        """The timestamps in the latest state, and their messages; it need not be told again."""
+        latest = {ts: m for synced, ts, m in self.reported.values() if synced == self.synced}
+        self.reported.clear()
+        return tuple(sorted(latest)), tuple([latest[ts] for ts in sorted(latest)])
 
 
 def is_sound(
@@ -107,9 +93,8 @@ def is_sound(
         return process_of(packet.ballot) in group and packet.ballot < FAR
     if not isinstance(packet, Grant | NewState):
         return False
-    numbers = (packet.clock, *packet.counts, *packet.ts)
-    sound = len(packet.ts) == len(packet.messages) and 0 not in packet.ts
-    if not sound or len(packet.counts) % 2 or max(numbers) >= MOST_TS:
+    sound = len(packet.ts) == len(packet.messages) and list(packet.ts) == sorted(set(packet.ts))
+    if not sound or 0 in packet.ts or max((packet.clock, *packet.ts)) >= MOST_TS:
         return False
     if isinstance(packet, NewState):
         return owns(sender, packet.ballot)

@@ -74,12 +74,19 @@ class TakenMessages(Record):
         ahead = [message_id(o, seq) for o in sorted(self.ahead) for seq in self.ahead[o]]
         return tuple(counts), tuple(ahead)
 
+    def take_over(self, count: int, counts: tuple[int, ...], ahead: tuple[MessageId, ...]) -> None:
+        """Begin with the messages that `told` told of, so many of them."""
+        self.last = dict(zip(counts[::2], counts[1::2], strict=True))
+        self.ahead = {}
+        self.count = count
+        for m in ahead:
+            self.ahead.setdefault(origin_of(m), []).append(seq_of(m))
+
 
 def taken_messages(
     count: int, counts: tuple[int, ...], ahead: tuple[MessageId, ...]
 ) -> TakenMessages:
     """The messages that `told` told of."""
-    found = TakenMessages(dict(zip(counts[::2], counts[1::2], strict=True)), {}, count)
-    for m in ahead:
-        found.ahead.setdefault(origin_of(m), []).append(seq_of(m))
+    found = TakenMessages()
+    found.take_over(count, counts, ahead)
     return found

@@ -15,6 +15,7 @@ from flexgroup.core.message import (
     stamp,
 )
 from flexgroup.core.replicas import Replicas, group_of
+from flexgroup.protocols.parts.taken_messages import TakenMessages
 from flexgroup.protocols.parts.timestamps import FAR
 
 MOST_TS: Final = FAR >> PROCESS_BITS
@@ -65,6 +66,11 @@ class GroupTimestamps(Record):
             V += flat(*self.ts[group[0]])
         return tuple(V)
 
+    def hear(self, lowest: int, ballot: Stamp, ts: int) -> None:
+        """Take this timestamp of a group, unless there is one of a higher ballot."""
+        if lowest not in self.ts or ballot > self.ts[lowest][0]:
+            self.ts[lowest] = (ballot, ts)
+
     def add_ack(self, process: int, V: Vector) -> None:
         self.acks.setdefault(V, set()).add(process)
 
@@ -82,9 +88,9 @@ class GroupTimestamps(Record):
         acks = self.acks[V]
         return len(V) == 3 * len(groups) and all(is_majority(group, acks) for group in groups)
 
-    def is_known_to(self, processes: tuple[int, ...]) -> bool:
-        """Tell whether all of these have acknowledged the same timestamps."""
-        return any(len(acks) == len(processes) for acks in self.acks.values())
+    def is_final_in(self, ballot: Stamp, floor: int) -> bool:
+        """Tell whether it is final up to this ballot, and not above this timestamp."""
+        return self.final > 0 and self.decided <= ballot and clock_of(self.final) <= floor
 
     def bound(self, lowest: int) -> Stamp:
         """The lowest final timestamp that is possible, by that of the group of this member."""
@@ -93,18 +99,60 @@ class GroupTimestamps(Record):
         return stamp(self.ts[lowest][1], lowest)
 
 
-def reports(
-    entries: dict[MessageId, GroupTimestamps], lowest: int
-) -> tuple[tuple[int, ...], tuple[Message, ...]]:
-    """The timestamps of the group of this member, and the messages that have one."""
-    ts: list[int] = []
-    messages: list[Message] = []
-    for identity in sorted(entries):
-        entry = entries[identity]
-        if entry.m is not None and lowest in entry.ts:
-            ts.append(entry.ts[lowest][1])
-            messages.append(entry.m)
-    return tuple(ts), tuple(messages)
+@final
+class TimestampedMessages(Record):
+    """The messages that a process knows, until all of their destinations have delivered them."""
+
+    own: int
+    """The lowest member of this process's own group."""
+    pending: dict[MessageId, GroupTimestamps] = {}
+    """What is not delivered."""
+    done: dict[MessageId, GroupTimestamps] = {}
+    """What is delivered, and may not be delivered by all destinations."""
+    delivered: TakenMessages = TakenMessages()
+    """All that is delivered."""
+
+    def entry_of(self, m: MessageId) -> GroupTimestamps | None:
+        """What is known of a message, unless there is nothing left to do about it."""
+        entry = self.pending.get(m) or self.done.get(m)
+        if entry is None and not self.delivered.has(m):
+            entry = self.pending[m] = GroupTimestamps()
+        return entry
+
+    def all(self) -> list[tuple[Message, GroupTimestamps]]:
+        """Those of which more has come than acknowledgements."""
+        entries = {**self.pending, **self.done}
+        found = [(entries[identity].m, entries[identity]) for identity in sorted(entries)]
+        return [(m, entry) for m, entry in found if m is not None]
+
+    def first(self) -> GroupTimestamps:
+        """What comes first of all that is pending, as far as is known."""
+        _, first = min([(self.pending[m].bound(self.own), m) for m in self.pending])
+        return self.pending[first]
+
+    def settle(self, m: MessageId) -> None:
+        """It is delivered."""
+        self.done[m] = self.pending.pop(m)
+        self.delivered.add(m)
+
+    def begin(self, given: list[tuple[int, Message]]) -> None:
+        """These have timestamps of this process's own group from now on, and no others have.
+
+        What is delivered and not given, all destinations have delivered.
+        """
+        self.forget_others(given)
+        for _, entry in self.all():
+            entry.ts.pop(self.own, None)
+
+    def forget_others(self, kept: list[tuple[int, Message]]) -> None:
+        """Forget what is delivered, but for these."""
+        self.done = {m.id: self.done[m.id] for _, m in kept if m.id in self.done}
+
+    def restore(self, kept: list[tuple[int, Message]], ballot: Stamp) -> None:
+        """Know these again, with the timestamps that they were given in this ballot."""
+        for ts, m in kept:
+            entries = self.done if self.delivered.has(m.id) else self.pending
+            entries[m.id] = GroupTimestamps(m, {self.own: (ballot, ts)})
 
 
 # What a correct process may send.

@@ -93,6 +93,7 @@ class Simulation(World):
             host.crash_at = faults.next_crash(host.process, 0)
         self._timer_number = 0
         self._arrival = 0
+        self._begun = 0
         """When the packet arrived that is being handled."""
         self._contention = network.contention
         self._unreliable = network.loss > 0 or network.duplication > 0 or bool(faults.partitions)
@@ -212,6 +213,7 @@ class Simulation(World):
         start = time if time > host.time or not self._contention else host.time
         finish = start
         self._arrival = time
+        self._begun = finish
         if source != target and target < self.size and transmission.work_of == OF_PROCESSORS:
             network = self.network
             size = transmission.header_bytes + transmission.payload_bytes
@@ -222,10 +224,13 @@ class Simulation(World):
     def _complete(self, host: Host, target: int, transmission: Transmission) -> None:
         """Let the adapter of a process tell that what arrived has arrived, without its processor.
 
-        In the history of the process it follows what the processor did before.
+        It leaves when what was stored before it is durable; if the process crashes before that, it
+        does not. In the history of the process it follows what the processor did before.
         """
         busy = host.time
-        host.time = self._arrival
+        if busy > host.crash_at:
+            return
+        host.time = self._arrival + busy - self._begun
         step = host.sent(target, transmission)
         self._send_unreliably(host, target, step, transmission)
         host.time = busy
