@@ -17,7 +17,7 @@ from flexgroup.core.errors import UsageError
 
 
 class StorageError(UsageError):
-    """Something could not be saved."""
+    """Something could not be saved, or what was saved cannot be used."""
 
 
 class DamagedError(Exception):

@@ -6,7 +6,8 @@ file is what became durable at one time, all of it or nothing; within it, what w
 in order.
 
 The file also has what the application remembers: how many messages it was given, what it multicast
-and was not given yet, and some numbers of whoever hosts the process.
+and was not given yet, and some numbers of whoever hosts the process. And it says whose it is: who
+went on with what another process promised would break its own promises.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Layer, Save, Store, Stored, Truncate, Write
 from flexgroup.core.message import Message, MessageId
 from flexgroup.core.varints import Reader, varints
@@ -37,13 +38,18 @@ NOTED: Final = 6
 LEVEL: Final = 7
 """What follows in the frame is of this layer; at first, it is of the top one."""
 NUMBERED: Final = 8
+OWNED: Final = 9
 
 
 class LayerFiles:
     """The file of one process of one stack, in a folder of its own."""
 
-    def __init__(self, folder: Path, codec: Codec, layers: list[type[Layer]]) -> None:
+    def __init__(self, folder: Path, codec: Codec, layers: list[type[Layer]], owner: str) -> None:
         self._codec = codec
+        self._owner = owner
+        """Whose the file is: the process, what it belongs to, and its stack."""
+        self._found_owner = ""
+        """Whose the file says to be; nothing: it was written before files said so."""
         self._top = len(layers) - 1
         self._file = FramedFile(folder / f"{self._top}-{layers[-1].__name__}", HEAD)
         self._waiting = bytearray()
@@ -63,6 +69,8 @@ class LayerFiles:
         """How far numbers of messages between layers are set aside: `Host.numbered`."""
         self.was_there = False
         """Something was stored before: the process starts again."""
+        self._is_opened = False
+        """What is appended goes behind what was read, or written before."""
         self.cut_off = 0
         """How many bytes at the end were not intact: a write that did not come to its end, or
         somebody has shortened the file."""
@@ -71,7 +79,7 @@ class LayerFiles:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(
+            raise StorageError(
                 f"cannot use {folder}: {error.strerror}; name a folder that can be written"
             ) from None
         self._load()
@@ -86,19 +94,44 @@ class LayerFiles:
                 self.was_there = True
                 self._length = self._whole = sum(map(len, frames))
                 self.cut_off = file.cut_off
-                file.go_on()
+                self._check_owner()
+            else:
+                self._check_alone()
         except DamagedError as error:
             raise self._unreadable(file.path, str(error)) from None
         except PeerError as error:
             raise self._unreadable(file.path, f"was written by another version ({error})") from None
         except OSError as error:
-            raise UsageError(
+            raise StorageError(
                 f"cannot read {file.path}: {error.strerror}; make it a file that can be read and "
                 "written"
             ) from None
 
-    def _unreadable(self, path: Path, why: str) -> UsageError:
-        return UsageError(
+    def _check_owner(self) -> None:
+        """Refuse the file of another process; one that does not say whose it is, is ours from now
+        on."""
+        if not self._found_owner:
+            _text(OWNED, self._owner, self._waiting)
+        elif self._found_owner != self._owner:
+            raise StorageError(
+                f"{self._file.path} belongs to {self._found_owner}, and not to {self._owner}; the "
+                "process must not go on with what another one promised: bring back its own file, "
+                "or let the others go on without this process"
+            )
+
+    def _check_alone(self) -> None:
+        """Refuse to begin anew in the place of another stack."""
+        path = self._file.path
+        others = sorted([other for other in path.parent.iterdir() if other.suffix != ".new"])
+        if others:
+            raise StorageError(
+                f"{others[0]} is not of {self._owner}, whose file is {path.name}, and that is not "
+                "there; the process must not begin anew, since it may have promised something: "
+                "bring back its own file, or let the others go on without this process"
+            )
+
+    def _unreadable(self, path: Path, why: str) -> StorageError:
+        return StorageError(
             f"{path} {why}; the process must not go on without what it promised to others: bring "
             "back a copy of the file that is not older than the last change, or let the others go "
             "on without this process"
@@ -135,6 +168,8 @@ class LayerFiles:
                 stored = self.stored[level]
             elif what == NUMBERED:
                 self.numbered = reader.varint()
+            elif what == OWNED:
+                self._found_owner = reader.bytes().decode(errors="replace")
             else:
                 raise PeerError(f"a record of kind {what}")
 
@@ -208,10 +243,14 @@ class LayerFiles:
 
     def _commit(self, waiting: bytes) -> None:
         if self._length and self._length + len(waiting) < LONG + 2 * self._whole:
+            if not self._is_opened:
+                self._file.go_on()
+                self._is_opened = True
             self._length += self._file.append(waiting)
             return
         whole = self._all()
         self._file.replace([whole])
+        self._is_opened = True
         self._length = self._whole = len(whole)
 
     def close(self) -> None:
@@ -239,6 +278,7 @@ class LayerFiles:
     def _all(self) -> bytes:
         """Everything that there is, as one frame."""
         out = bytearray()
+        _text(OWNED, self._owner, out)
         for level in range(self._top, -1, -1):
             stored = self.stored[level]
             if level < self._top:
@@ -254,6 +294,11 @@ class LayerFiles:
             out += varints([NOTED, place, self.noted[place]])
         out += varints([NUMBERED, self.numbered])
         return bytes(out)
+
+
+def _text(kind: int, text: str, out: bytearray) -> None:
+    data = text.encode()
+    out += varints([kind, len(data)]) + data
 
 
 def _cast(m: Message, out: bytearray) -> None:
