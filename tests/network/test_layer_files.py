@@ -20,7 +20,7 @@ from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.network import layer_files
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.faults import Faults
-from flexgroup.worlds.network.framed_file import StorageError
+from flexgroup.worlds.network.framed_file import FramedFile, StorageError
 from flexgroup.worlds.network.layer_files import LayerFiles
 
 
@@ -235,12 +235,12 @@ def test_a_first_file_that_was_never_complete_is_none(tmp_path: Path) -> None:
     assert written(tmp_path)
 
 
-def test_a_file_from_before_that_does_not_say_whose_it_is_is_taken_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as before:
-        before.setattr(layer_files, "_text", lambda *_: None)
-        written(tmp_path)
+def test_a_file_from_before_that_does_not_say_whose_it_is_is_taken_once(tmp_path: Path) -> None:
+    written(tmp_path)
+    file = FramedFile(tmp_path / KEEPING, layer_files.HEAD)
+    first, *others = file.read()
+    file.replace([first[2 + len(OWNER) :], *others])
+    file.close()
     assert OWNER.encode() not in (tmp_path / KEEPING).read_bytes()
     files = opened(tmp_path)
     assert files.stored[1] == AFTER[-1]
