@@ -95,6 +95,7 @@ COMPILED = (
     "protocols/parts/new_leader.py",
     "protocols/parts/ordered_message.py",
     "protocols/parts/ordered_messages.py",
+    "protocols/parts/paxos_packets.py",
     "protocols/parts/permit.py",
     "protocols/parts/proposals.py",
     "protocols/parts/senders.py",

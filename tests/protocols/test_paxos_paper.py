@@ -8,7 +8,8 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.message import stamp
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.paxos import WINDOW, Paxos, Prepare
+from flexgroup.protocols.parts.paxos_packets import Prepare
+from flexgroup.protocols.paxos import WINDOW, Paxos
 from flexgroup.trace.collector import Collector
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.simulator.fault_plans import Faults
