@@ -17,10 +17,17 @@ from typing import Final
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
-from flexgroup.core.layer import Layer, Save, Store, Stored, Truncate, Write
-from flexgroup.core.message import Message, MessageId
+from flexgroup.core.layer import Archive, Layer, Recall, Save, Store, Stored, Truncate, Write
+from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.core.varints import Reader, varints
-from flexgroup.worlds.network.framed_file import DamagedError, FramedFile, StorageError
+from flexgroup.worlds.network.framed_file import (
+    DamagedError,
+    FramedFile,
+    StorageError,
+    of_another,
+    unreadable,
+)
+from flexgroup.worlds.network.log_archive import LogArchive
 
 HEAD: Final = b"FlexGroup layer 1\n"
 
@@ -39,6 +46,7 @@ LEVEL: Final = 7
 """What follows in the frame is of this layer; at first, it is of the top one."""
 NUMBERED: Final = 8
 OWNED: Final = 9
+ARCHIVED: Final = 10
 
 
 class LayerFiles:
@@ -61,6 +69,13 @@ class LayerFiles:
         self._failed = ""
         self.stored = [Stored() for _ in layers]
         """What each layer has in the file, or will have after the next commit."""
+        self._archives = [
+            LogArchive(folder / f"{self._file.path.name}.{level}", owner)
+            for level in range(len(layers))
+        ]
+        """What the log of each layer has set aside."""
+        self._dropped: dict[int, int] = {}
+        """Where the logs begin that were cut since the last commit."""
         self.casts: dict[MessageId, Message] = {}
         """What was multicast here, and is not known to be delivered here."""
         self.noted: dict[int, int] = {}
@@ -95,12 +110,14 @@ class LayerFiles:
                 self._length = self._whole = sum(map(len, frames))
                 self.cut_off = file.cut_off
                 self._check_owner()
+                for level, stored in enumerate(self.stored):
+                    self._archives[level].load(stored.first, max(stored.first, stored.archived))
             else:
                 self._check_alone()
         except DamagedError as error:
-            raise self._unreadable(file.path, str(error)) from None
+            raise unreadable(file.path, str(error)) from None
         except PeerError as error:
-            raise self._unreadable(file.path, f"was written by another version ({error})") from None
+            raise unreadable(file.path, f"was written by another version ({error})") from None
         except OSError as error:
             raise StorageError(
                 f"cannot read {file.path}: {error.strerror}; make it a file that can be read and "
@@ -113,11 +130,7 @@ class LayerFiles:
         if not self._found_owner:
             _text(OWNED, self._owner, self._waiting)
         elif self._found_owner != self._owner:
-            raise StorageError(
-                f"{self._file.path} belongs to {self._found_owner}, and not to {self._owner}; the "
-                "process must not go on with what another one promised: bring back its own file, "
-                "or let the others go on without this process"
-            )
+            raise of_another(self._file.path, self._found_owner, self._owner)
 
     def _check_alone(self) -> None:
         """Refuse to begin anew in the place of another stack."""
@@ -129,13 +142,6 @@ class LayerFiles:
                 "there; the process must not begin anew, since it may have promised something: "
                 "bring back its own file, or let the others go on without this process"
             )
-
-    def _unreadable(self, path: Path, why: str) -> StorageError:
-        return StorageError(
-            f"{path} {why}; the process must not go on without what it promised to others: bring "
-            "back a copy of the file that is not older than the last change, or let the others go "
-            "on without this process"
-        )
 
     def _replay(self, frame: bytes) -> None:
         level = self._top
@@ -168,6 +174,8 @@ class LayerFiles:
                 stored = self.stored[level]
             elif what == NUMBERED:
                 self.numbered = reader.varint()
+            elif what == ARCHIVED:
+                stored.set_aside(reader.varint())
             elif what == OWNED:
                 self._found_owner = reader.bytes().decode(errors="replace")
             else:
@@ -190,9 +198,50 @@ class LayerFiles:
             elif isinstance(effect, Write):
                 stored.log[effect.number] = effect.packet
                 self._written(effect.level, effect.number, waiting)
+            elif isinstance(effect, Archive):
+                self._set_aside(effect.level, effect.first)
+                waiting += varints([ARCHIVED, effect.first])
             elif isinstance(effect, Truncate):
                 stored.drop(effect.first)
+                self._dropped[effect.level] = effect.first
                 waiting += varints([TRUNCATED, effect.first])
+
+    def _set_aside(self, level: int, first: int) -> None:
+        entries = self.stored[level].set_aside(first)
+        encode = self._codec.encode_stored
+        try:
+            self._archives[level].append(first, [(n, encode(level, entry)) for n, entry in entries])
+        except OSError as error:
+            self._fail(error)
+
+    def recall(self, asked: Recall) -> list[tuple[int, Packet]]:
+        """Some entries that are asked for; if they cannot be read, the next commit says so."""
+        level = asked.level
+        stored = self.stored[level]
+        try:
+            data = self._archives[level].read(
+                max(asked.first, stored.first), min(asked.last, stored.archived), asked.most
+            )
+            found = [(number, self._codec.decode_stored(level, one)) for number, one in data]
+        except (StorageError, PeerError) as error:
+            self._failed = self._failed or str(error)
+            self.is_urgent = True
+            return []
+        except OSError as error:
+            self._fail(error)
+            return []
+        if asked.first >= stored.archived:
+            numbers = sorted([n for n in stored.log if asked.first <= n < asked.last])
+            found = [(number, stored.log[number]) for number in numbers[: asked.most]]
+        return found
+
+    def _fail(self, error: OSError) -> None:
+        """Have the next commit say what has failed."""
+        self.is_urgent = True
+        self._failed = self._failed or (
+            f"cannot write to {self._file.path}: {error.strerror}; the process has stopped,"
+            " since it must not forget what it tells others; mend this, and start it again"
+        )
 
     def deliver(self, count: int) -> None:
         """Note that the application has been given so many messages in all."""
@@ -230,13 +279,15 @@ class LayerFiles:
         if not self._waiting:
             return
         try:
+            for archive in self._archives:
+                archive.synchronise()
             self._commit(bytes(self._waiting))
+            for level, first in self._dropped.items():
+                self._archives[level].drop(first)
         except OSError as error:
-            self._failed = (
-                f"cannot write to {self._file.path}: {error.strerror}; the process has stopped,"
-                " since it must not forget what it tells others; mend this, and start it again"
-            )
+            self._fail(error)
             raise StorageError(self._failed) from None
+        self._dropped.clear()
         self._waiting = bytearray()
         self._level = self._top
         self.is_urgent = False
@@ -255,6 +306,8 @@ class LayerFiles:
 
     def close(self) -> None:
         self._file.close()
+        for archive in self._archives:
+            archive.close()
 
     # Records.
 
@@ -284,6 +337,8 @@ class LayerFiles:
             if level < self._top:
                 out += varints([LEVEL, level])
             out += varints([DELIVERED, stored.delivered, TRUNCATED, stored.first])
+            if stored.archived > stored.first:
+                out += varints([ARCHIVED, stored.archived])
             if stored.saved is not None:
                 self._saved(level, out)
             for number in sorted(stored.log):
