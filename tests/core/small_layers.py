@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import (
+    Archive,
     CancelTimer,
     Context,
     Deliver,
@@ -109,6 +110,8 @@ def told(effect: Effect) -> str:
         return f"save {effect.packet!r} of level {effect.level}"
     if isinstance(effect, Write):
         return f"write {effect.packet!r} as {effect.number}"
+    if isinstance(effect, Archive):
+        return f"archive up to {effect.first}"
     if isinstance(effect, Truncate):
         return f"truncate to {effect.first}"
     if isinstance(effect, Suspect):

@@ -8,11 +8,11 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.host import LATER, Host, World
 from flexgroup.core.journal import Journal, Transmission
-from flexgroup.core.layer import Context, Notice, Store, Stored, Suspect, View
+from flexgroup.core.layer import Context, Notice, Recall, Store, Stored, Suspect, View
 from flexgroup.core.message import Message, Packet, name_of
 from flexgroup.core.stack import Stack
 
-from .small_layers import Mark, Note, Plain, message, told
+from .small_layers import Mark, Note, Plain, log_of, message, told
 
 
 class Wordy(Plain):
@@ -32,6 +32,10 @@ class Wordy(Plain):
                 self.write(int(word[5:]), Mark(int(word[5:])))
             elif word.startswith("truncate"):
                 self.truncate(int(word[8:]))
+            elif word.startswith("archive"):
+                self.archive(int(word[7:]))
+            elif word.startswith("recall"):
+                self.recall(int(word[6:]), 9, 2, 7)
             elif word == "foreign":
                 self.save(packet)
             elif word == "set":
@@ -48,6 +52,9 @@ class Wordy(Plain):
 
     def on_restart(self, stored: Stored) -> None:
         self.log.append(f"restart with {stored!r}")
+
+    def on_recall(self, asked: Recall, entries: list[tuple[int, Packet]]) -> None:
+        self.log.append(f"{asked.about}: {[number for number, _ in entries]}")
 
 
 class Told(World):
@@ -274,6 +281,23 @@ def test_what_was_dropped_is_gone(last: str) -> None:
     hosted.hears("truncate3")
     with pytest.raises(UsageError, match=dropped):
         hosted.hears(last)
+
+
+def test_what_is_set_aside_is_recalled_some_at_a_time() -> None:
+    hosted = Hosted()
+    hosted.hears("write0 write1 write2 write3 archive2 recall0 recall1 recall2 recall4")
+    assert hosted.host.stored == [
+        Stored(None, {2: Mark(2), 3: Mark(3)}, 0, 0, 2, {0: Mark(0), 1: Mark(1)})
+    ]
+    assert log_of(hosted.host.stack, 0)[-4:] == ["7: [0, 1]", "7: [1, 2]", "7: [2, 3]", "7: []"]
+    hosted.hears("truncate1 archive3 truncate3")
+    assert hosted.host.stored == [Stored(None, {3: Mark(3)}, 3, 0, 3)]
+
+
+@pytest.mark.parametrize("last", ["write1", "archive1"])
+def test_what_is_set_aside_does_not_change(last: str) -> None:
+    with pytest.raises(UsageError, match=r"goes back to entry 1 .* begin at 2.* only be recalled"):
+        Hosted().hears(f"write0 write1 archive2 {last}")
 
 
 def test_only_packets_that_are_named_are_stored() -> None:

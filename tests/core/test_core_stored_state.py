@@ -127,13 +127,13 @@ def test_who_starts_again_gives_no_number_twice() -> None:
 
 
 def test_what_a_state_covers_is_on_the_disk_with_it(tmp_path: Path) -> None:
-    files = LayerFiles(tmp_path, Codec(LAYERS), LAYERS)
+    files = LayerFiles(tmp_path, Codec(LAYERS), LAYERS, "process 0")
     files.store([Save(1, Mark(7), 3), Save(0, Mark(8))])
     files.deliver(2)
     files.number(5)
     files.commit()
     files.close()
-    again = LayerFiles(tmp_path, Codec(LAYERS), LAYERS)
+    again = LayerFiles(tmp_path, Codec(LAYERS), LAYERS, "process 0")
     again.close()
     assert again.stored == [Stored(Mark(8), {}, 0, 3), Stored(Mark(7), {}, 0, 2)]
     assert again.numbered == 5

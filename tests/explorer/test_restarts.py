@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.orders import wrongly_delivered
 from flexgroup.worlds.explorer.explorer import explore
 from flexgroup.worlds.explorer.random_walks import RandomWalks
@@ -42,6 +42,15 @@ def rows() -> list[list[str]]:
     ]
 
 
+def short_rows() -> list[list[str]]:
+    """The same where slots are set aside one by one."""
+    return [
+        [cell.strip() for cell in line.strip().strip("|").split("|")[1:]]
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `leader paxos/short` |")
+    ]
+
+
 def scope_of(row: list[str]) -> Scope:
     origins, channels, crashing, suspecting, _ = row
     pairs = [] if suspecting == "-" else [tuple(map(int, suspecting.split(":")))]
@@ -59,12 +68,17 @@ def scope_of(row: list[str]) -> Scope:
     )
 
 
-def check_row(row: list[str]) -> None:
-    outcome = explore(PAXOS, scope_of(row))
+def check_row(row: list[str], plan: StackPlan = PAXOS) -> None:
+    outcome = explore(plan, scope_of(row))
     assert outcome.exhausted
     assert not outcome.violations
     assert outcome.complete == outcome.terminals > 1
     assert f"{outcome.states:,}" == row[4]
+
+
+@pytest.mark.parametrize("row", short_rows(), ids=" ".join)
+def test_a_scope_is_exhausted_in_which_slots_are_set_aside(row: list[str]) -> None:
+    check_row(row, parse_stack("leader paxos/short"))
 
 
 def of_size(small: bool) -> list[list[str]]:
@@ -72,6 +86,7 @@ def of_size(small: bool) -> list[list[str]]:
 
 
 def test_the_page_has_such_scopes() -> None:
+    assert len(short_rows()) > 1
     assert len(of_size(small=True)) > 1
     assert of_size(small=False)
 

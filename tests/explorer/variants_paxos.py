@@ -295,7 +295,7 @@ def paxos_that_cuts_the_log_without_what_was_delivered() -> StackPlan:
 
     def promised(self: Any, ballot: int) -> Any:
         whole = careful(self, ballot)
-        return paxos.Promised(whole.ballot, whole.stable, 0, (), ())
+        return paxos.Promised(whole.ballot, whole.recent, 0, (), ())
 
     paxos.Ledger.promised = promised
     return on_an_oracle(paxos)

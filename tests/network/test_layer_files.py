@@ -20,7 +20,7 @@ from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.network import layer_files
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.faults import Faults
-from flexgroup.worlds.network.framed_file import StorageError
+from flexgroup.worlds.network.framed_file import FramedFile, StorageError
 from flexgroup.worlds.network.layer_files import LayerFiles
 
 
@@ -39,6 +39,7 @@ class Forgetful(Layer):
 
 LAYERS: list[type[Layer]] = [Forgetful, Keeping]
 KEEPING = "1-Keeping"
+OWNER = "process 1 of these tests"
 
 
 def entry(number: int) -> Entry:
@@ -46,7 +47,7 @@ def entry(number: int) -> Entry:
 
 
 def opened(folder: Path) -> LayerFiles:
-    return LayerFiles(folder, Codec(LAYERS), LAYERS)
+    return LayerFiles(folder, Codec(LAYERS), LAYERS, OWNER)
 
 
 def stored_in(folder: Path) -> Stored:
@@ -179,7 +180,7 @@ def test_an_empty_or_foreign_file_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
-    files = LayerFiles(tmp_path, Codec(LAYERS), LAYERS)
+    files = opened(tmp_path)
     files.store([Save(1, entry(0))])
     files.commit()
     files.close()
@@ -189,7 +190,75 @@ def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
 
     Other.__name__ = "Keeping"
     with pytest.raises(UsageError, match="was written by another version"):
-        LayerFiles(tmp_path, Codec([Forgetful, Other]), [Forgetful, Other])
+        LayerFiles(tmp_path, Codec([Forgetful, Other]), [Forgetful, Other], OWNER)
+
+
+# Whose a file is.
+
+
+def owned(folder: Path, owner: str) -> LayerFiles:
+    return LayerFiles(folder, Codec(LAYERS), LAYERS, owner)
+
+
+def test_the_file_of_another_process_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    content = written(tmp_path)[-1]
+    expected = rf"1-Keeping belongs to {OWNER}, and not to process 2; .*bring back its own file"
+    with pytest.raises(UsageError, match=expected):
+        owned(tmp_path, "process 2")
+    assert (tmp_path / KEEPING).read_bytes() == content
+    assert stored_in(tmp_path) == AFTER[-1]
+
+
+def test_whose_it_is_stays_when_the_file_is_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layer_files, "LONG", 0)
+    written(tmp_path)
+    with pytest.raises(UsageError, match=f"belongs to {OWNER}"):
+        owned(tmp_path, "process 2")
+
+
+@pytest.mark.parametrize("found", [["1-Other"], ["1-Other", "1-Keeping.new"], ["2-Keeping"]])
+def test_nobody_begins_anew_in_the_folder_of_another_stack(
+    tmp_path: Path, found: list[str]
+) -> None:
+    for name in found:
+        (tmp_path / name).write_bytes(b"written by it")
+    with pytest.raises(UsageError, match=f"{found[0]} is not of {OWNER}, whose file is 1-Keeping"):
+        opened(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(found)
+
+
+def test_a_first_file_that_was_never_complete_is_none(tmp_path: Path) -> None:
+    (tmp_path / "1-Keeping.new").write_bytes(b"half")
+    assert not opened(tmp_path).was_there
+    assert written(tmp_path)
+
+
+def test_a_file_from_before_that_does_not_say_whose_it_is_is_taken_once(tmp_path: Path) -> None:
+    written(tmp_path)
+    file = FramedFile(tmp_path / KEEPING, layer_files.HEAD)
+    first, *others = file.read()
+    file.replace([first[2 + len(OWNER) :], *others])
+    file.close()
+    assert OWNER.encode() not in (tmp_path / KEEPING).read_bytes()
+    files = opened(tmp_path)
+    assert files.stored[1] == AFTER[-1]
+    files.commit()
+    files.close()
+    assert stored_in(tmp_path) == AFTER[-1]
+    with pytest.raises(UsageError, match=f"belongs to {OWNER}"):
+        owned(tmp_path, "process 2")
+
+
+def test_nothing_is_changed_before_something_is_stored(tmp_path: Path) -> None:
+    """Not even a torn end: another file of the server may be refused, and then it has not begun."""
+    torn = written(tmp_path)[-1] + b"torn"
+    (tmp_path / KEEPING).write_bytes(torn)
+    files = opened(tmp_path)
+    assert files.cut_off == 4
+    files.close()
+    assert (tmp_path / KEEPING).read_bytes() == torn
 
 
 def full(*_arguments: object) -> int:
@@ -277,7 +346,7 @@ class Replicas:
 
     def started(self, process: int) -> Domain:
         codec = Codec(PLAN.layers)
-        files = LayerFiles(self.folder / str(process), codec, PLAN.layers)
+        files = LayerFiles(self.folder / str(process), codec, PLAN.layers, str(process))
         stack = PLAN.build(process, 3, replicas=replicas_of_sizes([3]))
         domain = Domain(stack, codec, 3, Faults(), None, files=files)
         domain.start(0)

@@ -13,8 +13,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.message import stamp
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.protocols.parts.ledger import Accepting, Stable
-from flexgroup.protocols.parts.paxos_packets import Accept
+from flexgroup.protocols.parts.paxos_packets import Accept, Accepting, Stable
 from flexgroup.protocols.paxos import CUT, Paxos
 from flexgroup.trace.collector import Collector
 from flexgroup.worlds.bench import Bench
@@ -178,7 +177,7 @@ def test_who_waits_for_a_slot_that_all_had_is_told_so() -> None:
     bench.hosts[2].stored[-1].log[0] = Accepting(stamp(0, 0), ())
     bench.recover(2)
     leader = layer(bench, 0).ledger
-    leader.stable = leader.next = 1
+    leader.stable = leader.recent = leader.next = 1
     settle(bench)
     assert layer(bench, 2).ledger.next == 1
 

@@ -12,13 +12,19 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.varints import Reader, varints
 from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, ReplicaChannel
 
+NAME = "a replica"
+
+
+def channel() -> ReplicaChannel:
+    return ReplicaChannel(NAME, NAME)
+
 
 class End:
     """One end, and the link to the other."""
 
     def __init__(self) -> None:
         self.incarnation = 1
-        self.channel = ReplicaChannel()
+        self.channel = channel()
         self.out: deque[bytes] = deque()
         self.sent: list[tuple[int, bytes]] = []
         """What was sent, with the incarnation that sent it."""
@@ -36,7 +42,7 @@ class End:
 
     def restart(self, given_up: int = 0) -> None:
         self.incarnation = max(self.incarnation, given_up) + 1
-        self.channel = ReplicaChannel()
+        self.channel = channel()
 
     def take(self, frame: bytes) -> None:
         reader = Reader(frame, 0, len(frame))
@@ -157,7 +163,17 @@ def test_what_no_replica_would_say_is_refused() -> None:
         varints([DATA, 1, 1, 5, 0]),
         varints([DATA, 1, 1, 0, 5]),
         varints([GOT, 1, 1, 3]),
-        varints([HELLO, 1, 1, 7, 0, 0]),
+        varints([HELLO, 1, 1, 7, 0, 0, len(NAME)]) + NAME.encode(),
     ):
         with pytest.raises(PeerError):
             one.take(frame)
+
+
+def test_who_is_another_replica_than_it_answers_for_is_named() -> None:
+    one, other = End(), End()
+    other.channel = ReplicaChannel("the replica of b", NAME)
+    other.link()
+    with pytest.raises(PeerError, match=f"the replica of b answers for {NAME}"):
+        move(other, one)
+    one.send(b"1")
+    assert not one.out

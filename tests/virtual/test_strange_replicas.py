@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from flexgroup.core.errors import PeerError
 from flexgroup.core.varints import varints
+from flexgroup.server.hosting.replica import replica_name
 from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO
 
@@ -28,8 +30,32 @@ def test_a_server_without_a_replica_that_answers_for_one_is_refused() -> None:
         cluster.send(0, ["a"], [b"1"])
         replicas, numbers = replicas_of(cluster, 0)
         (domain,) = replicas.hosted
-        with pytest.raises(PeerError, match=f"has no replica of domain {domain}"):
+        with pytest.raises(PeerError, match=f"the server s2 has no replica of domain {domain}"):
             replicas.came(numbers["s2"], domain, varints([HELLO, 1, 0, 0, 0, 1]), 0)
+        cluster.send(0, ["a"], [b"2"])
+        assert cluster.replica(1).numbered == 2
+
+
+def test_a_replica_of_another_group_or_partition_that_answers_for_one_is_refused() -> None:
+    with replicated() as cluster:
+        cluster.create(STACK, {"a": ("s0", "s1"), "b": ("s2",)})
+        cluster.send(0, ["a"], [b"1"])
+        replicas, numbers = replicas_of(cluster, 0)
+        ((domain, replica),) = replicas.hosted.items()
+        entry = replica.entry
+        a, b = entry.groups
+        others = {
+            "the replica of b at s2 in domain 1 ": replica_name("c", entry, "s2"),
+            r"the replica of a at s1 in domain 1 \(a at s1, s0; b at s2\)": replica_name(
+                "c", replace(entry, groups=(replace(a, servers=("s1", "s0")), b)), "s1"
+            ),
+            "the replica of a at s1 in domain 1 .* of cluster c ": replica_name("c", entry, "s1"),
+        }
+        for text, said in others.items():
+            name = said.encode()
+            hello = varints([HELLO, 1, 1, 0, 0, 1, len(name)]) + name
+            with pytest.raises(PeerError, match=f"{text}.* answers for the replica of a at s1 "):
+                replicas.came(numbers["s1"], domain, hello, 0)
         cluster.send(0, ["a"], [b"2"])
         assert cluster.replica(1).numbered == 2
 

@@ -50,11 +50,13 @@ from flexgroup.core.journal import (
     view_detail,
 )
 from flexgroup.core.layer import (
+    Archive,
     CancelTimer,
     Deliver,
     Effect,
     Notice,
     Offer,
+    Recall,
     Save,
     Send,
     SetTimer,
@@ -117,6 +119,17 @@ class World:
         The answer is whether that was done before the process crashed; if not, none of it was.
         """
         return host.time <= host.crash_at
+
+    def has_archive(self, host: Host) -> bool:
+        """Whether the world keeps what logs have set aside; otherwise, `Host.stored` does."""
+        return False
+
+    def on_recall(self, host: Host, asked: Recall) -> list[tuple[int, Packet]]:
+        """Some of the entries that are asked for."""
+        stored = host.stored[asked.level]
+        entries = {**stored.archive, **stored.log}
+        numbers = sorted([number for number in entries if asked.first <= number < asked.last])
+        return [(number, entries[number]) for number in numbers[: asked.most]]
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         """Take note that a notice has left the stack at the top: no layer held it back."""
@@ -456,6 +469,8 @@ class Host:
                 self.offers.append(effect)
             else:
                 self._choose(effect, chosen)
+        elif isinstance(effect, Recall):
+            self.stack.recall(effect, self.world.on_recall(self, effect))
         elif isinstance(effect, Store):
             self._check_store(effect)
             self._to_store.append(effect)
@@ -486,14 +501,24 @@ class Host:
                 stored.log[effect.number] = effect.packet
             elif isinstance(effect, Truncate):
                 stored.drop(effect.first)
+            elif isinstance(effect, Archive):
+                entries = stored.set_aside(effect.first)
+                if not self.world.has_archive(self):
+                    stored.archive.update(entries)
 
     def _check_store(self, effect: Store) -> None:
         """Raise UsageError for what no layer may ask of stable storage."""
         layer = self.stack.layers[effect.level]
-        first = self.stored[effect.level].first
+        stored = self.stored[effect.level]
+        dropped = stored.first
+        first = max(dropped, stored.archived)
         for before in self._to_store:
-            if isinstance(before, Truncate) and before.level == effect.level:
-                first = before.first
+            if before.level == effect.level:
+                if isinstance(before, Truncate):
+                    dropped = before.first
+                    first = max(first, dropped)
+                elif isinstance(before, Archive):
+                    first = before.first
         number = first
         packet: Packet | None = None
         if isinstance(effect, Save):
@@ -501,13 +526,17 @@ class Host:
         elif isinstance(effect, Write):
             number = effect.number
             packet = effect.packet
+        elif isinstance(effect, Archive):
+            number = effect.first
         elif isinstance(effect, Truncate):
             number = effect.first
+            first = dropped
         who = f"{type(layer).__name__} at process {self.process}"
         if number < first:
             raise UsageError(
-                f"{who} goes back to entry {number} of its log, which was truncated to begin at "
-                f"{first}: what was dropped is gone"
+                f"{who} goes back to entry {number} of its log, which was truncated or set aside "
+                f"to begin at {first}: what was dropped is gone, and what was set aside can only "
+                "be recalled"
             )
         if packet is not None and type(packet) not in layer.STORED:
             raise UsageError(

@@ -224,25 +224,60 @@ class Truncate(Store):
 
 
 @final
+class Archive(Store):
+    """Set aside the entries of the log before this one: they need not be at hand any more, and can
+    be recalled."""
+
+    first: int
+
+
+@final
+class Recall(Effect):
+    """Call `on_recall` with entries of the log, also with those that were set aside.
+
+    They are those from `first` on, and not beyond `last`: as many as the world likes, at least one
+    and at most `most`.
+    """
+
+    level: int
+    first: int
+    last: int
+    most: int
+    about: int
+    """Whatever the layer wants to be reminded of."""
+
+
+@final
 class Stored(Record):
     """What a layer finds in stable storage when its process starts again."""
 
     saved: Packet | None = None
     """What it saved last; None if it never did."""
     log: dict[int, Packet] = {}
-    """The entries that it wrote and did not drop, by number."""
+    """The entries that it wrote and neither dropped nor set aside, by number."""
     first: int = 0
     """The number before which it dropped all entries."""
     delivered: int = 0
     """How many of the messages that it delivered are still known above it. An application has all
     of them, since it remembers what it was given; another layer those that it saved a state of, if
     it ever did."""
+    archived: int = 0
+    """The number before which it set aside all entries that it did not drop."""
+    archive: dict[int, Packet] = {}
+    """These, by number, unless the world has them elsewhere."""
 
     def drop(self, first: int) -> None:
         """Drop the entries before this one."""
         self.first = first
-        for number in [other for other in self.log if other < first]:
-            del self.log[number]
+        for entries in (self.log, self.archive):
+            for number in [other for other in entries if other < first]:
+                del entries[number]
+
+    def set_aside(self, first: int) -> list[tuple[int, Packet]]:
+        """Take the entries before this one out of the log, and return them, ascending."""
+        self.archived = first
+        numbers = sorted([other for other in self.log if other < first])
+        return [(number, self.log.pop(number)) for number in numbers]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -413,6 +448,9 @@ class Layer:
     def on_restart(self, stored: Stored) -> None:
         """The process starts again after a crash, with what this layer has in stable storage."""
 
+    def on_recall(self, asked: Recall, entries: list[tuple[int, Packet]]) -> None:
+        """Entries that were asked for, ascending."""
+
     def on_covered(self, count: int) -> None:
         """The layer above has saved what it made of the first so many messages that this one
         delivered: it need not be told of them again."""
@@ -464,6 +502,12 @@ class Layer:
 
     def truncate(self, first: int) -> None:
         self.effects.append(Truncate(self.level, first))
+
+    def archive(self, first: int) -> None:
+        self.effects.append(Archive(self.level, first))
+
+    def recall(self, first: int, last: int, most: int, about: int) -> None:
+        self.effects.append(Recall(self.level, first, last, most, about))
 
     def pass_on(self, notice: Notice) -> None:
         self.effects.append(notice)

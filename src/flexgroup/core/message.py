@@ -140,3 +140,18 @@ class Message:
 
     def __reduce__(self) -> tuple[type[Message], tuple[int, tuple[int, ...], bytes | Packet]]:
         return Message, (self.id, self.destinations, self.payload)
+
+
+def payload_size(m: Message) -> int:
+    """How many bytes of the application a message carries, itself or in the packet of a layer."""
+    payload = m.payload
+    if isinstance(payload, bytes):
+        return len(payload)
+    size = 0
+    for name, _ in payload.FIELDS:
+        value = getattr(payload, name)
+        if isinstance(value, Message):
+            size += payload_size(value)
+        elif isinstance(value, tuple):
+            size += sum([payload_size(item) for item in value if isinstance(item, Message)])
+    return size

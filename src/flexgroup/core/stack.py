@@ -19,6 +19,7 @@ from flexgroup.core.layer import (
     Effect,
     Layer,
     Notice,
+    Recall,
     Send,
     Stored,
 )
@@ -159,6 +160,11 @@ class Stack:
         if level > 0:
             self.layers[level - 1].on_covered(count)
             self._settle(level - 1)
+
+    def recall(self, asked: Recall, entries: list[tuple[int, Packet]]) -> None:
+        """What the layer asked for, of what it set aside."""
+        self.layers[asked.level].on_recall(asked, entries)
+        self._settle(asked.level)
 
     def take_effects(self) -> list[Effect]:
         """What the world is to do now, in order; the stack forgets it."""

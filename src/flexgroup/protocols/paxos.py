@@ -25,50 +25,64 @@ from typing import ClassVar, Final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
-from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
-from flexgroup.core.message import Message, Packet, Stamp, clock_of, origin_of, process_of, stamp
+from flexgroup.core.layer import Context, Layer, Leader, Notice, Recall, Stored
+from flexgroup.core.message import Message, Packet, Stamp, origin_of, process_of, stamp
 from flexgroup.core.replicas import group_of
-from flexgroup.protocols.parts.leading import Leading, are_votes
-from flexgroup.protocols.parts.ledger import Accepting, Ask, Learn, Ledger, Promised, Stable
+from flexgroup.protocols.parts.leading import Leading
+from flexgroup.protocols.parts.ledger import Ledger, Promised
 from flexgroup.protocols.parts.paxos_packets import (
     Accept,
     Accepted,
+    Accepting,
+    Ask,
     Chosen,
+    Learn,
+    More,
     Prepare,
     Promise,
     Reject,
     Request,
     Requests,
     Restarted,
+    Stable,
+    at_a_time,
+    may_send,
+    next_ballot,
 )
-from flexgroup.protocols.parts.timestamps import FAR
 
 WINDOW: Final = 2
 """How many batches the leader has under way, at most."""
 
 CUT: Final = 64
-"""The number of slots that are cut off the log in stable storage at a time."""
+"""The number of slots that are cut off the log in stable storage, set aside there, or told to who
+lacks them, at a time; fewer than that are at hand though all that are up have delivered them."""
+
+SHORT: Final = "short"
+"""The option that stands for one slot at a time, so that small systems set slots aside."""
 
 NO_OP: Final[tuple[Message, ...]] = ()
 """A batch that changes nothing."""
 
 
 class Paxos(Layer):
-    __slots__ = ("group", "leading", "ledger", "pending", "promised", "restarts", "trusted")
+    __slots__ = ("asks", "cut", "group", "leading", "ledger", "pending", "promised", "restarts",
+                 "trusted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (Request, Prepare, Promise, Accept, Accepted,
-        Reject, Chosen, Ask, Learn, Stable, Restarted, Requests)  # fmt: skip
+        Reject, Chosen, Ask, Learn, Stable, Restarted, More, Requests)  # fmt: skip
     ABOUT_THE_SAME: ClassVar[tuple[type[Packet], ...]] = (Accepted, Chosen)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Promised, Accepting)
     NEEDS_REPLICAS: ClassVar[bool] = True
+    OPTIONS: ClassVar[tuple[str, ...]] = (SHORT,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.group = group_of(context.replicas, context.process)
+        self.cut = 1 if SHORT in context.options else CUT
         # Of an acceptor.
         lowest = self.group[0] if self.group else 0
         self.promised: Stamp = stamp(0, lowest)
@@ -80,6 +94,9 @@ class Paxos(Layer):
         """What was cast and is not delivered yet, by identity, as far as it was heard of here."""
         self.leading = Leading(0, is_prepared=True) if self.process == lowest else None
         """What it knows of the ballot that it promised, if it is the owner."""
+        self.asks: tuple[int, ...] = ()
+        """The slots that it asks for when it has delivered those before, if there are any: from
+        one on, to before another."""
         self.restarts = False
         """Whether somebody has started again, who may have lost what a client sent to all."""
         self.trusted = self.group
@@ -129,7 +146,13 @@ class Paxos(Layer):
 
     def promise(self, ballot: Stamp) -> None:
         self.promised = ballot
-        self.save(self.ledger.promised(ballot))
+        self.asks = ()
+        self.save_ledger()
+
+    def save_ledger(self) -> None:
+        self.save(self.ledger.promised(self.promised))
+        if self.ledger.recent > self.ledger.stable:
+            self.archive(self.ledger.recent)
 
     def vote(self, ballot: Stamp, slot: int, messages: tuple[Message, ...]) -> None:
         self.ledger.vote(ballot, slot, messages)
@@ -139,12 +162,18 @@ class Paxos(Layer):
         self.ledger.covered = count
 
     def forget(self, stable: int) -> None:
-        """Forget the slots below, unless a layer above would have to be told of them again."""
-        while self.ledger.stable < stable and (self.is_top or self.ledger.is_next_covered()):
-            self.ledger.forget_next()
-            if self.ledger.stable % CUT == 0:
-                self.save(self.ledger.promised(self.promised))
-                self.truncate(self.ledger.stable)
+        """Forget the slots below, which all have, and set aside those that only some lack; unless
+        a layer above would have to be told of them again."""
+        ledger = self.ledger
+        last = ledger.next - self.cut + 1
+        if self.leading is not None:
+            last = min(last, self.leading.first())
+        before = ledger.stable // self.cut
+        while ledger.sets_aside(max(last, stable), stable, self.is_top):
+            if ledger.recent % self.cut == 0:
+                self.save_ledger()
+        if ledger.stable // self.cut > before:
+            self.truncate(ledger.stable // self.cut * self.cut)
 
     def on_restart(self, stored: Stored) -> None:
         if isinstance(stored.saved, Promised):
@@ -178,7 +207,7 @@ class Paxos(Layer):
 
     def prepare(self) -> None:
         """Begin a ballot above all others that are known here."""
-        self.promise(stamp(clock_of(self.promised) + 1, self.process))
+        self.promise(next_ballot(self.promised, self.process))
         first = self.ledger.next
         self.leading = Leading(first, promises={self.process}, reported=self.ledger.from_next())
         self.send_to_others(Prepare(self.promised, first))
@@ -187,6 +216,11 @@ class Paxos(Layer):
     def on_prepare(self, sender: int, packet: Prepare) -> None:
         if packet.ballot < self.promised:
             self.send((sender,), Reject(self.promised))
+            return
+        if self.ledger.lacks_what_is_set_aside(packet.first):
+            # Votes that are not at hand cannot be reported; who need not wait for them leads.
+            self.promised = packet.ballot
+            self.prepare()
             return
         self.follow(packet.ballot)
         if packet.first > self.ledger.next:
@@ -241,7 +275,8 @@ class Paxos(Layer):
             self.begin_ballot(leading, leading.free - 1, tuple(waiting))
 
     def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
-        self.vote(self.promised, slot, messages)
+        if slot >= self.ledger.recent:
+            self.vote(self.promised, slot, messages)
         leading.accepts[slot] = {self.process}
         self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.check_accepts(leading, slot)
@@ -252,7 +287,7 @@ class Paxos(Layer):
             return
         self.follow(packet.ballot)
         self.ledger.choose_stable(packet.stable)
-        if packet.slot >= self.ledger.stable:
+        if packet.slot >= self.ledger.recent:
             self.vote(packet.ballot, packet.slot, packet.messages)
         self.deliver_chosen()
         self.forget(packet.stable)
@@ -287,14 +322,33 @@ class Paxos(Layer):
         for m in self.ledger.take_chosen():
             self.pending.pop(m.id, None)
             self.deliver(m)
+        self.forget(self.ledger.stable)
+        self.ask_on()
 
     def on_ask(self, sender: int, packet: Ask) -> None:
         ledger = self.ledger
         if packet.first < ledger.stable:
             self.send((sender,), Stable(ledger.stable))
-        for slot in range(max(packet.first, ledger.stable), min(packet.last, ledger.next)):
-            vote = ledger.votes[slot]
-            self.send((sender,), Learn(vote.ballot, slot, vote.messages))
+        first = max(packet.first, ledger.stable)
+        last = min(packet.last, ledger.next)
+        if first < min(last, ledger.recent):
+            self.recall(first, last, self.cut, sender)
+        elif first < last:
+            self.tell(sender, last, ledger.entries(first, min(last, first + self.cut)))
+
+    def on_recall(self, asked: Recall, entries: list[tuple[int, Packet]]) -> None:
+        self.tell(asked.about, asked.last, entries)
+
+    def tell(self, process: int, last: int, entries: list[tuple[int, Packet]]) -> None:
+        """Tell a replica of some slots, as many as go at a time; it asks for the rest."""
+        for packet in at_a_time(entries, last):
+            self.send((process,), packet)
+
+    def ask_on(self) -> None:
+        """Ask for the rest of what it lacks, when all before that is delivered."""
+        if self.asks and self.ledger.next >= self.asks[0]:
+            self.send((process_of(self.promised),), Ask(self.ledger.next, self.asks[1]))
+            self.asks = ()
 
     def on_learn(self, packet: Learn) -> None:
         if packet.slot >= self.ledger.next:
@@ -344,6 +398,11 @@ class Paxos(Layer):
             self.check_leader()
         elif isinstance(packet, Ask):
             self.on_ask(sender, packet)
+        elif isinstance(packet, More) and self.leading is None:
+            # What an earlier leader says of the rest, in whatever order, must not hide any of it.
+            first, last = self.asks or (packet.first, packet.last)
+            self.asks = (min(first, packet.first), max(last, packet.last))
+            self.ask_on()
         elif isinstance(packet, Learn):
             self.on_learn(packet)
         elif isinstance(packet, Stable):
@@ -357,31 +416,5 @@ class Paxos(Layer):
 
     def is_sound(self, sender: int, packet: Packet) -> bool:
         """Tell whether another replica of this group, if it is correct, may have sent it."""
-        if sender not in self.group or sender == self.process:
-            return False
-        if isinstance(packet, Accept | Chosen | Learn) and packet.slot >= FAR:
-            return False
-        messages = packet.messages if isinstance(packet, Accept | Learn | Requests) else ()
-        if not all(map(self.is_ours, messages)):
-            return False
-        if isinstance(packet, Accept) and not self.ledger.has_votes(packet.stable):
-            return False
-        if isinstance(packet, Promise) and not (
-            are_votes(packet.votes, packet.messages) and all(map(self.is_ours, packet.messages))
-        ):
-            return False
-        if isinstance(packet, Prepare | Accept | Chosen):
-            return self.is_ballot(packet.ballot, sender)
-        if isinstance(packet, Promise | Accepted):
-            return self.is_ballot(packet.ballot, self.process)
-        if isinstance(packet, Reject | Learn):
-            return self.is_ballot(packet.ballot, process_of(packet.ballot))
-        if isinstance(packet, Stable):
-            return self.ledger.has_votes(packet.slot)
-        return isinstance(packet, Ask | Restarted | Requests)
-
-    def is_ballot(self, ballot: Stamp, owner: int) -> bool:
-        """Tell whether this member owns the ballot; of its own, this process has promised all."""
-        if process_of(ballot) != owner or owner not in self.group or ballot >= FAR:
-            return False
-        return owner != self.process or ballot <= self.promised
+        return may_send(sender, packet, self.process, self.group, self.promised, self.is_ours,
+                        self.ledger.has_votes)  # fmt: skip

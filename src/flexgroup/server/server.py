@@ -210,6 +210,7 @@ class GroupServer:
         """The addresses of the others are in the configuration, so nobody need be named."""
         log.info("restored", extra={"data": {"configuration": saved.snapshot.configuration.number}})
         self.identity.cluster = saved.cluster
+        self.replicas.open_files(saved.snapshot.configuration)
         self.membership.restore(saved.snapshot)
         self._greeting.count_from(first_number(self.membership.machine.life))
 

@@ -382,6 +382,8 @@ class Script:
                 answer.append(f"saved {self.describe(stored.saved)}")
             if stored.first:
                 answer.append(f"entries from {stored.first} on")
+            for number, packet in sorted(stored.archive.items()):
+                answer.append(f"{number}, set aside: {self.describe(packet)}")
             for number, packet in sorted(stored.log.items()):
                 answer.append(f"{number}: {self.describe(packet)}")
         return [f"  {line}" for line in answer] or ["  nothing"]

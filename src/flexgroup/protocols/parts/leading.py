@@ -7,7 +7,6 @@ from typing import final
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message
 from flexgroup.protocols.parts.ledger import Vote
-from flexgroup.protocols.parts.timestamps import FAR
 
 
 @final
@@ -27,6 +26,10 @@ class Leading(Record):
     have: dict[int, int] = {}
     """The slots that each follower has delivered, from the first on."""
 
+    def first(self) -> int:
+        """The first slot of which it may have to tell again what it proposes."""
+        return min(self.accepts, default=self.free)
+
     def report(self, votes: tuple[int, ...], messages: tuple[Message, ...]) -> None:
         """Take in what a replica tells of its votes, as `Ledger.votes_since` gives them.
 
@@ -38,8 +41,3 @@ class Leading(Record):
             if slot not in self.reported or ballot > self.reported[slot].ballot:
                 self.reported[slot] = Vote(ballot, messages[start : start + count])
             start += count
-
-
-def are_votes(votes: tuple[int, ...], messages: tuple[Message, ...]) -> bool:
-    """Tell whether these are votes as `Ledger.votes_since` gives them."""
-    return len(votes) % 3 == 0 and max(votes, default=0) < FAR and sum(votes[2::3]) == len(messages)

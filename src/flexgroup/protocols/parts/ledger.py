@@ -7,39 +7,8 @@ from typing import final
 
 from flexgroup.core.layer import Record, Stored
 from flexgroup.core.message import Message, Packet, Stamp
+from flexgroup.protocols.parts.paxos_packets import Accepting
 from flexgroup.protocols.parts.taken_messages import TakenMessages, taken_messages
-
-
-@final
-class Ask(Packet):
-    """I lack what is chosen for these slots, from `first` to before `last`."""
-
-    first: int
-    last: int
-
-
-@final
-class Learn(Packet):
-    """This batch, accepted in this ballot, is chosen for this slot."""
-
-    ballot: Stamp
-    slot: int
-    messages: tuple[Message, ...]
-
-
-@final
-class Stable(Packet):
-    """All replicas, you as well, have delivered the slots below this one."""
-
-    slot: int
-
-
-@final
-class Accepting(Packet):
-    """The last vote for a slot, in stable storage under the number of the slot."""
-
-    ballot: Stamp
-    messages: tuple[Message, ...]
 
 
 @final
@@ -50,7 +19,7 @@ class Promised(Packet):
     """
 
     ballot: Stamp
-    stable: int
+    recent: int
     delivered: int
     counts: tuple[int, ...]
     ahead: tuple[int, ...]
@@ -66,10 +35,10 @@ class Vote(Record):
 
 @final
 class Ledger(Record):
-    """The votes for the slots from `stable` on, and which of them are chosen and delivered."""
+    """The votes for the slots from `recent` on, and which of them are chosen and delivered."""
 
     votes: dict[int, Vote] = {}
-    """The last vote for each slot that is not stable."""
+    """The last vote for each slot that is recent."""
     next: int = 0
     """The first slot that is not delivered."""
     chosen: dict[int, Stamp] = {}
@@ -77,11 +46,19 @@ class Ledger(Record):
     delivered: TakenMessages = TakenMessages()
     stable: int = 0
     """All replicas have delivered the slots below, which are forgotten."""
+    recent: int = 0
+    """The slots below are delivered here. Those that are not stable are kept for replicas that lack
+    them, and only in stable storage."""
     forgotten: TakenMessages = TakenMessages()
-    """What was delivered in the slots below `stable`."""
+    """What was delivered in the slots below `recent`."""
     covered: int = 0
     """How many of the messages that were delivered the layer above has saved, if there is one; an
     application remembers all of them."""
+
+    def entries(self, first: int, last: int) -> list[tuple[int, Packet]]:
+        """These slots as stable storage has them, which are recent and delivered."""
+        votes = [(slot, self.votes[slot]) for slot in range(first, last)]
+        return [(slot, Accepting(vote.ballot, vote.messages)) for slot, vote in votes]
 
     def from_next(self) -> dict[int, Vote]:
         """A copy of the votes for slots that are not delivered."""
@@ -134,8 +111,8 @@ class Ledger(Record):
         return found
 
     def promised(self, ballot: Stamp) -> Promised:
-        """What to save with the promise, so that slots below `stable` need not be kept."""
-        return Promised(ballot, self.stable, self.forgotten.count, *self.forgotten.told())
+        """What to save with the promise, so that who starts again begins with slot `recent`."""
+        return Promised(ballot, self.recent, self.forgotten.count, *self.forgotten.told())
 
     def restore(self, stored: Stored, is_top: bool) -> list[Message]:
         """Begin with what was stored, and where the layer above is, or the application, which
@@ -147,11 +124,13 @@ class Ledger(Record):
         saved = stored.saved
         self.covered = 0 if is_top else stored.delivered
         if isinstance(saved, Promised):
-            self.stable = self.next = saved.stable
+            self.stable = self.recent = self.next = saved.recent
+            if stored.archived > stored.first:
+                self.stable = stored.first
             self.delivered = taken_messages(saved.delivered, saved.counts, saved.ahead)
             self.forgotten = self.delivered.copy()
         for slot, entry in stored.log.items():
-            if slot >= self.stable and isinstance(entry, Accepting):
+            if slot >= self.recent and isinstance(entry, Accepting):
                 self.votes[slot] = Vote(entry.ballot, entry.messages)
         lacking: list[Message] = []
         while self.next in self.votes and self.delivered.count < stored.delivered:
@@ -172,14 +151,26 @@ class Ledger(Record):
         return self.votes.keys() >= set(range(self.next, stable))
 
     def is_next_covered(self) -> bool:
-        """Tell whether the layer above has saved all that the first slot that is there led to."""
-        messages = self.votes[self.stable].messages
+        """Tell whether the layer above has saved all that the first recent slot led to."""
+        messages = self.votes[self.recent].messages
         new = sum([not self.forgotten.has(m.id) for m in messages])
         return self.forgotten.count + new <= self.covered
 
-    def forget_next(self) -> None:
-        """Forget the first slot that is there."""
-        for m in self.votes.pop(self.stable).messages:
-            if not self.forgotten.has(m.id):
-                self.forgotten.add(m.id)
-        self.stable += 1
+    def sets_aside(self, last: int, stable: int, is_top: bool) -> bool:
+        """Have the first recent slot in stable storage only, or forget it if it is stable; unless
+        that is `last`, or a layer above would have to be told of it again."""
+        goes_on = self.recent < last and (is_top or self.is_next_covered())
+        if goes_on:
+            for m in self.votes.pop(self.recent).messages:
+                if not self.forgotten.has(m.id):
+                    self.forgotten.add(m.id)
+            self.recent += 1
+        self.stable = max(self.stable, min(stable, self.recent))
+        return goes_on
+
+    def lacks_what_is_set_aside(self, first: int) -> bool:
+        """Tell whether who has nothing from this slot on lacks a slot that is not recent here.
+
+        What is stable nobody lacks.
+        """
+        return max(first, self.stable) < self.recent

@@ -40,6 +40,7 @@ class Replica:
     def __init__(
         self,
         entry: ReplicatedDomain,
+        cluster: str,
         server: str,
         faults: Faults,
         recorder: Recorder | None,
@@ -64,7 +65,8 @@ class Replica:
             self._build(), Codec(plan.layers), size, faults, recorder, clock, files
         )
         self.promises = plan.promises(faults.channels())
-        self._channels = [ReplicaChannel() for _ in range(size)]
+        self._cluster = cluster
+        self._channels = self._new_channels()
         noted = {} if files is None else files.noted
         self.incarnation = noted.get(INCARNATION, 0) + 1
         """How often it has started."""
@@ -88,6 +90,10 @@ class Replica:
     def _build(self) -> Stack:
         return self._plan.build(self.process, len(self.entry.servers), (), self._partition)
 
+    def _new_channels(self) -> list[ReplicaChannel]:
+        named = [replica_name(self._cluster, self.entry, name) for name in self.entry.servers]
+        return [ReplicaChannel(named[self.process], other) for other in named]
+
     def start(self, now: int) -> None:
         """Start, with what is stored if there is something."""
         self.domain.start(now, recorded_steps(self._files))
@@ -100,7 +106,7 @@ class Replica:
         this incarnation, or one that comes later."""
         self.incarnation = max(self.incarnation, self.given_up) + 1
         self.given_up = 0
-        self._channels = [ReplicaChannel() for _ in self._channels]
+        self._channels = self._new_channels()
         self.suspected = set()
         self.domain.restart(now, self._build())
         self._cast_again(now)
@@ -270,6 +276,17 @@ class Replica:
     def kept_for(self, process: int) -> int:
         """How many bytes are kept until another replica has got them."""
         return self._channels[process].kept
+
+
+def replica_name(cluster: str, entry: ReplicatedDomain, server: str) -> str:
+    """What tells the replica at a server from all others, those of other clusters included: whose
+    replica it is, in which partition, of which stack."""
+    group = next(group for group in entry.groups if server in group.servers)
+    partition = "; ".join(f"{one.name} at {', '.join(one.servers)}" for one in entry.groups)
+    return (
+        f"the replica of {group.name} at {server} in domain {entry.number} ({partition}) of "
+        f"cluster {cluster} with the stack {entry.stack}"
+    )
 
 
 def recorded_steps(files: LayerFiles | None) -> int:

@@ -19,7 +19,7 @@ from flexgroup.core.message import MessageId
 from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.server.hosting.replica import Replica, recorded_steps
+from flexgroup.server.hosting.replica import Replica, recorded_steps, replica_name
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
 from flexgroup.server.peers.replica_channel import LOST
@@ -75,6 +75,8 @@ class Replicas:
         """The replicas by the number of their domain."""
         self.of_group: dict[int, Replica] = {}
         """The same, by the numbers of all groups of the domain, of which each is in one."""
+        self._opened: dict[int, LayerFiles] = {}
+        """The files of replicas that are about to start, by the numbers of their domains."""
         self._lost: set[int] = set()
         """The domains whose replica at this server has nothing to start from any more."""
         self._numbers: dict[str, int] = {}
@@ -91,6 +93,25 @@ class Replicas:
     def _folder(self) -> Path | None:
         """Where replicas of this cluster keep what they store, if the server keeps data."""
         return None if self._storage is None else self._storage.replicas() / self._identity.cluster
+
+    def open_files(self, configuration: Configuration) -> None:
+        """Read what is stored of all replicas here before anything happens: with a file that cannot
+        be used the server does not start, and has changed nothing."""
+        root = self._folder()
+        for entry in configuration.replicated:
+            if root is not None and self._identity.name in entry.servers:
+                folder = root / f"{entry.number:06}"
+                if folder.exists():
+                    self._opened[entry.number] = self._files(folder, entry)
+
+    def _files(self, folder: Path, entry: ReplicatedDomain) -> LayerFiles:
+        layers = parse_stack(entry.stack).layers
+        owner = replica_name(self._identity.cluster, entry, self._identity.name)
+        files = LayerFiles(folder, Codec(layers), layers, owner)
+        if files.cut_off:
+            told = {"folder": str(folder), "bytes": files.cut_off}
+            log.warning("cut off", extra={"data": told})
+        return files
 
     # Configurations.
 
@@ -128,10 +149,7 @@ class Replicas:
         if root is not None:
             folder = root / f"{entry.number:06}"
             if is_new or folder.exists():
-                files = LayerFiles(folder, Codec(plan.layers), plan.layers)
-                if files.cut_off:
-                    told = {"folder": str(folder), "bytes": files.cut_off}
-                    log.warning("cut off", extra={"data": told})
+                files = self._opened.pop(entry.number, None) or self._files(folder, entry)
         was_there = files is not None and files.was_there
         if (files is None and not is_new) or (was_there and not plan.starts_again):
             if files is not None:
@@ -147,6 +165,7 @@ class Replicas:
         settings = self._settings
         replica = Replica(
             entry,
+            self._identity.cluster,
             self._identity.name,
             settings.faults,
             recorder,
@@ -263,8 +282,9 @@ class Replicas:
                     self._start_again(replica)
                     self.look()
                 return
-        if server in self._numbers.values():
-            raise PeerError(f"server {server} has no replica of domain {domain}")
+        for name, number in self._numbers.items():
+            if number == server:
+                raise PeerError(f"the server {name} has no replica of domain {domain}")
 
     # Rounds.
 

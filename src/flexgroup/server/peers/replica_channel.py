@@ -6,7 +6,8 @@ breaks. When the other has started again, what was meant for its earlier incarna
 any crash, and the channel begins anew.
 
 Nothing goes out before the other has said hello on the link: with its incarnation, and how much it
-got. If there is too much to keep, or the other has left the servers, it is given up: it is told
+got, and whose replica it is: what another one says would be taken for promises of this one. If
+there is too much to keep, or the other has left the servers, it is given up: it is told
 when it comes back, and has to start again from what it stored. If it has nothing to start from, its
 server says that it is lost.
 """
@@ -32,7 +33,11 @@ MOST_BYTES = 64 << 20
 
 @final
 class ReplicaChannel:
-    def __init__(self) -> None:
+    def __init__(self, name: str, other: str) -> None:
+        self._name = name
+        """What tells this replica from all others."""
+        self._other = other
+        """What tells the replica so that is to be at the other end."""
         self.link = 0
         """The link on which the last hello went out; 0: none."""
         self.is_open = False
@@ -71,7 +76,9 @@ class ReplicaChannel:
     def hello(self, incarnation: int) -> bytes:
         """What this replica says first on a link, and whenever it is asked to say it."""
         wants_answer = 0 if self.is_open else 1
-        return varints([HELLO, incarnation, self._known, self._got, self._given_up, wants_answer])
+        name = self._name.encode()
+        numbers = [HELLO, incarnation, self._known, self._got, self._given_up, wants_answer]
+        return varints([*numbers, len(name)]) + name
 
     def send(self, incarnation: int, data: bytes) -> list[bytes]:
         """What goes out when a replica sends this."""
@@ -107,6 +114,9 @@ class ReplicaChannel:
         got = reader.varint()
         given_up = reader.varint()
         wants_answer = reader.varint()
+        said = reader.bytes().decode(errors="replace")
+        if said != self._other:
+            raise PeerError(f"{said} answers for {self._other}")
         if given_up >= incarnation:
             return given_up, []
         if others < self._known:

@@ -203,7 +203,7 @@ class Local:
     def seal(self, with_stored: bool) -> None:
         """Take the fingerprint: what happened at this process has happened.
 
-        What it has in stable storage counts only where it may start again.
+        What it has in stable storage counts only where it may start again, or recall it.
         """
         host = self.host
         if host.timers:
@@ -214,7 +214,7 @@ class Local:
         out = bytearray(fingerprint(host.stack))
         write_canonically(out, (host.process, self.history, self.casts, self.timers))
         write_canonically(out, (self.offers, self.suspects, host.up, self.problem))
-        if with_stored:
+        if with_stored or any(stored.archived for stored in host.stored):
             write_canonically(out, (host.stored, self.restarted))
         if self.view:
             write_canonically(out, self.view)

@@ -17,8 +17,8 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.host import NEVER, Host, World
 from flexgroup.core.journal import Journal, Transmission
-from flexgroup.core.layer import Notice, Store, View
-from flexgroup.core.message import Message
+from flexgroup.core.layer import Notice, Recall, Store, View
+from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
 from flexgroup.core.varints import Reader, varints
 from flexgroup.worlds.network.faults import Channel, Faults
@@ -188,6 +188,14 @@ class Domain(World):
         if self._files is not None:
             self._files.store(effects)
         return True
+
+    def has_archive(self, host: Host) -> bool:
+        return self._files is not None
+
+    def on_recall(self, host: Host, asked: Recall) -> list[tuple[int, Packet]]:
+        if self._files is None:
+            return super().on_recall(host, asked)
+        return self._files.recall(asked)
 
     def on_send(self, host: Host, to: tuple[int, ...], transmission: Transmission) -> None:
         data = b""

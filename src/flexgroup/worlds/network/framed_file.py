@@ -17,11 +17,29 @@ from flexgroup.core.errors import UsageError
 
 
 class StorageError(UsageError):
-    """Something could not be saved."""
+    """Something could not be saved, or what was saved cannot be used."""
 
 
 class DamagedError(Exception):
     """The file is not what was written, and the text says where."""
+
+
+def unreadable(path: Path, why: str) -> StorageError:
+    """The error for a file of promises that cannot be used."""
+    return StorageError(
+        f"{path} {why}; the process must not go on without what it promised to others: bring "
+        "back a copy of the file that is not older than the last change, or let the others go "
+        "on without this process"
+    )
+
+
+def of_another(path: Path, found: str, owner: str) -> StorageError:
+    """The error for a file that says to be another process's."""
+    return StorageError(
+        f"{path} belongs to {found}, and not to {owner}; the process must not go on with what "
+        "another one promised: bring back its own file, or let the others go on without this "
+        "process"
+    )
 
 
 class FramedFile:
@@ -62,7 +80,7 @@ class FramedFile:
     def append(self, content: bytes) -> int:
         """Have one more frame on the disk; return how long it is."""
         assert self._file is not None, "what comes first replaces everything before"
-        frame = _frame(content)
+        frame = frame_of(content)
         _write(self._file, frame)
         return len(frame)
 
@@ -72,7 +90,7 @@ class FramedFile:
         file = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         self.close()
         self._file = file
-        _write(file, self._head + b"".join(map(_frame, contents)))
+        _write(file, self._head + b"".join(map(frame_of, contents)))
         os.replace(new, self.path)
         synchronise(self.path.parent)
 
@@ -92,14 +110,19 @@ def synchronise(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _write(file: int, content: bytes) -> None:
+def written(file: int, content: bytes) -> None:
+    """Write all of it."""
     left = memoryview(content)
     while left:
         left = left[os.write(file, left) :]
+
+
+def _write(file: int, content: bytes) -> None:
+    written(file, content)
     os.fsync(file)
 
 
-def _frame(content: bytes) -> bytes:
+def frame_of(content: bytes) -> bytes:
     return len(content).to_bytes(4, "big") + crc32(content).to_bytes(4, "big") + content
 
 

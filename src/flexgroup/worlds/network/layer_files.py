@@ -6,7 +6,8 @@ file is what became durable at one time, all of it or nothing; within it, what w
 in order.
 
 The file also has what the application remembers: how many messages it was given, what it multicast
-and was not given yet, and some numbers of whoever hosts the process.
+and was not given yet, and some numbers of whoever hosts the process. And it says whose it is: who
+went on with what another process promised would break its own promises.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ from pathlib import Path
 from typing import Final
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.core.layer import Layer, Save, Store, Stored, Truncate, Write
-from flexgroup.core.message import Message, MessageId
+from flexgroup.core.errors import PeerError
+from flexgroup.core.layer import Archive, Layer, Recall, Save, Store, Stored, Truncate, Write
+from flexgroup.core.message import Message, MessageId, Packet
 from flexgroup.core.varints import Reader, varints
-from flexgroup.worlds.network.framed_file import DamagedError, FramedFile, StorageError
+from flexgroup.worlds.network.framed_file import (
+    DamagedError,
+    FramedFile,
+    StorageError,
+    of_another,
+    unreadable,
+)
+from flexgroup.worlds.network.log_archive import LogArchive
 
 HEAD: Final = b"FlexGroup layer 1\n"
 
@@ -37,13 +45,19 @@ NOTED: Final = 6
 LEVEL: Final = 7
 """What follows in the frame is of this layer; at first, it is of the top one."""
 NUMBERED: Final = 8
+OWNED: Final = 9
+ARCHIVED: Final = 10
 
 
 class LayerFiles:
     """The file of one process of one stack, in a folder of its own."""
 
-    def __init__(self, folder: Path, codec: Codec, layers: list[type[Layer]]) -> None:
+    def __init__(self, folder: Path, codec: Codec, layers: list[type[Layer]], owner: str) -> None:
         self._codec = codec
+        self._owner = owner
+        """Whose the file is: the process, what it belongs to, and its stack."""
+        self._found_owner = ""
+        """Whose the file says to be; nothing: it was written before files said so."""
         self._top = len(layers) - 1
         self._file = FramedFile(folder / f"{self._top}-{layers[-1].__name__}", HEAD)
         self._waiting = bytearray()
@@ -55,6 +69,13 @@ class LayerFiles:
         self._failed = ""
         self.stored = [Stored() for _ in layers]
         """What each layer has in the file, or will have after the next commit."""
+        self._archives = [
+            LogArchive(folder / f"{self._file.path.name}.{level}", owner)
+            for level in range(len(layers))
+        ]
+        """What the log of each layer has set aside."""
+        self._dropped: dict[int, int] = {}
+        """Where the logs begin that were cut since the last commit."""
         self.casts: dict[MessageId, Message] = {}
         """What was multicast here, and is not known to be delivered here."""
         self.noted: dict[int, int] = {}
@@ -63,6 +84,8 @@ class LayerFiles:
         """How far numbers of messages between layers are set aside: `Host.numbered`."""
         self.was_there = False
         """Something was stored before: the process starts again."""
+        self._is_opened = False
+        """What is appended goes behind what was read, or written before."""
         self.cut_off = 0
         """How many bytes at the end were not intact: a write that did not come to its end, or
         somebody has shortened the file."""
@@ -71,7 +94,7 @@ class LayerFiles:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(
+            raise StorageError(
                 f"cannot use {folder}: {error.strerror}; name a folder that can be written"
             ) from None
         self._load()
@@ -86,23 +109,39 @@ class LayerFiles:
                 self.was_there = True
                 self._length = self._whole = sum(map(len, frames))
                 self.cut_off = file.cut_off
-                file.go_on()
+                self._check_owner()
+                for level, stored in enumerate(self.stored):
+                    self._archives[level].load(stored.first, max(stored.first, stored.archived))
+            else:
+                self._check_alone()
         except DamagedError as error:
-            raise self._unreadable(file.path, str(error)) from None
+            raise unreadable(file.path, str(error)) from None
         except PeerError as error:
-            raise self._unreadable(file.path, f"was written by another version ({error})") from None
+            raise unreadable(file.path, f"was written by another version ({error})") from None
         except OSError as error:
-            raise UsageError(
+            raise StorageError(
                 f"cannot read {file.path}: {error.strerror}; make it a file that can be read and "
                 "written"
             ) from None
 
-    def _unreadable(self, path: Path, why: str) -> UsageError:
-        return UsageError(
-            f"{path} {why}; the process must not go on without what it promised to others: bring "
-            "back a copy of the file that is not older than the last change, or let the others go "
-            "on without this process"
-        )
+    def _check_owner(self) -> None:
+        """Refuse the file of another process; one that does not say whose it is, is ours from now
+        on."""
+        if not self._found_owner:
+            _text(OWNED, self._owner, self._waiting)
+        elif self._found_owner != self._owner:
+            raise of_another(self._file.path, self._found_owner, self._owner)
+
+    def _check_alone(self) -> None:
+        """Refuse to begin anew in the place of another stack."""
+        path = self._file.path
+        others = sorted([other for other in path.parent.iterdir() if other.suffix != ".new"])
+        if others:
+            raise StorageError(
+                f"{others[0]} is not of {self._owner}, whose file is {path.name}, and that is not "
+                "there; the process must not begin anew, since it may have promised something: "
+                "bring back its own file, or let the others go on without this process"
+            )
 
     def _replay(self, frame: bytes) -> None:
         level = self._top
@@ -135,6 +174,10 @@ class LayerFiles:
                 stored = self.stored[level]
             elif what == NUMBERED:
                 self.numbered = reader.varint()
+            elif what == ARCHIVED:
+                stored.set_aside(reader.varint())
+            elif what == OWNED:
+                self._found_owner = reader.bytes().decode(errors="replace")
             else:
                 raise PeerError(f"a record of kind {what}")
 
@@ -155,9 +198,50 @@ class LayerFiles:
             elif isinstance(effect, Write):
                 stored.log[effect.number] = effect.packet
                 self._written(effect.level, effect.number, waiting)
+            elif isinstance(effect, Archive):
+                self._set_aside(effect.level, effect.first)
+                waiting += varints([ARCHIVED, effect.first])
             elif isinstance(effect, Truncate):
                 stored.drop(effect.first)
+                self._dropped[effect.level] = effect.first
                 waiting += varints([TRUNCATED, effect.first])
+
+    def _set_aside(self, level: int, first: int) -> None:
+        entries = self.stored[level].set_aside(first)
+        encode = self._codec.encode_stored
+        try:
+            self._archives[level].append(first, [(n, encode(level, entry)) for n, entry in entries])
+        except OSError as error:
+            self._fail(error)
+
+    def recall(self, asked: Recall) -> list[tuple[int, Packet]]:
+        """Some entries that are asked for; if they cannot be read, the next commit says so."""
+        level = asked.level
+        stored = self.stored[level]
+        try:
+            data = self._archives[level].read(
+                max(asked.first, stored.first), min(asked.last, stored.archived), asked.most
+            )
+            found = [(number, self._codec.decode_stored(level, one)) for number, one in data]
+        except (StorageError, PeerError) as error:
+            self._failed = self._failed or str(error)
+            self.is_urgent = True
+            return []
+        except OSError as error:
+            self._fail(error)
+            return []
+        if asked.first >= stored.archived:
+            numbers = sorted([n for n in stored.log if asked.first <= n < asked.last])
+            found = [(number, stored.log[number]) for number in numbers[: asked.most]]
+        return found
+
+    def _fail(self, error: OSError) -> None:
+        """Have the next commit say what has failed."""
+        self.is_urgent = True
+        self._failed = self._failed or (
+            f"cannot write to {self._file.path}: {error.strerror}; the process has stopped,"
+            " since it must not forget what it tells others; mend this, and start it again"
+        )
 
     def deliver(self, count: int) -> None:
         """Note that the application has been given so many messages in all."""
@@ -195,27 +279,35 @@ class LayerFiles:
         if not self._waiting:
             return
         try:
+            for archive in self._archives:
+                archive.synchronise()
             self._commit(bytes(self._waiting))
+            for level, first in self._dropped.items():
+                self._archives[level].drop(first)
         except OSError as error:
-            self._failed = (
-                f"cannot write to {self._file.path}: {error.strerror}; the process has stopped,"
-                " since it must not forget what it tells others; mend this, and start it again"
-            )
+            self._fail(error)
             raise StorageError(self._failed) from None
+        self._dropped.clear()
         self._waiting = bytearray()
         self._level = self._top
         self.is_urgent = False
 
     def _commit(self, waiting: bytes) -> None:
         if self._length and self._length + len(waiting) < LONG + 2 * self._whole:
+            if not self._is_opened:
+                self._file.go_on()
+                self._is_opened = True
             self._length += self._file.append(waiting)
             return
         whole = self._all()
         self._file.replace([whole])
+        self._is_opened = True
         self._length = self._whole = len(whole)
 
     def close(self) -> None:
         self._file.close()
+        for archive in self._archives:
+            archive.close()
 
     # Records.
 
@@ -239,11 +331,14 @@ class LayerFiles:
     def _all(self) -> bytes:
         """Everything that there is, as one frame."""
         out = bytearray()
+        _text(OWNED, self._owner, out)
         for level in range(self._top, -1, -1):
             stored = self.stored[level]
             if level < self._top:
                 out += varints([LEVEL, level])
             out += varints([DELIVERED, stored.delivered, TRUNCATED, stored.first])
+            if stored.archived > stored.first:
+                out += varints([ARCHIVED, stored.archived])
             if stored.saved is not None:
                 self._saved(level, out)
             for number in sorted(stored.log):
@@ -254,6 +349,11 @@ class LayerFiles:
             out += varints([NOTED, place, self.noted[place]])
         out += varints([NUMBERED, self.numbered])
         return bytes(out)
+
+
+def _text(kind: int, text: str, out: bytearray) -> None:
+    data = text.encode()
+    out += varints([kind, len(data)]) + data
 
 
 def _cast(m: Message, out: bytearray) -> None:
