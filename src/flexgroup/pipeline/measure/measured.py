@@ -14,7 +14,8 @@ from flexgroup.metrics.sums import PACKETS, SUMS
 from flexgroup.metrics.tables import POINT, measures, points
 from flexgroup.pipeline.measure.spark_sums import packets_by_type, sums_of_runs
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
-from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.reading.small_run import SmallRun
+from flexgroup.pipeline.reading.small_runs import for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.result_tables import in_order
 from flexgroup.trace import schema
@@ -90,6 +91,7 @@ def _count(files: SmallRun) -> pa.Table:
         parse_cost_model(run.cost_model),
         run.replicas,
     )
+    files.refuse_contradictions()
     return pa.Table.from_pylist([counted], COUNTED)
 
 

@@ -15,6 +15,15 @@ FINISHED = {"pathGlobFilter": "*.parquet"}
 """The files that count; Spark passes over names that start with an underscore on its own."""
 
 
+CHECKED = {**FINISHED, "parquet.page.verify-checksum.enabled": "true"}
+"""How the files are read: a page that does not fit its checksum, where it has one, is an error."""
+
+
+def nothing(spark: SparkSession, columns: pa.Schema) -> DataFrame:
+    """Return no rows with these columns, in a form that plans can leave out."""
+    return spark.createDataFrame(columns.empty_table())
+
+
 def spark_schema(columns: pa.Schema) -> StructType:
     """Return a schema of Arrow as one of Spark."""
     return from_arrow_schema(columns)
@@ -22,7 +31,7 @@ def spark_schema(columns: pa.Schema) -> StructType:
 
 def read_files(spark: SparkSession, folder: str, columns: pa.Schema) -> DataFrame:
     """Return the rows of all finished files of a folder; a column that a file lacks is null."""
-    return spark.read.schema(spark_schema(columns)).options(**FINISHED).parquet(folder)
+    return spark.read.schema(spark_schema(columns)).options(**CHECKED).parquet(folder)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:

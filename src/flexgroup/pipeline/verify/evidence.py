@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.message import message_id
-from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.reading.small_run import SmallRun
+from flexgroup.pipeline.reading.small_runs import for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.result_tables import in_order
 from flexgroup.pipeline.spark.frames import spark_schema, union

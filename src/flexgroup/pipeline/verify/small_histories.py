@@ -25,6 +25,7 @@ from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import RunFacts
+from flexgroup.trace.run_events import refuse_repeated_multicasts, refuse_repeated_steps
 
 TOPIC = -1
 """Stands in place of an event's code in the row that says what to do."""
@@ -49,7 +50,13 @@ def judge(table: pa.Table) -> pa.Table:
         return verdict_table([])
     task = json.loads(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
     about = RunFacts(**task["about"])
-    run = IndexedHistory(history_of_rows(table, about))
+    history = history_of_rows(table, about)
+    refuse_repeated_multicasts(about.run, history.multicasts.message)
+    if any(not totals for totals in task["checks"].values()):
+        kept = (history.multicasts, history.deliveries, history.crashes, history.recoveries)
+        process, step = ([getattr(rows, name) for rows in kept] for name in ("process", "step"))
+        refuse_repeated_steps(about.run, np.concatenate(process), np.concatenate(step))
+    run = IndexedHistory(history)
     verdicts = [_check(run, name, totals) for name, totals in task["checks"].items()]
     if task["seen"] is not None:
         verdicts = [

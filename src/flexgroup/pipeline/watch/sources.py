@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.spark.frames import FINISHED, spark_schema, union, with_columns
+from flexgroup.pipeline.spark.frames import CHECKED, spark_schema, union, with_columns
 from flexgroup.pipeline.verify.event_rows import CODES, packed_message
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema
+from flexgroup.trace.run_files import AS_PART
 from flexgroup.trace.writer import STARTED
 
 STARTS, ENDS = -1, -2
@@ -23,8 +24,8 @@ it is over."""
 COLUMNS = ARRIVING.insert(0, pa.field("run", pa.string())).append(pa.field("told", pa.string()))
 """The columns of the stream; `told` is the row of `started` or `runs`, as JSON."""
 
-PART = r"^(?:-part|@([^@/]+))-(\d+)\.parquet$"
-"""What follows the run in the name of a part: perhaps who writes it, and its number."""
+PART = rf"^{AS_PART}\.parquet$"
+"""What follows the run in the name of a part."""
 
 PATTERN = re.compile(r"[\[\]{}*?\\]")
 
@@ -74,7 +75,7 @@ _EVENTS = pa.schema(
 
 
 def _files(spark: SparkSession, pattern: str, columns: pa.Schema) -> DataFrame:
-    reader = spark.readStream.schema(spark_schema(columns)).options(**FINISHED, **ANY_AGE)
+    reader = spark.readStream.schema(spark_schema(columns)).options(**CHECKED, **ANY_AGE)
     return reader.parquet(pattern)
 
 

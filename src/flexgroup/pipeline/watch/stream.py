@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from flexgroup.pipeline.spark.errors import readable, unless_missing
-from flexgroup.pipeline.spark.frames import read_files, spark_schema
+from flexgroup.pipeline.spark.frames import nothing, read_files, spark_schema
 from flexgroup.pipeline.verify.verdict_table import verdict_table
 from flexgroup.pipeline.watch.follower import HOLD
 from flexgroup.pipeline.watch.reassembly import ARRIVING
@@ -174,7 +174,7 @@ class TraceSetWatch:
 
     def _state(self, batch: int) -> DataFrame:
         if batch < 0:
-            return self._spark.createDataFrame([], spark_schema(STATE))
+            return nothing(self._spark, STATE)
         return read_files(self._spark, self._slot(batch), STATE)
 
     def _left_by_another(self) -> tuple[int | None, bool]:
