@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.verify.verdict_table import verdict_row
+from flexgroup.pipeline.in_memory.verdict_table import verdict_row
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import RefusedError
 from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes
