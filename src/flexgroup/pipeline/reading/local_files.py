@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.spark.session import SMALL_JOB, is_on_this_machine
+from flexgroup.pipeline.spark.session import SMALL_JOB, is_on_this_machine, is_set_elsewhere
 from flexgroup.trace import schema
 from flexgroup.trace.reader import parquet_files, read_runs, refuse_bad_columns, unreadable
 from flexgroup.trace.run import Run
@@ -109,7 +109,8 @@ def unknown_kind(folder: str, kind: str) -> str:
 
 def refuse_if_missing(path: str, master: str | None) -> None:
     """Raise a UsageError for a path that Spark would look for on this machine in vain."""
-    if is_on_this_machine(master) and not urlsplit(path).scheme and not Path(path).exists():
+    here = is_on_this_machine(master) and not (master is None and is_set_elsewhere())
+    if here and not urlsplit(path).scheme and not Path(path).exists():
         raise UsageError(f"'{path}' does not exist; give the directory of a trace set")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from flexgroup.pipeline.reading.small_run import SmallRun
+from flexgroup.pipeline.in_memory.small_run import SmallRun
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.trace.run import Run

@@ -9,6 +9,7 @@ reach them (`remote_files`).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -41,6 +42,8 @@ class TraceSet:
     """The kinds of events that were recorded."""
     files: LocalFiles | None = None
     """What is on this machine, if the executors can open it without Spark."""
+    frames: Mapping[str, DataFrame] | None = None
+    """The events of each kind, if they are not in files below `location`."""
 
     @cached_property
     def runs(self) -> DataFrame:
@@ -64,6 +67,8 @@ class TraceSet:
         """Return all events of one kind as the files have them, also of unfinished runs."""
         if kind not in self.kinds:
             return nothing(self.spark, schema.EVENT_COLUMNS)
+        if self.frames is not None:
+            return self.frames[kind]
         folder = f"{self.location}/events/event={kind}"
         return read_files(self.spark, folder, schema.EVENT_COLUMNS)
 

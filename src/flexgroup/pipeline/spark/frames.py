@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -17,6 +17,14 @@ FINISHED = {"pathGlobFilter": "*.parquet"}
 
 CHECKED = {**FINISHED, "parquet.page.verify-checksum.enabled": "true"}
 """How the files are read: a page that does not fit its checksum, where it has one, is an error."""
+
+
+def rows_of(spark: SparkSession, rows: Iterable[Sequence[object]], columns: pa.Schema) -> DataFrame:
+    """Return rows with these columns, which plans see: none can be left out."""
+    table = pa.Table.from_pylist(
+        [dict(zip(columns.names, row, strict=True)) for row in rows], columns
+    )
+    return spark.createDataFrame(table)
 
 
 def nothing(spark: SparkSession, columns: pa.Schema) -> DataFrame:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.pipeline.spark.frames import spark_schema, with_columns
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
-from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
@@ -82,7 +82,7 @@ def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
 Task = tuple[int, str, str]
 """The number of a run, the topic, and what to do."""
 
-TASK_COLUMNS = "number int, topic string, task string"
+TASK_COLUMNS = pa.schema({"number": pa.int32(), "topic": pa.string(), "task": pa.string()})
 
 
 def task_of(

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.verdict_table import VERDICTS
+from flexgroup.pipeline.in_memory.verdicts import judge
 from flexgroup.pipeline.reading.duplicate_steps import refuse_duplicate_steps
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
-from flexgroup.pipeline.reading.small_run import SmallRun
 from flexgroup.pipeline.reading.small_runs import for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import union
+from flexgroup.pipeline.spark.frames import rows_of, union
 from flexgroup.pipeline.verify.check_plans import CheckPlan, check_plans, with_lost_events
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
@@ -29,13 +30,9 @@ from flexgroup.pipeline.verify.small_histories import (
     task_rows,
     with_topic,
 )
-from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
-from flexgroup.properties.catalogue import check
 from flexgroup.properties.minimality import NAME as MINIMALITY
 from flexgroup.trace.history import Ints
-from flexgroup.trace.schema import CHOICE, DELIVER, SUSPECT, TIMER, VIEW
-
-NOT_IN_HISTORIES = (SUSPECT, TIMER, CHOICE)
+from flexgroup.trace.schema import DELIVER, VIEW
 
 SAMPLE = 200_000
 """How many deliveries are looked at, roughly, to see which runs are large and where to cut them."""
@@ -93,14 +90,6 @@ def verify(
 def _small_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return the verdicts on runs that one task each reads from their files."""
 
-    def judge(files: SmallRun) -> pa.Table:
-        history = files.history()
-        for kind in NOT_IN_HISTORIES:
-            files.columns(kind)
-        files.refuse_contradictions()
-        verdicts = check(history, files.request)
-        return verdict_table([verdict_row(history.run, verdict) for verdict in verdicts])
-
     properties = {plan.run: plan.properties for plan in plans}
     return for_each_run(traces, properties, judge, VERDICTS)
 
@@ -110,7 +99,7 @@ def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
         task_of(plan, WHOLE, {name: {} for name in plan.without(MINIMALITY).properties})
         for plan in plans
     ]
-    task_frame = traces.spark.createDataFrame(tasks, TASK_COLUMNS)
+    task_frame = rows_of(traces.spark, tasks, TASK_COLUMNS)
     events = event_rows(traces, (*ORDERS, *FAULTS, VIEW), EXPLAINED_COLUMNS).join(
         f.broadcast(task_frame.select("number", "topic")), "number"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flexgroup.pipeline.reading.local_files import LocalFiles
 from flexgroup.trace import reader
 from flexgroup.trace.history import History
 from flexgroup.trace.run import Run
@@ -54,3 +55,19 @@ class SmallRun:
     @cached_property
     def _read(self) -> RunEvents:
         return RunEvents(self.run)
+
+
+def each_run(
+    files: LocalFiles,
+    requests: Mapping[str, Any],
+    do: Callable[[SmallRun], pa.Table],
+    columns: pa.Schema,
+) -> pa.Table:
+    """Return the tables that `do` makes of these runs, one after the other; `requests` names the
+    runs, and says for each what `do` has to know."""
+    described = {run.run: run for run in files.described}
+    tables = [
+        do(SmallRun(files.directory, described[name], files.kinds_of(name), request))
+        for name, request in requests.items()
+    ]
+    return pa.concat_tables([columns.empty_table(), *tables])
