@@ -24,8 +24,7 @@ settings.load_profile("same")
 
 collect_ignore_glob = ["*/test_pure_*.py"] if compiled() else []
 
-FEW_PARTITIONS = ("spark.sql.shuffle.partitions", "2")
-SMALL = dict([FEW_PARTITIONS, ("spark.driver.extraJavaOptions", FAST_START)])
+SMALL = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": FAST_START}
 
 
 @pytest.fixture(scope="session")
@@ -33,15 +32,6 @@ def spark() -> Iterator[SparkSession]:
     started = session.start(name="tests", settings=SMALL)
     yield started.spark
     started.spark.stop()
-
-
-@pytest.fixture(autouse=True)
-def _few_partitions_again(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A command that finds a session sets it up as it would its own; the next test must not
-    depend on whether there was one."""
-    yield
-    if "spark" in request.fixturenames:
-        request.getfixturevalue("spark").conf.set(*FEW_PARTITIONS)
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in this hook, too

@@ -47,6 +47,8 @@ def choose_form() -> None:
 
     Called once, by the package itself, before it imports anything of its own.
     """
+    if not os.path.isdir(PACKAGE):
+        return  # in a zip file, as Spark ships it, there are sources only
     if os.environ.get("FLEXGROUP_PURE") != "1":
         edited = edited_since_compiled()
         if not edited:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flexgroup.pipeline.in_memory.evidence import SHOWN, Violated, chosen
 from flexgroup.pipeline.reading.trace_set import open_trace_set
-from flexgroup.pipeline.verify.evidence import SHOWN, Violated, chosen, evidence_of
+from flexgroup.pipeline.verify.evidence import evidence_of
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
 

@@ -11,7 +11,8 @@ from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
 from flexgroup.trace import schema
 from flexgroup.trace.reader import read_events, read_run, read_runs
-from flexgroup.trace.writer import RUNNING, STARTED
+from flexgroup.trace.schema import RUNNING
+from flexgroup.trace.writer import STARTED
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 from ..trace.recorded import SCENARIO, record

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as f
 
 from flexgroup.cli.main import main
 from flexgroup.cli.watch import Printer, follow
@@ -101,6 +102,16 @@ def test_a_growing_trace_set_is_watched_in_passes(
     assert found_by_watching(spark, watch) == expected
     assert {property_ for _, property_ in expected} > {"acyclic order", "validity"}
     assert (DISORDERLY.run, "acyclic order") in early.keys() & expected.keys()
+    # Of what is over, nothing is carried along, and what comes late does not begin it again.
+    part = traces / "events" / "event=deliver" / f"{DISORDERLY.run}-part-000000.parquet"
+    for number in (997, 998):
+        shutil.copy(part, part.with_name(f"{DISORDERLY.run}-part-000{number}.parquet"))
+        watch = watch_once(spark, traces, out)
+        assert watch.unfinished == 0
+    kept = spark.read.parquet(str(out / "state"))
+    last = kept.agg(f.max("batch")).collect()[0][0]
+    assert {row.run for row in kept.where(f.col("batch") == last).collect()} == {DISORDERLY.run}
+    assert found_by_watching(spark, watch) == expected
 
 
 KILLED = """

@@ -68,6 +68,26 @@ def with_null(column: str) -> Damage:
     return damage
 
 
+def flip_a_bit_of(column: str) -> Damage:
+    """The last bit of the last page of its first row group."""
+
+    def damage(path: Path) -> None:
+        group = pq.read_metadata(path).row_group(0)
+        chunks = [group.column(number) for number in range(group.num_columns)]
+        (chunk,) = (chunk for chunk in chunks if chunk.path_in_schema == column)
+        begin = chunk.dictionary_page_offset or chunk.data_page_offset
+        data = bytearray(path.read_bytes())
+        data[begin + chunk.total_compressed_size - 1] ^= 1
+        path.write_bytes(bytes(data))
+
+    damage.__name__ = f"flip_a_bit_of_{column}"
+    return damage
+
+
+def without_checksums(path: Path) -> None:
+    pq.write_table(pq.ParquetFile(path).read(), path)
+
+
 def without_rows(path: Path) -> None:
     table = pq.ParquetFile(path).read()
     pq.write_table(table.slice(0, 0), path)

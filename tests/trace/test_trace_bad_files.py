@@ -17,12 +17,14 @@ from .damages import (
     Damage,
     cut_in_half,
     damage_the_middle,
+    flip_a_bit_of,
     make_empty,
     make_foreign,
     make_text,
     with_null,
     with_type,
     without,
+    without_checksums,
     without_rows,
 )
 from .recorded import SCENARIO, event_file, record, replay_again, run_file, tamper
@@ -84,15 +86,31 @@ def test_a_bad_file_of_events(tmp_path: Path, kind: str, damage: Damage, advice:
 
 
 def test_a_text_that_was_damaged(tmp_path: Path) -> None:
-    """Parquet files of ours have no checksums, and a flipped bit may hit the name of the run."""
+    """Files of other systems may have no checksums, and a flipped bit may hit the name of the
+    run."""
     run = record(tmp_path)
     path = event_file(tmp_path, "send", run)
+    without_checksums(path)
     name = run.encode()
     path.write_bytes(path.read_bytes().replace(name, name[:-1] + b"\x99"))
     with pytest.raises(UsageError) as caught:
         load_history(tmp_path, read_run(tmp_path, run))
     assert str(path) in str(caught.value)
     assert "UTF8" in str(caught.value)
+
+
+def test_a_bit_that_was_flipped_in_a_file_with_checksums(tmp_path: Path) -> None:
+    """It may leave a number that is as good as any other."""
+    run = record(tmp_path)
+    for path, column in (
+        (event_file(tmp_path, "deliver", run), "step"),
+        (run_file(tmp_path, run), "processes"),
+    ):
+        whole = path.read_bytes()
+        flip_a_bit_of(column)(path)
+        with pytest.raises(UsageError, match=re.escape(f"'{path}'") + ".*CRC checksum"):
+            load_history(tmp_path, read_run(tmp_path, run))
+        path.write_bytes(whole)
 
 
 def test_the_error_says_which_column_and_which_type(tmp_path: Path) -> None:

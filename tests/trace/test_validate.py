@@ -275,8 +275,8 @@ def test_kinds_that_do_not_exist_and_files_nobody_reads(traces: Path) -> None:
             "run '{run}': 'no order' in column 'promises' is none of: " + ", ".join(PROPERTIES),
         ),
         ("faulty", [1, 9], "run '{run}': there is no process 9, which column 'faulty' names"),
-        ("outcome", "done", "the outcome of run '{run}' is 'done', not complete or cut"),
-        ("processes", 0, "run '{run}' has 0 processes and 3 clients"),
+        ("outcome", "done", "run '{run}': its outcome is 'done', not complete or cut"),
+        ("processes", 0, "run '{run}': it has 0 processes and 3 clients"),
     ],
 )
 def test_rows_of_runs(traces: Path, column: str, value: object, reason: str) -> None:
@@ -315,6 +315,7 @@ def test_a_run_without_events_is_strange(traces: Path) -> None:
     run = first_run(traces)
     for path in traces.glob(f"events/*/{run}.parquet"):
         path.unlink()
+    tamper(run_file(traces, run), change("events", None))
     (line,) = told(traces)
     assert line.startswith(f"warning: run '{run}': has no events: whatever is checked holds")
 

@@ -8,10 +8,12 @@ import importlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 
@@ -111,7 +113,7 @@ def protocols_option(note: str = "") -> Option:
 
 def tls_option(note: str = "") -> Option:
     return Option(
-        "--tls", type=Path, metavar="DIR",
+        "--tls", type=path_here, metavar="DIR",
         help=f"mutual TLS, with the certificates in this folder{note}",
     )  # fmt: skip
 
@@ -143,6 +145,27 @@ def make_folder(folder: Path, option: str = "--out") -> None:
         raise UsageError(
             f"cannot write into '{folder}': {error.strerror}; choose another place with {option}"
         ) from None
+
+
+def path_here(text: str) -> Path:
+    """Read the value of an option that is a path of this machine."""
+    if SCHEME.match(text):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is in another file system, and this has to be a path of this machine"
+        )
+    return Path(text)
+
+
+def place(text: str) -> Path | str:
+    """Read the value of an option that is a path of this machine, or a location that Spark can
+    write to."""
+    if text.startswith("file:"):
+        return Path(unquote(urlsplit(text).path))
+    return text if SCHEME.match(text) else Path(text)
+
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""What a location begins with that is not a path of this machine."""
 
 
 def from_one(text: str) -> int:

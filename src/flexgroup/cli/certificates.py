@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from flexgroup.cli.arguments import Command, Option, print_json, repeated
+from flexgroup.cli.arguments import Command, Option, path_here, print_json, repeated
 from flexgroup.core.errors import UsageError
 
 COMMAND = Command(
@@ -13,7 +12,7 @@ COMMAND = Command(
     "certificates for servers and clients, for development",
     "flexgroup certificates certificates --client alice --client bob --host 10.0.0.5",
     (
-        Option("directory", type=Path, metavar="DIR", help="the folder; it may be new"),
+        Option("directory", type=path_here, metavar="DIR", help="the folder; it may be new"),
         repeated(
             "--client", "NAME", "a client's certificate; with TLS, a client may use no other name"
         ),

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import Command, Option, make_folder, tls_option
+from flexgroup.cli.arguments import Command, Option, make_folder, path_here, tls_option
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ COMMAND = Command(
             metavar="S",
             help=f"create a group '{GROUP}' with this stack, open to senders",
         ),
-        Option("--dir", type=Path, metavar="DIR", help="where the servers' logs go"),
+        Option("--dir", type=path_here, metavar="DIR", help="where the servers' logs go"),
         Option(
             "--port",
             type=int,
@@ -50,7 +50,7 @@ COMMAND = Command(
             help="the first server's, and upwards (any that are free)",
         ),
         tls_option("; see flexgroup certificates"),
-        Option("--trace", type=Path, metavar="DIR", help="record a trace there"),
+        Option("--trace", type=path_here, metavar="DIR", help="record a trace there"),
     ),
     "Start servers on free ports of this machine, and show how they are until stopped (Ctrl-C"
     " or SIGTERM). Others connect to the addresses that are shown. With --json, one JSON"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Command, Option, flag, print_json
+from flexgroup.cli.arguments import Command, Option, flag, path_here, print_json
 from flexgroup.cli.progress import progress_bar
 from flexgroup.cli.spark_commands import master_option
 from flexgroup.core.errors import UsageError
@@ -34,7 +34,7 @@ COMMAND = Command(
             help="small takes minutes; paper: 1 to 64 clients, three repetitions (small)",
         ),
         Option(
-            "--out", type=Path, metavar="DIR",
+            "--out", type=path_here, metavar="DIR",
             help="where everything goes; what is finished there is not run again",
         ),
         master_option("; DIR must be a path that all its machines share"),

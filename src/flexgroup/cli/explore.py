@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from flexgroup.cli.arguments import (
     Command,
@@ -12,6 +11,7 @@ from flexgroup.cli.arguments import (
     flag,
     from_one,
     import_protocols,
+    path_here,
     protocols_option,
     repeated,
     seconds,
@@ -71,7 +71,7 @@ COMMAND = Command(
         ),
         flag("--no-minimise", "show a counterexample as it was found"),
         Option(
-            "--out", type=Path, metavar="DIR",
+            "--out", type=path_here, metavar="DIR",
             help="write counterexamples there: script, diagram (SVG), trace set",
         ),
         protocols_option(),
@@ -113,7 +113,7 @@ COMMAND = Command(
                 help="so many beats pass; silence is noticed after 4 (8)",
             ),
             Option(
-                "--replay", type=Path, metavar="FILE",
+                "--replay", type=path_here, metavar="FILE",
                 help="perform a script that was printed for servers, and nothing else",
             ),
         ),
@@ -126,10 +126,12 @@ COMMAND = Command(
                 "--max-memory", type=from_one, metavar="MB", help="of visited states and frontier"
             ),
             Option(
-                "--save", type=Path, metavar="FILE", help="where to save a search that is stopped"
+                "--save", type=path_here, metavar="FILE",
+                help="where to save a search that is stopped",
             ),
             Option(
-                "--resume", type=Path, metavar="FILE", help="go on with a search that was saved"
+                "--resume", type=path_here, metavar="FILE",
+                help="go on with a search that was saved",
             ),
         ),
         Group(

@@ -6,17 +6,21 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Command, flag, print_json
+from flexgroup.cli.arguments import Command, print_json
 from flexgroup.cli.spark_commands import (
+    ENGINE_OPTION,
     master_option,
     tables_options,
     trace_job,
     traces_argument,
 )
-from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.metrics.catalogue import Metric
+    from flexgroup.pipeline.in_memory.measures import MeasuredHere
+    from flexgroup.pipeline.measure import Measured
+    from flexgroup.pipeline.reading.local_files import LocalFiles
+    from flexgroup.pipeline.reading.trace_set import TraceSet
 
     Point = Mapping[str, Any]
 
@@ -47,28 +51,24 @@ SHOWN = (
 
 COMMAND = Command(
     "measure",
-    "measure the runs of a trace set on Spark: throughput, latency, costs",
+    "measure the runs of a trace set, on Spark or here: throughput, latency, costs",
     "flexgroup measure runs/first --out runs/first/tables --csv",
     (
         traces_argument(),
         master_option(),
+        ENGINE_OPTION,
         *tables_options(TABLES),
-        flag("--csv", "write each table as CSV, too, beside the others"),
     ),
 )
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.csv and options.out is None:
-        raise UsageError("--csv writes files; say where with --out DIR")
     with trace_job(options, "measure", "measuring", TABLES) as job:
-        from flexgroup.pipeline.measure import Measured
-        from flexgroup.pipeline.result_tables import in_order, write_tables
+        from flexgroup.pipeline.result_tables import in_order
 
-        measured = Measured(job.traces)
+        measured = _measured(job.traces)
         if options.out is not None:
-            tables = {name: getattr(measured, name) for name in TABLES}
-            write_tables(tables, options.out, options.csv)
+            job.write({name: getattr(measured, name) for name in TABLES})
         points = in_order(measured.points, *ORDER).to_pylist()
     if options.json:
         print_json({"points": points, **job.to_json()})
@@ -76,6 +76,17 @@ def run(options: argparse.Namespace) -> int:
         _print_table(points)
         job.print_times("measuring")
     return 0
+
+
+def _measured(traces: TraceSet | LocalFiles) -> Measured | MeasuredHere:
+    from flexgroup.pipeline.in_memory.measures import MeasuredHere
+    from flexgroup.pipeline.reading.local_files import LocalFiles
+
+    if isinstance(traces, LocalFiles):
+        return MeasuredHere(traces)
+    from flexgroup.pipeline.measure import Measured
+
+    return Measured(traces)
 
 
 def _print_table(points: Sequence[Point]) -> None:

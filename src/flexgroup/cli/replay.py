@@ -10,6 +10,7 @@ from flexgroup.cli.arguments import (
     Command,
     Option,
     import_protocols,
+    path_here,
     print_json,
     protocols_option,
 )
@@ -20,7 +21,7 @@ COMMAND = Command(
     "run a script step by step, or a recorded trace through the same code",
     "flexgroup replay tests/scripts/dcc_published_cycle.txt",
     (
-        Option("path", type=Path, help="a script, or the directory of a trace set"),
+        Option("path", type=path_here, help="a script, or the directory of a trace set"),
         protocols_option(),
     ),
 )

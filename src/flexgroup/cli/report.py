@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from flexgroup.cli.arguments import Command, Option, flag, make_folder, print_json
+from flexgroup.cli.arguments import Command, Option, flag, make_folder, path_here, print_json
 from flexgroup.cli.progress import progress_bar
 from flexgroup.cli.spark_commands import master_option
 
@@ -15,9 +14,12 @@ COMMAND = Command(
     "flexgroup report runs/demo",
     (
         Option(
-            "directory", type=Path, metavar="DIR", help="that of an experiment or of a trace set"
+            "directory",
+            type=path_here,
+            metavar="DIR",
+            help="of an experiment or a trace set",
         ),
-        Option("--out", type=Path, metavar="FILE", help="where the page goes (DIR/report.html)"),
+        Option("--out", type=path_here, metavar="FILE", help="for the page (DIR/report.html)"),
         master_option(", for tables that are missing"),
         flag("--force", "replace a file that is not a report"),
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import (
@@ -15,6 +14,7 @@ from flexgroup.cli.arguments import (
     from_one,
     import_protocols,
     make_folder,
+    path_here,
     print_json,
     protocols_option,
     repeated,
@@ -35,7 +35,7 @@ COMMAND = Command(
     "flexgroup schedules --seeds 2 --stack 'reliable atomic' --load dense",
     (
         Option(
-            "--replay", type=Path, metavar="FILE",
+            "--replay", type=path_here, metavar="FILE",
             help="execute the schedule in this file, and nothing else",
         ),
         repeated("--stack", "P", "a stack to run servers with; may be repeated (all)"),
@@ -55,7 +55,7 @@ COMMAND = Command(
         ),
         flag("--whole", "print bad schedules as drawn, without making them smaller"),
         Option(
-            "--out", type=Path, metavar="DIR",
+            "--out", type=path_here, metavar="DIR",
             help="write bad schedules and their traces; of --replay, the trace",
         ),
         protocols_option(),

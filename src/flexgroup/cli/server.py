@@ -15,6 +15,7 @@ from flexgroup.cli.arguments import (
     flag,
     from_one,
     import_protocols,
+    path_here,
     protocols_option,
     repeated,
     seconds,
@@ -45,7 +46,7 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
             "--listen", default=f"127.0.0.1:{DEFAULT_PORT}", metavar="HOST:PORT",
             help="where clients and other servers connect; port 0 takes any (%(default)s)",
         ),
-        Option("--unix", type=Path, metavar="PATH", help="a local socket for clients, too"),
+        Option("--unix", type=path_here, metavar="PATH", help="a local socket for clients, too"),
         repeated(
             "--join", "HOST:PORT",
             "a running server; several may be named, of which the first that answers is taken; "
@@ -53,11 +54,11 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
         ),
         tls_option(),
         Option(
-            "--data", type=Path, metavar="DIR",
+            "--data", type=path_here, metavar="DIR",
             help="keep there what this server needs to come back as the same one when it is "
             "started again; then neither --name nor --join is needed",
         ),
-        Option("--trace", type=Path, metavar="DIR", help="record a trace there"),
+        Option("--trace", type=path_here, metavar="DIR", help="record a trace there"),
         Option(
             "--patience", type=seconds, default=2.0, metavar="SECONDS",
             help="how long another server may be silent before it is suspected, at most "

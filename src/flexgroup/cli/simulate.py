@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import (
@@ -13,6 +12,7 @@ from flexgroup.cli.arguments import (
     Option,
     flag,
     import_protocols,
+    path_here,
     print_json,
     protocols_option,
     repeated,
@@ -67,7 +67,7 @@ COMMAND = Command(
             "--cast", "P@T", "0@5ms, all@0s: let members multicast; --clients 0 for nothing else"
         ),
         Option("--seed", type=int, default=1, help="fixes everything (1)"),
-        Option("--out", type=Path, metavar="DIR", help="write the trace into this trace set"),
+        Option("--out", type=path_here, metavar="DIR", help="write the trace into this trace set"),
         flag("--force", "overwrite the same run in the trace set"),
         Option(
             "--part-rows", type=int, metavar="N",

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import Option, flag, make_folder, repeated
+from flexgroup.cli.arguments import Option, flag, make_folder, place, repeated
 from flexgroup.cli.progress import progress_bar
+from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flexgroup.pipeline.reading.local_files import LocalFiles
     from flexgroup.pipeline.reading.trace_set import TraceSet
 
 
@@ -38,28 +42,52 @@ def master_option(note: str = "") -> Option:
     )  # fmt: skip
 
 
-def tables_options(names: Sequence[str]) -> tuple[Option, Option]:
+ENGINES = ("spark", "local")
+
+ENGINE_OPTION = Option(
+    "--engine", choices=ENGINES, default="spark",
+    help="local: here, without Spark and its start, for runs that fit into memory (spark)",
+)  # fmt: skip
+
+
+def tables_options(names: Sequence[str]) -> tuple[Option, ...]:
     written = f"{', '.join(names[:-1])} and {names[-1]}"
     return (
-        Option("--out", type=Path, metavar="DIR", help=f"write the Parquet tables {written} here"),
+        Option("--out", type=place, metavar="DIR", help=f"write the Parquet tables {written} here"),
+        flag("--csv", "write each table as CSV, too, beside the others"),
         flag("--force", "overwrite tables that exist"),
     )
 
 
 @dataclass
 class TraceJob:
-    """A trace set that was opened on Spark, and how long it took to start and to do the work."""
+    """A trace set that was opened, on Spark or without, and how long it took to start and to do
+    the work."""
 
-    traces: TraceSet
-    out: Path | None
+    traces: TraceSet | LocalFiles
+    out: Path | str | None
+    with_csv: bool
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def write(self, tables: Mapping[str, pa.Table]) -> None:
+        """Write the tables to where they are wanted."""
+        from flexgroup.pipeline.result_tables import write_tables
+
+        if isinstance(self.out, Path):
+            write_tables(tables, self.out, self.with_csv)
+        elif self.out is not None:
+            from flexgroup.pipeline.reading.trace_set import TraceSet
+            from flexgroup.pipeline.tables_elsewhere import write_tables_there
+
+            assert isinstance(self.traces, TraceSet)
+            write_tables_there(self.traces.spark, tables, self.out, self.with_csv)
 
     def print_times(self, doing: str) -> None:
         """Print where the time went, and where the tables are."""
         from flexgroup.pipeline.spark.session import times_told
 
         start, work = self.seconds.values()
-        print(times_told(start, doing, work))
+        print(times_told(start, doing, work) if start else f"{doing} took {work:.1f} s")
         if self.out is not None:
             print(f"tables written to {self.out}")
 
@@ -75,26 +103,90 @@ def trace_job(
 
     Whatever can be refused is refused before Spark starts, which takes longer.
     """
-    from flexgroup.pipeline.reading.local_files import look_here, refuse_if_missing, settings_for
+    from flexgroup.pipeline.reading.local_files import look_here, refuse_if_missing
     from flexgroup.pipeline.result_tables import refuse_to_overwrite
-    from flexgroup.pipeline.spark.session import start
 
-    if options.out is not None and not options.force:
+    if options.csv and options.out is None:
+        raise UsageError("--csv writes files; say where with --out DIR")
+    if options.engine == "local":
+        _refuse_what_needs_spark(options)
+    if isinstance(options.out, Path) and not options.force:
         refuse_to_overwrite(options.out, tables)
     refuse_if_missing(options.traces, options.master)
     files = look_here(options.traces)
-    if options.out is not None:
+    if isinstance(options.out, Path):
         make_folder(options.out)
-    settings = settings_for(files, options.master)
-    wanted = not options.json
-    with progress_bar("starting Spark", wanted, known=False):
-        started = start(options.master, f"flexgroup {command}", settings)
+    opened = _opened_here if options.engine == "local" else _opened_on_spark
+    start, traces = opened(options, command, tables, files)
     began = time.perf_counter()
+    with _plain_errors(options), progress_bar(doing, not options.json, known=False):
+        job = TraceJob(traces(), options.out, options.csv)
+        yield job
+    job.seconds |= {"start": start, command: time.perf_counter() - began}
+
+
+Opened = tuple[float, "Callable[[], TraceSet | LocalFiles]"]
+"""How many seconds it took to start, and what opens the trace set then."""
+
+
+def _opened_here(
+    options: argparse.Namespace, command: str, tables: Sequence[str], files: LocalFiles | None
+) -> Opened:
+    if files is None:
+        raise UsageError(
+            f"'{options.traces}' is in another file system, which --engine local does not read;"
+            " leave it out to have Spark read it"
+        )
+    few = files.runs_to_read()
+    for run in files.described:
+        if run.run not in few:
+            raise UsageError(
+                f"run '{run.run}' has too many events for --engine local, or shares files with"
+                " too many others; leave the option out to have Spark read it"
+            )
+    return 0.0, lambda: files
+
+
+def _opened_on_spark(
+    options: argparse.Namespace, command: str, tables: Sequence[str], files: LocalFiles | None
+) -> Opened:
+    from flexgroup.pipeline.reading.local_files import settings_for
+    from flexgroup.pipeline.spark.session import start
+
+    with progress_bar("starting Spark", not options.json, known=False):
+        settings = settings_for(files, options.master)
+        started = start(options.master, f"flexgroup {command}", settings)
     # Only now: without Spark, start has said what to do about it.
     from flexgroup.pipeline.reading.trace_set import open_trace_set
+    from flexgroup.pipeline.tables_elsewhere import refuse_to_overwrite_there
+
+    if isinstance(options.out, str) and not options.force:
+        refuse_to_overwrite_there(started.spark, options.out, tables)
+    return started.seconds, lambda: open_trace_set(started.spark, options.traces, files)
+
+
+def _refuse_what_needs_spark(options: argparse.Namespace) -> None:
+    for option, value in (("--master", options.master), ("--out", options.out)):
+        if isinstance(value, str):
+            raise UsageError(
+                f"{option} {value} needs Spark, and --engine local does without; leave one out"
+            )
+
+
+def _plain_errors(options: argparse.Namespace) -> AbstractContextManager[None]:
+    if options.engine == "local":
+        return _enough_memory()
     from flexgroup.pipeline.spark.errors import readable
 
-    with readable(options.traces), progress_bar(doing, wanted, known=False):
-        job = TraceJob(open_trace_set(started.spark, options.traces, files), options.out)
-        yield job
-    job.seconds |= {"start": started.seconds, command: time.perf_counter() - began}
+    return readable(options.traces)
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    try:
+        yield
+    except MemoryError:
+        raise UsageError(
+            "there is not enough memory here for the largest run: leave --engine local out, and"
+            " give --master a Spark with more"
+        ) from None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from flexgroup.cli.arguments import Command, Option, print_json
+from flexgroup.cli.arguments import Command, Option, path_here, print_json
 from flexgroup.cli.progress import progress_bar
 
 COMMAND = Command(
     "validate",
     "find what is wrong with the files of a trace set: file, row group and reason",
     "flexgroup validate runs/first",
-    (Option("path", type=Path, metavar="DIR", help="the directory of a trace set"),),
+    (Option("path", type=path_here, metavar="DIR", help="the directory of a trace set"),),
 )
 
 

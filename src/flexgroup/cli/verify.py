@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexgroup.cli.arguments import Command, Option, print_json
 from flexgroup.cli.spark_commands import (
+    ENGINE_OPTION,
     PROPERTIES_OPTION,
     master_option,
     tables_options,
@@ -20,6 +21,11 @@ from flexgroup.core.errors import UsageError
 from flexgroup.properties.verdict import Outcome
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flexgroup.pipeline.reading.local_files import LocalFiles
+    from flexgroup.pipeline.reading.trace_set import TraceSet
+
     Verdict = Mapping[str, Any]
 
 TABLES = ("verdicts", "evidence")
@@ -30,11 +36,12 @@ SHOWN = 10
 
 COMMAND = Command(
     "verify",
-    "check the properties of every run of a trace set on Spark",
+    "check the properties of every run of a trace set, on Spark or here",
     "flexgroup verify runs/first",
     (
         traces_argument(),
         master_option(),
+        ENGINE_OPTION,
         PROPERTIES_OPTION,
         Option(
             "--check", choices=("promised", "all"), default="promised",
@@ -48,23 +55,42 @@ COMMAND = Command(
 def run(options: argparse.Namespace) -> int:
     chosen = _chosen(options)
     with trace_job(options, "verify", "verifying", TABLES) as job:
-        from flexgroup.pipeline.result_tables import in_order, write_tables
-        from flexgroup.pipeline.verify import evidence, verify
+        from flexgroup.pipeline.result_tables import in_order
 
-        # A row for each run and property: the driver can hold them, and every further question
-        # to Spark would take longer than the answer.
-        found = verify(job.traces, chosen, refuse_mixed=True).toArrow()
-        table = in_order(found, "run", "property")
+        table = in_order(_verdicts(job.traces, chosen), "run", "property")
         verdicts = table.to_pylist()
         if options.out is not None:
-            events = evidence(job.traces, verdicts)
-            write_tables({"verdicts": table, "evidence": events}, options.out)
+            job.write({"verdicts": table, "evidence": _evidence(job.traces, verdicts)})
     if options.json:
         print_json({"verdicts": [_as_json(verdict) for verdict in verdicts], **job.to_json()})
     else:
         _show(verdicts)
         job.print_times("verifying")
     return 1 if any(verdict["outcome"] == Outcome.VIOLATED for verdict in verdicts) else 0
+
+
+def _verdicts(traces: TraceSet | LocalFiles, properties: Sequence[str] | None) -> pa.Table:
+    from flexgroup.pipeline.in_memory.verdicts import verify_here
+    from flexgroup.pipeline.reading.local_files import LocalFiles
+
+    if isinstance(traces, LocalFiles):
+        return verify_here(traces, properties)
+    from flexgroup.pipeline.verify import verify
+
+    # A row for each run and property: the driver can hold them, and every further question to
+    # Spark would take longer than the answer.
+    return verify(traces, properties, refuse_mixed=True).toArrow()
+
+
+def _evidence(traces: TraceSet | LocalFiles, verdicts: Sequence[Verdict]) -> pa.Table:
+    from flexgroup.pipeline.in_memory.evidence import evidence_here
+    from flexgroup.pipeline.reading.local_files import LocalFiles
+
+    if isinstance(traces, LocalFiles):
+        return evidence_here(traces, verdicts)
+    from flexgroup.pipeline.verify import evidence
+
+    return evidence(traces, verdicts)
 
 
 def _chosen(options: argparse.Namespace) -> Sequence[str] | None:

@@ -59,15 +59,15 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or options.traces.rstrip("/") + "/_watch"
     printer = Printer(options.json)
     settings = LOCAL_SETTINGS if options.master is None else None
-    spark = start(options.master, "flexgroup watch", settings).spark
+    started = start(options.master, "flexgroup watch", settings)
     try:
-        watch = TraceSetWatch(spark, options.traces, out, printer.tell, properties)
+        watch = TraceSetWatch(started.spark, options.traces, out, printer.tell, properties)
         with watch.plain_errors(), stop_requests(signal.SIGINT, signal.SIGTERM) as stopping:
             follow(watch, options.once, options.until_finished, stopping)
         if watch.found_any():
             return 1
     finally:
-        spark.stop()
+        started.stop()
     for name, reason in printer.refused.items():
         raise UsageError(
             f"run '{name}' cannot be watched: {reason}; when it is over, check it with:"

@@ -36,6 +36,7 @@ from flexgroup.trace.history import (
     parse_view,
     views_of,
 )
+from flexgroup.trace.rules import refuse_broken_rules
 from flexgroup.trace.run import Run, lost_processes, run_of
 
 
@@ -50,7 +51,7 @@ def read_table(
     A column may be missing, unless it is required.
     """
     try:
-        with parquet_file(path) as file:
+        with parquet_file(path, page_checksum_verification=True) as file:
             found = file.schema_arrow
             refuse_bad_columns(path, found, wanted, required)
             present = [
@@ -207,10 +208,11 @@ def read_columns(directory: Path, run: str, kind: str, names: Sequence[str]) -> 
     own = folder / f"{run}.parquet"
     files = [own] if own.exists() else parquet_files(folder)
     required = schema.required_columns(kind)
-    tables = [
-        _of_run(run, read_table(path, schema.EVENT_COLUMNS, ["run", *names], required))
-        for path in files
-    ]
+    tables = []
+    for path in files:
+        table = _of_run(run, read_table(path, schema.EVENT_COLUMNS, ["run", *names], required))
+        refuse_broken_rules(path, kind, table)
+        tables.append(table)
     return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
 
 
@@ -373,17 +375,24 @@ def _views(columns: _Columns, where: str) -> Views:
 
 
 def load_history(
-    directory: Path, run: Run, packets: bool = True, kinds: Collection[str] = schema.KINDS
+    directory: Path,
+    run: Run,
+    packets: bool = True,
+    kinds: Collection[str] = schema.KINDS,
+    read_events_of: Callable[[str, Sequence[str]], pa.Table] | None = None,
 ) -> History:
     """Load a run into memory; without packets, genuineness and costs cannot be told.
 
-    Whoever knows that a run has events of some kinds only spares a search for the others.
+    Whoever knows that a run has events of some kinds only spares a search for the others, and may
+    read the columns of a kind himself.
     """
     read = {*kinds} if packets else {*kinds} - {schema.SEND, schema.RECEIVE}
 
     def events(kind: str) -> pa.Table:
         if kind not in read:
             return pa.table({})
+        if read_events_of is not None:
+            return read_events_of(kind, HISTORY_COLUMNS[kind])
         return read_columns(directory, run.run, kind, HISTORY_COLUMNS[kind])
 
     about = RunFacts(run.run, run.processes, run.complete, faulty=run.faulty)

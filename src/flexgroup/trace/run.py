@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +50,7 @@ class Run:
     promises: tuple[str, ...] | None = None
     cost_model: str | None = None
     faulty: tuple[int, ...] = ()
+    events: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -63,6 +64,11 @@ class Run:
         return tuple(map(tuple, told)) if isinstance(told, list) else ()
 
     @property
+    def told_events(self) -> dict[str, int] | None:
+        """Return how many events of each kind the row tells of, if it does."""
+        return None if self.events is None else dict(json.loads(self.events))
+
+    @property
     def promised(self) -> tuple[str, ...]:
         """Return what to check of the run: all properties, if nobody has told what was promised."""
         return PROPERTIES if self.promises is None else self.promises
@@ -73,8 +79,9 @@ def channel_names(channels: Guarantees) -> tuple[str, ...]:
     return tuple(guarantee.value for guarantee in Guarantee if guarantee in channels)
 
 
-def run_of(row: Mapping[str, Any]) -> Run:
-    """Return the run that a row of `runs` or `started` tells of, whichever version wrote it.
+def run_of(row: Mapping[str, Any], outcomes: Collection[str] = schema.OUTCOMES) -> Run:
+    """Return the run that a row of `runs` tells of, whichever version wrote it; with the outcomes
+    that it has there, a row of `started`.
 
     Raises UsageError if the row says something that cannot be.
     """
@@ -83,7 +90,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
         for name, value in row.items()
         if value is not None
     }
-    for problem in row_problems(told):
+    for problem in row_problems(told, outcomes):
         raise UsageError(f"run '{told['run']}': {problem}")
     run = Run(**{**schema.RUN_DEFAULTS, **told})
     if run.schema_version > 1:
@@ -91,9 +98,20 @@ def run_of(row: Mapping[str, Any]) -> Run:
     return replace(run, **described(run.world, run.stack, run.network, run.faults)._asdict())
 
 
-def row_problems(told: Mapping[str, Any]) -> Iterator[str]:
+def row_problems(
+    told: Mapping[str, Any], outcomes: Collection[str] = schema.OUTCOMES
+) -> Iterator[str]:
     """Yield what is wrong with what a row tells: words and numbers that the schema does not
     know."""
+    outcome = told.get("outcome", schema.CUT)
+    if outcome not in outcomes:
+        yield f"its outcome is '{outcome}', not {' or '.join(outcomes)}"
+    processes, clients = told["processes"], told.get("clients", 0)
+    if processes < 1 or clients < 0:
+        yield f"it has {processes} processes and {clients} clients"
+    for column, (is_sound, example) in JSON_COLUMNS.items():
+        if column in told and not _is_json(told[column], is_sound):
+            yield f"column '{column}' is {told[column]!r}, and must be JSON such as {example}"
     version = told["schema_version"]
     if version > schema.VERSION:
         yield (
@@ -116,6 +134,33 @@ def row_problems(told: Mapping[str, Any]) -> Iterator[str]:
     model = told.get("cost_model", "")
     if ":" in model and parse_cost_model(model) is None:
         yield f"the cost model '{model}' is no name with figures such as {EXAMPLE}"
+
+
+def _are_naturals(values: object) -> bool:
+    return isinstance(values, list) and all(type(each) is int and each >= 0 for each in values)
+
+
+JSON_COLUMNS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "groups": (
+        lambda told: (
+            isinstance(told, dict) or (isinstance(told, list) and all(map(_are_naturals, told)))
+        ),
+        "[[0,1],[2]]",
+    ),
+    "lost": (_are_naturals, "[0,2]"),
+    "events": (
+        lambda told: isinstance(told, dict) and _are_naturals([*told.values()]),
+        '{"deliver":20,"multicast":10}',
+    ),
+}
+"""The columns that checks and measures take apart: what they must hold, and an example."""
+
+
+def _is_json(text: str, is_sound: Callable[[Any], bool]) -> bool:
+    try:
+        return is_sound(json.loads(text))
+    except ValueError:
+        return False
 
 
 def planned_crashes(faults: str | None) -> str:

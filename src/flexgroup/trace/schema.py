@@ -57,6 +57,11 @@ REQUIRED_IN = {
 
 COMPLETE = "complete"
 CUT = "cut"
+OUTCOMES = (COMPLETE, CUT)
+"""How a run that is over may have ended."""
+
+RUNNING = "running"
+"""The outcome of a run that has begun and not ended."""
 
 RUN_COLUMNS = pa.schema(
     [
@@ -80,6 +85,7 @@ RUN_COLUMNS = pa.schema(
         pa.field("promises", pa.list_(pa.string())),
         pa.field("cost_model", pa.string()),
         pa.field("faulty", pa.list_(pa.int32())),
+        pa.field("events", pa.string()),
     ]
 )
 

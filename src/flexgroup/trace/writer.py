@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import glob
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,9 @@ _WRITTEN_COLUMNS = pa.schema(
     ]
 )
 
+CHECKSUMS = {"write_page_checksum": True}
+"""Readers find out with them whether a bit was flipped."""
+
 DTYPES = {"i": "<i4", "q": "<i8"}
 """What numpy calls the types that the columns of the event log have (`TYPES`)."""
 
@@ -77,10 +81,6 @@ def run_file(run: str) -> str:
 
 STARTED = "started"
 """The folder of runs that have begun, beside `runs`, which has those that are over."""
-
-RUNNING = "running"
-"""The outcome of a run that has begun and not ended."""
-
 
 LONGEST_NAME = 200
 """The name of a run has at most so many bytes: that of a file, which is longer, may have 255."""
@@ -134,6 +134,7 @@ class TraceWriter(Sink):
         self.in_parts = in_parts
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._parts: dict[str, int] = {}
+        self._events = Counter[str]()
         if in_parts:
             # What is listed must be whole, and this run is not any more.
             (directory / "runs" / run_file(run)).unlink(missing_ok=True)
@@ -156,13 +157,14 @@ class TraceWriter(Sink):
     def take(self, columns: list[bytes], labels: Labels, destination_sets: DestinationSets) -> None:
         for kind, table in event_tables(self.run, columns, labels, destination_sets):
             self._writer(kind).write_table(table)
+            self._events[kind] += table.num_rows
             if self.in_parts:
                 self._publish(kind)
 
     def announce(self, run: Run) -> None:
         """Tell what is being run, before it is over."""
         (self.directory / STARTED).mkdir(exist_ok=True)
-        write_run(self.directory, replace(run, outcome=RUNNING), STARTED)
+        write_run(self.directory, replace(run, outcome=schema.RUNNING), STARTED)
 
     def close(self, run: Run) -> None:
         """Give the files their final names and write the row that describes the run."""
@@ -174,7 +176,7 @@ class TraceWriter(Sink):
                 self._final(kind).unlink(missing_ok=True)
             if not self.in_parts:
                 self._remove_parts(kind)
-        write_run(self.directory, run)
+        write_run(self.directory, replace(run, events=as_json(self._events)))
 
     def abandon(self) -> None:
         """Remove what was written of a run that will not be finished."""
@@ -222,6 +224,7 @@ class TraceWriter(Sink):
                 column_encoding=dict.fromkeys(_INTEGER_COLUMNS, "DELTA_BINARY_PACKED"),
                 write_statistics=["process", "step", "time"],
                 store_schema=False,
+                **CHECKSUMS,
             )
         return writer
 
@@ -230,7 +233,7 @@ def write_run(directory: Path, run: Run, folder: str = "runs", writer: str = "")
     """Write the row of a run; several writers of the same one must have different names."""
     table = pa.Table.from_pylist([vars(run)], schema=schema.RUN_COLUMNS)
     path = directory / folder / f"_{writer}{run_file(run.run)}"
-    pq.write_table(table, path, compression="none", store_schema=False)
+    pq.write_table(table, path, compression="none", store_schema=False, **CHECKSUMS)
     path.replace(directory / folder / run_file(run.run))
 
 
@@ -239,7 +242,7 @@ def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:
     folder = directory / "events" / f"event={kind}"
     folder.mkdir(parents=True, exist_ok=True)
     making = folder / f"_{name}"
-    pq.write_table(table, making, compression="snappy", store_schema=False)
+    pq.write_table(table, making, compression="snappy", store_schema=False, **CHECKSUMS)
     making.replace(folder / name)
 
 

@@ -40,10 +40,12 @@ from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import BY_ALL, BY_LAST, parse_cost_model
+from flexgroup.trace.run_events import multicast_twice
 
 FACTS = pa.schema(
     {
         "number": pa.int32(),
+        "run": pa.string(),
         "processes": pa.int32(),
         "begin": pa.int64(),
         "end": pa.int64(),
@@ -167,6 +169,7 @@ def _run_facts(traces: TraceSet) -> DataFrame:
         rows.append(
             {
                 "number": number,
+                "run": run.run,
                 "processes": run.processes,
                 "begin": begin,
                 "end": end,
@@ -210,8 +213,10 @@ def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
     since = f.col("multicast")
     measured = _within(since)
     answered = f.col("answered")
+    named = f.concat_ws(".", "origin", "seq")
+    repeated = f.format_string(multicast_twice("%s", "%s"), f.col("run"), named)
     counts: dict[str, Column] = {
-        "messages": f.lit(1),
+        "messages": f.when(f.col("is_repeated"), f.raise_error(repeated)).otherwise(1),
         "deliveries": f.col("deliveries"),
         "answered": answered,
         "answered_in_period": answered & _within(f.col("last")),
@@ -252,6 +257,8 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
         .groupBy(*MESSAGE, _group(f.col("process")).alias("group"))
         .agg(
             f.min("multicast").alias("multicast"),
+            f.min("cast").alias("cast"),
+            f.max("other_cast").alias("other_cast"),
             f.min("delivered").alias("first"),
             f.max("delivered").alias("last"),
             f.count("delivered").alias("deliveries"),
@@ -271,6 +278,7 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
         by_group.groupBy(*MESSAGE)
         .agg(
             f.min("multicast").alias("multicast"),
+            (f.min("cast") != f.max("other_cast")).alias("is_repeated"),
             f.min("first").alias("first"),
             f.max("first").alias("slowest"),
             f.max("last").alias("last"),
@@ -289,7 +297,9 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
 
 def _handled(traces: TraceSet) -> DataFrame:
     """Return one row for each message and process that is a destination of it or handled it."""
-    multicasts = traces.events(schema.MULTICAST, "origin", "seq", "time", "destinations")
+    multicasts = traces.events(
+        schema.MULTICAST, "origin", "seq", "process", "step", "time", "destinations"
+    ).withColumn("cast", f.xxhash64("process", "step"))
     deliveries = traces.events(schema.DELIVER, "origin", "seq", "process", "time", "depth")
     sends = traces.events(schema.SEND, "origin", "seq", "process", "detail")
     receives = traces.events(schema.RECEIVE, "origin", "seq", "process")
@@ -300,6 +310,7 @@ def _handled(traces: TraceSet) -> DataFrame:
             *MESSAGE,
             f.explode_outer("destinations").alias("process"),
             f.col("time").alias("multicast"),
+            "cast",
         ),
         deliveries.select(
             *MESSAGE,
@@ -317,6 +328,8 @@ def _handled(traces: TraceSet) -> DataFrame:
     together = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), parts)
     return together.groupBy(*MESSAGE, "process").agg(
         f.min("multicast").alias("multicast"),
+        f.min("cast").alias("cast"),
+        f.max("cast").alias("other_cast"),
         f.min("delivered").alias("delivered"),
         f.max("depth").alias("depth"),
         f.min("least_depth").alias("least_depth"),

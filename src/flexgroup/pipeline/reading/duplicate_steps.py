@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import union
-from flexgroup.trace.history import Ints, by_pairs
+from flexgroup.pipeline.spark.frames import nothing, union
+from flexgroup.trace.run_events import mixed_runs
+
+COLUMNS = pa.schema(
+    {"number": pa.int32(), "process": pa.int32(), "step": pa.int64(), "rows": pa.int64()}
+)
 
 
 def duplicate_steps(traces: TraceSet) -> DataFrame:
@@ -24,9 +25,9 @@ def duplicate_steps(traces: TraceSet) -> DataFrame:
     """
     parts = [traces.events(kind, "process", "step") for kind in sorted(traces.kinds)]
     if not parts:
-        return traces.spark.createDataFrame([], "number int, process int, step bigint, rows bigint")
+        return nothing(traces.spark, COLUMNS)
     block = ["number", "process", "block"]
-    steps = union(parts).withColumn("block", f.expr("floor(step / 64)"))
+    steps = union(parts).withColumn("block", f.expr("shiftright(step, 6)"))
     crowded = (
         steps.groupBy(block)
         .agg(
@@ -48,25 +49,4 @@ def refuse_duplicate_steps(traces: TraceSet) -> None:
     """Raise a UsageError if there are any in a trace set; all its events are read with Spark."""
     for row in duplicate_steps(traces).limit(1).collect():
         run = traces.described[row["number"]].run
-        raise _mixed_runs(run, row["process"], row["step"], row["rows"])
-
-
-def refuse_duplicate_steps_of(run: str, steps: Sequence[tuple[Ints, Ints]]) -> None:
-    """Raise a UsageError if there are any in one run, given the process and the step of the events
-    of each kind."""
-    process, step = (np.concatenate(column) for column in zip(*steps, strict=True))
-    order = by_pairs(process, step)
-    process, step = process[order], step[order]
-    same = np.flatnonzero((process[1:] == process[:-1]) & (step[1:] == step[:-1]))
-    if len(same):
-        twice = int(process[same[0]]), int(step[same[0]])
-        rows = int(np.count_nonzero((process == twice[0]) & (step == twice[1])))
-        raise _mixed_runs(run, *twice, rows)
-
-
-def _mixed_runs(run: str, process: int, step: int, rows: int) -> UsageError:
-    return UsageError(
-        f"in run '{run}' process {process} has {rows} events at step {step}: "
-        "two runs with the same name are mixed; keep one of them "
-        "(`flexgroup validate` names the files)"
-    )
+        raise mixed_runs(run, row["process"], row["step"], row["rows"])

@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.spark.session import SMALL_JOB, is_on_this_machine
+from flexgroup.pipeline.spark.session import SMALL_JOB, is_on_this_machine, is_set_elsewhere
 from flexgroup.trace import schema
 from flexgroup.trace.reader import parquet_files, read_runs, refuse_bad_columns, unreadable
 from flexgroup.trace.run import Run
+from flexgroup.trace.run_files import refuse_file_problems
 
 MOST_EVENTS = 2_000_000
 """Runs of so many events are read by one task each, of all kinds together."""
@@ -82,7 +83,8 @@ def look_here(path: str) -> LocalFiles | None:
         return None
     described = read_runs(directory)
     names = frozenset(run.run for run in described)
-    rows = {}
+    rows: dict[str, dict[str, int]] = {}
+    seen: set[str] = set()
     for folder in sorted((directory / "events").glob("event=*")):
         kind = folder.name.removeprefix("event=")
         paths = parquet_files(folder)
@@ -93,6 +95,8 @@ def look_here(path: str) -> LocalFiles | None:
                 files = list(threads.map(_beginning, [kind] * len(paths), paths))
             _refuse_mixed(files, names)
             rows[kind] = {file.path.stem: file.rows for file in files}
+            seen |= {file.run for file in files if file.run is not None}
+    refuse_file_problems(described, rows, seen)
     return LocalFiles(directory, tuple(described), rows)
 
 
@@ -105,7 +109,8 @@ def unknown_kind(folder: str, kind: str) -> str:
 
 def refuse_if_missing(path: str, master: str | None) -> None:
     """Raise a UsageError for a path that Spark would look for on this machine in vain."""
-    if is_on_this_machine(master) and not urlsplit(path).scheme and not Path(path).exists():
+    here = is_on_this_machine(master) and not (master is None and is_set_elsewhere())
+    if here and not urlsplit(path).scheme and not Path(path).exists():
         raise UsageError(f"'{path}' does not exist; give the directory of a trace set")
 
 
@@ -136,7 +141,7 @@ class _Beginning:
 
 def _beginning(kind: str, path: Path) -> _Beginning:
     try:
-        with pq.ParquetFile(path, buffer_size=1 << 16) as file:
+        with pq.ParquetFile(path, buffer_size=1 << 16, page_checksum_verification=True) as file:
             required = schema.required_columns(kind)
             refuse_bad_columns(path, file.schema_arrow, schema.EVENT_COLUMNS, required)
             columns = ["run", "process", "step"]

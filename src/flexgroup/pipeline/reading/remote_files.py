@@ -19,12 +19,13 @@ from pyspark.sql import functions as f
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.local_files import unknown_kind
 from flexgroup.pipeline.spark.errors import condition_of, explained, readable, unless_missing
-from flexgroup.pipeline.spark.frames import FINISHED, read_files, spark_schema, union
+from flexgroup.pipeline.spark.frames import CHECKED, FINISHED, read_files, spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.reader import runs_by_name
 from flexgroup.trace.run import Run
+from flexgroup.trace.run_files import refuse_file_problems
 
-_KIND = re.compile(r"/event=([^/]+)/[^/]+$")
+_KIND = re.compile(r"/event=([^/]+)/([^/]+)\.parquet$")
 _OF_ANOTHER_TYPE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE_ILLEGAL")
 
 
@@ -37,13 +38,14 @@ def look_there(spark: SparkSession, location: str) -> tuple[tuple[Run, ...], fro
                 f"'{location}' holds no runs (no runs/*.parquet); give the directory of a trace set"
             )
         _refuse_other_types(spark, f"{location}/runs", schema.RUN_COLUMNS)
-        kinds = _kinds(spark, f"{location}/events")
-        if kinds:
+        rows = _rows_of_files(spark, f"{location}/events")
+        if rows:
             _refuse_other_types(spark, f"{location}/events", schema.EVENT_COLUMNS)
         runs = _runs(spark, f"{location}/runs")
-        if kinds:
-            _refuse_empty_rows(empty_rows(spark, location, kinds))
-    return runs, kinds
+        refuse_file_problems(runs, rows)
+        if rows:
+            _refuse_empty_rows(empty_rows(spark, location, rows))
+    return runs, frozenset(rows)
 
 
 def empty_rows(spark: SparkSession, location: str, kinds: Iterable[str]) -> DataFrame:
@@ -81,7 +83,7 @@ def _refuse_empty_rows(empty: DataFrame) -> None:
 
 def _files(spark: SparkSession, folder: str) -> list[str]:
     """List the files that count, by name, and refuse empty ones, which Spark would pass over."""
-    listing = spark.read.format("binaryFile").options(**FINISHED).load(folder)
+    listing = _listed(spark, folder)
     files = sorted(listing.inputFiles())
     if listing.count() < len(files):
         full = {row["path"] for row in listing.select("path").collect()}
@@ -93,12 +95,28 @@ def _files(spark: SparkSession, folder: str) -> list[str]:
     return files
 
 
-def _kinds(spark: SparkSession, folder: str) -> frozenset[str]:
-    files = unless_missing(lambda: _files(spark, folder)) or []
-    kinds = {found[1] for file in files if (found := _KIND.search(unquote(file)))}
-    for kind in kinds - set(schema.KINDS):
+def _listed(spark: SparkSession, folder: str) -> DataFrame:
+    return spark.read.format("binaryFile").options(**FINISHED).load(folder)
+
+
+def _rows_of_files(spark: SparkSession, folder: str) -> dict[str, dict[str, int]]:
+    """Return how many events each file has, by kind and by name without ending; Spark counts them
+    from footers alone. Empty files, which Spark would pass over, are refused."""
+    files = unless_missing(lambda: _listed(spark, folder).inputFiles()) or []
+    path = f.col("_metadata.file_path").alias("path")
+    read = spark.read.schema(spark_schema(schema.EVENT_COLUMNS)).options(**CHECKED)
+    counted = read.parquet(folder).groupBy(path).count().collect() if files else []
+    if len(counted) < len(files):
+        _files(spark, folder)
+    rows: dict[str, dict[str, int]] = {}
+    sizes = [(file, 0) for file in files] + [(row["path"], row["count"]) for row in counted]
+    for file, size in sizes:
+        named = _KIND.search(unquote(file))
+        if named:
+            rows.setdefault(named[1], {})[named[2]] = size
+    for kind in rows.keys() - set(schema.KINDS):
         raise UsageError(unknown_kind(f"{folder}/event={kind}", kind))
-    return frozenset(kinds)
+    return rows
 
 
 def _refuse_other_types(spark: SparkSession, folder: str, wanted: pa.Schema) -> None:
@@ -116,7 +134,7 @@ def _refuse_other_types(spark: SparkSession, folder: str, wanted: pa.Schema) -> 
 def _other_type(spark: SparkSession, paths: list[str], wanted: pa.Schema) -> str | None:
     """Say what is wrong with the columns of these files, if anything is."""
     try:
-        found = spark.read.options(mergeSchema=True, **FINISHED).parquet(*paths).schema
+        found = spark.read.options(mergeSchema=True, **CHECKED).parquet(*paths).schema
     except Exception as error:
         if condition_of(error) in _OF_ANOTHER_TYPE:
             return str(explained(error, paths[0]))

@@ -10,47 +10,20 @@ from __future__ import annotations
 import heapq
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from flexgroup.pipeline.in_memory.small_run import SmallRun
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema
-from flexgroup.trace import reader
-from flexgroup.trace.history import History
 from flexgroup.trace.run import Run
 
 _BUNDLES = pa.schema([pa.field("work", pa.string(), nullable=False)])
-
-
-@dataclass(frozen=True)
-class SmallRun:
-    """A run and its files, as the task that reads them sees them."""
-
-    directory: Path
-    run: Run
-    kinds: Sequence[str]
-    """The kinds of events that it may have; nothing else is looked for."""
-    request: Any
-    """What to do with this run, as the caller of `for_each_run` says for each."""
-
-    def history(self, packets: bool = True) -> History:
-        """Load the run into memory, with its packets or without."""
-        return reader.load_history(self.directory, self.run, packets=packets, kinds=self.kinds)
-
-    def events(self, kind: str) -> pa.Table:
-        """Read the events of one kind with all their columns, by (process, step)."""
-        return reader.read_events(self.directory, self.run.run, kind)
-
-    def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
-        """Read some columns of the events of one kind."""
-        if kind not in self.kinds:
-            return pa.table({})
-        return reader.read_columns(self.directory, self.run.run, kind, names)
 
 
 def for_each_run(

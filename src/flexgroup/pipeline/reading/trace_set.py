@@ -9,6 +9,7 @@ reach them (`remote_files`).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -16,9 +17,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.reading.guards import guarded
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS, LocalFiles, look_here
 from flexgroup.pipeline.reading.remote_files import look_there
-from flexgroup.pipeline.spark.frames import read_files, spark_schema
+from flexgroup.pipeline.spark.frames import nothing, read_files
 from flexgroup.pipeline.spark.session import executors_are_here
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run
@@ -40,6 +42,8 @@ class TraceSet:
     """The kinds of events that were recorded."""
     files: LocalFiles | None = None
     """What is on this machine, if the executors can open it without Spark."""
+    frames: Mapping[str, DataFrame] | None = None
+    """The events of each kind, if they are not in files below `location`."""
 
     @cached_property
     def runs(self) -> DataFrame:
@@ -48,9 +52,11 @@ class TraceSet:
         return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=_NUMBERED))
 
     def events(self, kind: str, *columns: str) -> DataFrame:
-        """Return these columns of the events of one kind, and the `number` of their run."""
+        """Return these columns of the events of one kind, and the `number` of their run; reading a
+        value that no valid trace has fails."""
         numbers = f.broadcast(self.runs.select("run", "number"))
-        return self.recorded(kind).join(numbers, "run").select("number", *columns)
+        told = self.recorded(kind).join(numbers, "run")
+        return told.select("number", *(guarded(kind, name) for name in columns))
 
     def runs_to_read(self, most: int = MOST_EVENTS) -> dict[str, int]:
         """Return the runs that one task each can read from their files, given the most events that
@@ -60,7 +66,9 @@ class TraceSet:
     def recorded(self, kind: str) -> DataFrame:
         """Return all events of one kind as the files have them, also of unfinished runs."""
         if kind not in self.kinds:
-            return self.spark.createDataFrame([], spark_schema(schema.EVENT_COLUMNS))
+            return nothing(self.spark, schema.EVENT_COLUMNS)
+        if self.frames is not None:
+            return self.frames[kind]
         folder = f"{self.location}/events/event={kind}"
         return read_files(self.spark, folder, schema.EVENT_COLUMNS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -15,6 +15,23 @@ FINISHED = {"pathGlobFilter": "*.parquet"}
 """The files that count; Spark passes over names that start with an underscore on its own."""
 
 
+CHECKED = {**FINISHED, "parquet.page.verify-checksum.enabled": "true"}
+"""How the files are read: a page that does not fit its checksum, where it has one, is an error."""
+
+
+def rows_of(spark: SparkSession, rows: Iterable[Sequence[object]], columns: pa.Schema) -> DataFrame:
+    """Return rows with these columns, which plans see: none can be left out."""
+    table = pa.Table.from_pylist(
+        [dict(zip(columns.names, row, strict=True)) for row in rows], columns
+    )
+    return spark.createDataFrame(table)
+
+
+def nothing(spark: SparkSession, columns: pa.Schema) -> DataFrame:
+    """Return no rows with these columns, in a form that plans can leave out."""
+    return spark.createDataFrame(columns.empty_table())
+
+
 def spark_schema(columns: pa.Schema) -> StructType:
     """Return a schema of Arrow as one of Spark."""
     return from_arrow_schema(columns)
@@ -22,7 +39,7 @@ def spark_schema(columns: pa.Schema) -> StructType:
 
 def read_files(spark: SparkSession, folder: str, columns: pa.Schema) -> DataFrame:
     """Return the rows of all finished files of a folder; a column that a file lacks is null."""
-    return spark.read.schema(spark_schema(columns)).options(**FINISHED).parquet(folder)
+    return spark.read.schema(spark_schema(columns)).options(**CHECKED).parquet(folder)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:

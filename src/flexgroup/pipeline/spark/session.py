@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.java import FAST_START, spark_environment
@@ -82,6 +84,37 @@ class Started:
 
     spark: SparkSession
     seconds: float
+    is_ours: bool = True
+    """Whether it was started here, to be stopped here; else somebody goes on working with it."""
+
+    def stop(self) -> None:
+        """Stop the session, unless it is somebody else's."""
+        if self.is_ours:
+            self.spark.stop()
+
+
+GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""The variable that spark-submit sets for the Python program that it has started."""
+
+ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+"""The variable with arguments for the Java that PySpark starts."""
+
+
+def is_set_elsewhere(environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether Spark's own means say where it runs: spark-submit, its arguments, or its file of
+    settings."""
+    told = _told_elsewhere(environ)
+    return GATEWAY in environ or re.search(r"--master\b|\bspark\.master\b", told) is not None
+
+
+def _told_elsewhere(environ: Mapping[str, str]) -> str:
+    """Return what the arguments and the file of settings of spark-submit say."""
+    home = environ.get("SPARK_HOME")
+    folder = environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
+    defaults = Path(folder, "spark-defaults.conf") if folder else None
+    told = defaults.read_text() if defaults and defaults.is_file() else ""
+    lines = [line for line in told.splitlines() if not line.lstrip().startswith("#")]
+    return "\n".join([environ.get(ARGUMENTS, ""), *lines])
 
 
 def refuse_without_pyspark() -> None:
@@ -96,7 +129,8 @@ def refuse_without_pyspark() -> None:
 def start(
     master: str | None = None, name: str = "flexgroup", settings: Mapping[str, str] | None = None
 ) -> Started:
-    """Start Spark on two cores of this machine, or on the given master."""
+    """Return the session that is there, as it is. If there is none, start Spark: on the given
+    master, else where Spark's own means say, else on two cores of this machine."""
     refuse_without_pyspark()
     if master is not None and not master.startswith(MASTERS):
         raise UsageError(f"there is no Spark '{master}'; {SUCH_MASTERS}")
@@ -104,29 +138,74 @@ def start(
     is_connect = master is not None and master.startswith(CONNECT)
     if is_connect:
         _refuse_without_answer(str(master))
-    else:
-        os.environ.update(spark_environment())
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    named = SparkSession.builder.appName(name)
-    builder = named.remote(str(master)) if is_connect else named.master(master or LOCAL_MASTER)
-    chosen = {**ALWAYS, **(LOCAL_SETTINGS if master is None else {}), **(settings or {})}
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
+    active = None if is_connect else SparkSession.getActiveSession()
+    if active is not None:
+        _refuse_another_master(active, master)
+        _ship(active)
+        return Started(active, time.perf_counter() - began, is_ours=False)
+    is_submitted = GATEWAY in os.environ
+    if not is_connect and not is_submitted:
+        os.environ.update(spark_environment())
+    is_elsewhere = master is None and is_set_elsewhere()
+    builder = SparkSession.builder
+    if is_connect:
+        builder = builder.remote(str(master))
+    elif not is_elsewhere:
+        builder = builder.master(master or LOCAL_MASTER)
+    chosen = {"spark.app.name": name, **ALWAYS}
+    if master is None and not is_elsewhere:
+        chosen |= {**LOCAL_SETTINGS, **(settings or {})}
     try:
         with errors_only(), interrupted_later():
+            told = _given() if is_submitted else _told_elsewhere(os.environ)
+            for key, value in chosen.items():
+                if key not in told:
+                    builder = builder.config(key, value)
             spark = builder.getOrCreate()
-        if not is_connect:
+        if not is_connect and not is_submitted:
             spark.sparkContext.setLogLevel("OFF")
-        if not is_on_this_machine(master):
-            spark.addArtifacts(str(packed()), pyfile=True)
+        _ship(spark)
     except (PySparkException, RuntimeError, OSError) as problem:
         reason = str(problem).strip().splitlines()[0]
-        raise UsageError(
-            f"cannot start Spark on '{master or LOCAL_MASTER}': {reason}; {SUCH_MASTERS}"
-        ) from None
+        where = master or ("the master of its settings" if is_elsewhere else LOCAL_MASTER)
+        raise UsageError(f"cannot start Spark on '{where}': {reason}; {SUCH_MASTERS}") from None
     return Started(spark, time.perf_counter() - began)
+
+
+def _given() -> frozenset[str]:
+    """Return the settings that spark-submit was given, by options or by its files."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return frozenset(key for key, _ in SparkConf().getAll())
+
+
+def _refuse_another_master(spark: SparkSession, master: str | None) -> None:
+    context = getattr(spark, "sparkContext", None)
+    if master is not None and context is not None and context.master != master:
+        raise UsageError(
+            f"Spark runs in this process on '{context.master}', and cannot run on '{master}' as "
+            "well; leave out the master, or stop the session first"
+        )
+
+
+_has_package: WeakSet[SparkSession] = WeakSet()
+"""The sessions to whose executors this package was sent."""
+
+
+def _ship(spark: SparkSession) -> None:
+    """Send this package to executors that are elsewhere, unless it was sent with the program."""
+    if not executors_are_here(spark) and not is_packed() and spark not in _has_package:
+        spark.addArtifacts(str(packed()), pyfile=True)
+        _has_package.add(spark)
+
+
+def is_packed() -> bool:
+    """Tell whether this package is in a zip file, as spark-submit ships it with --py-files."""
+    return not Path(__file__).exists()
 
 
 def refuse_connect(master: str | None, doing: str) -> None:

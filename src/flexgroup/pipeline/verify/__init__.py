@@ -7,8 +7,8 @@ the same plain-Python properties, from the few messages that matter. Minimality 
 which are most of a trace, with column expressions alone.
 """
 
+from flexgroup.pipeline.in_memory.verdict_table import VERDICTS
 from flexgroup.pipeline.verify.evidence import evidence
-from flexgroup.pipeline.verify.verdict_table import VERDICTS
 from flexgroup.pipeline.verify.verify import SizeLimits, verify
 
 __all__ = [

@@ -1,173 +1,65 @@
-"""The events behind violations: all that happened to the messages of each witness, every crash and
-recovery, and what else happened to the processes involved."""
+"""The events behind violations, found with Spark: in files of small runs, or among all events."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from flexgroup.core.message import message_id
-from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
-from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.result_tables import in_order
-from flexgroup.pipeline.spark.frames import spark_schema, union
-from flexgroup.trace import schema
-from flexgroup.trace.reader import ints, messages
-
-SHOWN = 50
-"""Violated properties of a trace set that get their events: first one of each property for each
-stack, then others, those of the first runs by name."""
-
-COLUMNS = (
-    "process", "step", "time", "origin", "seq", "destinations", "peer", "packet", "depth",
-    "sent", "detail",
-)  # fmt: skip
-
-EVIDENCE = pa.schema(
-    [
-        *(pa.field(name, pa.string()) for name in ("run", "property", "event")),
-        *(schema.EVENT_COLUMNS.field(name).with_nullable(True) for name in COLUMNS),
-    ]
+from flexgroup.pipeline.in_memory.evidence import (
+    ABOUT_MESSAGES,
+    AROUND,
+    COLUMNS,
+    EVIDENCE,
+    FAULTS,
+    MEANWHILE,
+    Concerned,
+    Violated,
+    concerned_by,
+    find,
+    in_evidence_order,
+    requests_by_run,
+    spans_of,
+    violated_among,
 )
+from flexgroup.pipeline.reading.small_runs import for_each_run
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import nothing, rows_of, spark_schema, union
 
-ABOUT_MESSAGES = (schema.MULTICAST, schema.SEND, schema.RECEIVE, schema.DELIVER)
-FAULTS = (schema.CRASH, schema.RECOVER)
-MEANWHILE = (schema.TIMER, schema.CHOICE)
-"""Kinds that matter only between the first and the last event about a message at a process."""
-AROUND = (*FAULTS, schema.SUSPECT, schema.VIEW, *MEANWHILE)
-"""Kinds that concern no message: faults of all processes, and what happens to those involved."""
-
-Span = tuple[int, int]
-"""The first and the last step at which a process had to do with the messages."""
-
-
-class Violated(NamedTuple):
-    """The parts of a violated verdict that matter here."""
-
-    run: str
-    property: str
-    witness: str
-
-
-class Concerned(NamedTuple):
-    """A message in a witness."""
-
-    run: str
-    property: str
-    origin: int
-    seq: int
+_OF_A_VERDICT = [("run", pa.string()), ("property", pa.string())]
+CONCERNED = pa.schema([*_OF_A_VERDICT, ("origin", pa.int32()), ("seq", pa.int64())])
+INVOLVED = pa.schema(
+    [*_OF_A_VERDICT, ("process", pa.int32()), ("first", pa.int64()), ("last", pa.int64())]
+)
 
 
 def evidence(traces: TraceSet, verdicts: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Return the table of EVIDENCE for these rows of verdicts, which were collected: there is one
     for each run and property, and what is shown of them does not grow with their number."""
-    violated = [
-        Violated(row["run"], row["property"], row["witness"])
-        for row in verdicts
-        if row["outcome"] == "violated"
-    ]
+    violated = violated_among(verdicts)
     found = evidence_of(traces, violated).toArrow() if violated else EVIDENCE.empty_table()
-    return in_order(found, "run", "property", "process", "step")
+    return in_evidence_order(found)
 
 
 def evidence_of(traces: TraceSet, violated: Iterable[Violated]) -> DataFrame:
     """Return run, property, event and COLUMNS of the events that belong to the violations."""
-    shown = chosen(violated, {run.run: run.stack for run in traces.described})
-    concerned = sorted({message for verdict in shown for message in _concerned(verdict)})
+    concerned = concerned_by(violated, traces.described)
     small = traces.runs_to_read()
     in_small_runs = [message for message in concerned if message.run in small]
     in_others = [message for message in concerned if message.run not in small]
-    ways = ((_from_files, in_small_runs), (_from_events, in_others))
-    nothing = traces.spark.createDataFrame(EVIDENCE.empty_table())
-    return union([nothing, *(find(traces, some) for find, some in ways if some)])
-
-
-def chosen(violated: Iterable[Violated], stacks: Mapping[str, str]) -> list[Violated]:
-    """Choose those that are shown."""
-    ordered = sorted(violated)
-    firsts: dict[tuple[str, str], Violated] = {}
-    for verdict in ordered:
-        firsts.setdefault((stacks[verdict.run], verdict.property), verdict)
-    leading = set(firsts.values())
-    others = [verdict for verdict in ordered if verdict not in leading]
-    return [*firsts.values(), *others][:SHOWN]
-
-
-def _concerned(verdict: Violated) -> Iterable[Concerned]:
-    for step in json.loads(verdict.witness):
-        origin, _, seq = step["message"].partition(".")
-        yield Concerned(verdict.run, verdict.property, int(origin), int(seq))
-
-
-def _from_files(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
-    def find(files: SmallRun) -> pa.Table:
-        tables = [EVIDENCE.empty_table()]
-        run = files.run.run
-        for kind in [kind for kind in ABOUT_MESSAGES if kind in files.kinds]:
-            events = files.events(kind)
-            identities = messages(events)
-            for name, wanted in files.request.items():
-                rows = np.flatnonzero(np.isin(identities, [message_id(*pair) for pair in wanted]))
-                tables.append(_evidence(events.take(pa.array(rows)), run, name, kind))
-        spans = _spans(pa.concat_tables(tables))
-        for kind in [kind for kind in AROUND if kind in files.kinds]:
-            events = files.events(kind)
-            for name in files.request:
-                rows = np.flatnonzero(_is_relevant(events, kind, spans.get((run, name), {})))
-                tables.append(_evidence(events.take(pa.array(rows)), run, name, kind))
-        return pa.concat_tables(tables)
-
-    by_run: dict[str, dict[str, list[tuple[int, int]]]] = {}
-    for run, name, *message in concerned:
-        by_run.setdefault(run, {}).setdefault(name, []).append((message[0], message[1]))
-    return for_each_run(traces, by_run, find, EVIDENCE)
-
-
-def _spans(found: pa.Table) -> dict[tuple[str, str], dict[int, Span]]:
-    """Return who is involved in each violation, and when, by the events about its messages."""
-    spans: dict[tuple[str, str], dict[int, Span]] = {}
-    steps = [("step", "min"), ("step", "max")]
-    for row in found.group_by(["run", "property", "process"]).aggregate(steps).to_pylist():
-        of_run = spans.setdefault((row["run"], row["property"]), {})
-        of_run[row["process"]] = (row["step_min"], row["step_max"])
-    return spans
-
-
-def _is_relevant(events: pa.Table, kind: str, spans: Mapping[int, Span]) -> NDArray[np.bool_]:
-    """Tell which events of a kind that concerns no message belong to a violation."""
-    process, step = ints(events, "process"), ints(events, "step")
-    relevant = np.full(len(process), bool(spans) and kind in FAULTS)
-    for involved, (first, last) in spans.items():
-        here = process == involved
-        relevant |= here & (step >= first) & (step <= last) if kind in MEANWHILE else here
-    return relevant
-
-
-def _evidence(events: pa.Table, run: str, name: str, kind: str) -> pa.Table:
-    """Return the columns of EVIDENCE; files may lack some that are empty anyway."""
-    count = events.num_rows
-    same = {"run": run, "property": name, "event": kind}
-    columns = [
-        pa.array([same[field.name]] * count, field.type)
-        if field.name in same
-        else events.column(field.name).cast(field.type)
-        if field.name in events.column_names
-        else pa.nulls(count, field.type)
-        for field in EVIDENCE
-    ]
-    return pa.Table.from_arrays(columns, schema=EVIDENCE)
+    found = [nothing(traces.spark, EVIDENCE)]
+    if in_small_runs:
+        found.append(for_each_run(traces, requests_by_run(in_small_runs), find, EVIDENCE))
+    if in_others:
+        found.append(_from_events(traces, in_others))
+    return union(found)
 
 
 def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
-    columns = "run string, property string, origin int, seq bigint"
-    wanted = f.broadcast(traces.spark.createDataFrame(concerned, columns))
+    wanted = f.broadcast(rows_of(traces.spark, concerned, CONCERNED))
     parts = [
         traces.events(kind, "run", *COLUMNS)
         .join(wanted, ["run", "origin", "seq"])
@@ -178,13 +70,12 @@ def _from_events(traces: TraceSet, concerned: Sequence[Concerned]) -> DataFrame:
     found = union(parts).to(spark_schema(EVIDENCE)).toArrow().cast(EVIDENCE)
     spans = [
         (*violation, process, *span)
-        for violation, of_run in _spans(found).items()
+        for violation, of_run in spans_of(found).items()
         for process, span in of_run.items()
     ]
     tables = [traces.spark.createDataFrame(found)]
     if spans:
-        columns = "run string, property string, process int, first bigint, last bigint"
-        involved = f.broadcast(traces.spark.createDataFrame(spans, columns))
+        involved = f.broadcast(rows_of(traces.spark, spans, INVOLVED))
         violations = f.broadcast(involved.select("run", "property").distinct())
         for kind in AROUND:
             events = traces.events(kind, "run", *COLUMNS)

@@ -11,11 +11,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema, union
+from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
     FAULTS,
@@ -36,7 +38,6 @@ from flexgroup.pipeline.verify.small_histories import (
     task_rows,
     with_topic,
 )
-from flexgroup.pipeline.verify.verdict_table import verdict_row, verdict_table
 from flexgroup.properties import virtual_synchrony
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -51,6 +52,8 @@ FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
 
 NO_VIEWS = "no views"
+
+MESSAGE_COLUMNS = pa.schema({"number": pa.int32(), "topic": pa.string(), "message": pa.int64()})
 
 
 @dataclass
@@ -121,16 +124,14 @@ class _Judged:
 def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
     """Return the verdicts that are left, from the events of the messages that matter."""
     spark = traces.spark
-    tasks = spark.createDataFrame(judged.tasks, TASK_COLUMNS)
+    tasks = rows_of(spark, judged.tasks, TASK_COLUMNS)
     topics = f.broadcast(tasks.select("number", "topic"))
     in_components = (
         notes.where(f.col("about") == COMPONENT)
         .select("number", f.lit(COMPONENT).alias("topic"), f.explode("messages").alias("message"))
         .join(topics, ["number", "topic"])
     )
-    chosen = spark.createDataFrame(
-        judged.messages, "number int, topic string, message bigint"
-    ).unionAll(in_components)
+    chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components)
     orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
     parts = [
         task_rows(tasks),

@@ -29,6 +29,7 @@ from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.trace.history import Faults, by_key
 from flexgroup.trace.reader import history_of
+from flexgroup.trace.run_events import refuse_repeated_multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 NEVER = np.iinfo(np.int64).min
@@ -95,6 +96,7 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
                 tables[kind] = pa.concat_tables([unpack_table(payload) for _, payload in packed])
             layout = layouts[number]
             history = history_of(tables.__getitem__, layout.plan)
+            refuse_repeated_multicasts(history.run, history.multicasts.message)
             run = IndexedHistory(replace(history, crashes=_crashes(layout)))
             yield packed_batch(_packed(run, layout))
 

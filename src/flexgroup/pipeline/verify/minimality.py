@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import union
+from flexgroup.pipeline.spark.frames import rows_of, union
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, PACKETS, event_rows
 from flexgroup.pipeline.verify.small_histories import (
@@ -19,19 +21,22 @@ from flexgroup.pipeline.verify.small_histories import (
     task_rows,
     with_topic,
 )
-from flexgroup.pipeline.verify.verdict_table import verdict_row, verdict_table
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.schema import MULTICAST
 
-FAULTY_COLUMNS = "faulty_in int, faulty int"
+NUMBERS = pa.schema({"number": pa.int32()})
+FIRST_LOST = pa.schema(
+    {**dict.fromkeys(("number", "origin"), pa.int32()), "first_lost": pa.int64()}
+)
+FAULTY_COLUMNS = pa.schema({"faulty_in": pa.int32(), "faulty": pa.int32()})
 """The number of a run, and a process of it that is faulty by design."""
 
 
 def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return the verdicts on minimality of the runs that are to be checked for it."""
     wanted = {plan.number: plan for plan in plans if NAME in plan.properties}
-    numbers = traces.spark.createDataFrame([(number,) for number in wanted], "number int")
+    numbers = rows_of(traces.spark, [(number,) for number in wanted], NUMBERS)
     packets = (
         event_rows(traces, PACKETS, EXPLAINED_COLUMNS)
         .where(f.col("message") != NO_MESSAGE)
@@ -39,7 +44,7 @@ def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     )
     faulty = [(number, process) for number, plan in wanted.items() for process in plan.faulty]
     if faulty:
-        packets = _between_correct(packets, traces.spark.createDataFrame(faulty, FAULTY_COLUMNS))
+        packets = _between_correct(packets, rows_of(traces.spark, faulty, FAULTY_COLUMNS))
     passed = packets.groupBy("number").agg(f.count("*").alias("passed"))
     outsiders = _outsiders(traces, packets, plans)
     first = (
@@ -87,7 +92,7 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
     with the first packet about the one that the other sent or received; and whether the
     destinations of the message may be lost."""
     lost = [(plan.number, *pair) for plan in plans for pair in plan.lost]
-    first_lost = traces.spark.createDataFrame(lost, "number int, origin int, first_lost bigint")
+    first_lost = rows_of(traces.spark, lost, FIRST_LOST)
     multicasts = event_rows(traces, (MULTICAST,))
     # Of a message that was multicast twice, the first multicast counts.
     addressed = multicasts.groupBy("number", "message").agg(
@@ -113,7 +118,7 @@ def _outsiders(traces: TraceSet, packets: DataFrame, plans: Sequence[CheckPlan])
 def _violated(
     traces: TraceSet, packets: DataFrame, violated: list[tuple[int, str, str, int]]
 ) -> DataFrame:
-    found = traces.spark.createDataFrame(violated, f"{TASK_COLUMNS}, message bigint")
+    found = rows_of(traces.spark, violated, TASK_COLUMNS.append(pa.field("message", pa.int64())))
     chosen = f.broadcast(found.select("number", "topic", "message"))
     parts = (
         task_rows(found),

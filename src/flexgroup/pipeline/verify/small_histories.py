@@ -16,15 +16,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.pipeline.spark.frames import spark_schema, with_columns
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
-from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import RunFacts
+from flexgroup.trace.run_events import refuse_repeated_multicasts, refuse_repeated_steps
 
 TOPIC = -1
 """Stands in place of an event's code in the row that says what to do."""
@@ -49,7 +50,13 @@ def judge(table: pa.Table) -> pa.Table:
         return verdict_table([])
     task = json.loads(table.column("task")[int(np.flatnonzero(is_task)[0])].as_py())
     about = RunFacts(**task["about"])
-    run = IndexedHistory(history_of_rows(table, about))
+    history = history_of_rows(table, about)
+    refuse_repeated_multicasts(about.run, history.multicasts.message)
+    if any(not totals for totals in task["checks"].values()):
+        kept = (history.multicasts, history.deliveries, history.crashes, history.recoveries)
+        process, step = ([getattr(rows, name) for rows in kept] for name in ("process", "step"))
+        refuse_repeated_steps(about.run, np.concatenate(process), np.concatenate(step))
+    run = IndexedHistory(history)
     verdicts = [_check(run, name, totals) for name, totals in task["checks"].items()]
     if task["seen"] is not None:
         verdicts = [
@@ -75,7 +82,7 @@ def _check(run: IndexedHistory, name: str, totals: Totals) -> Verdict:
 Task = tuple[int, str, str]
 """The number of a run, the topic, and what to do."""
 
-TASK_COLUMNS = "number int, topic string, task string"
+TASK_COLUMNS = pa.schema({"number": pa.int32(), "topic": pa.string(), "task": pa.string()})
 
 
 def task_of(

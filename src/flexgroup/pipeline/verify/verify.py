@@ -10,14 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from flexgroup.pipeline.reading.duplicate_steps import (
-    refuse_duplicate_steps,
-    refuse_duplicate_steps_of,
-)
+from flexgroup.pipeline.in_memory.verdict_table import VERDICTS
+from flexgroup.pipeline.in_memory.verdicts import judge
+from flexgroup.pipeline.reading.duplicate_steps import refuse_duplicate_steps
 from flexgroup.pipeline.reading.local_files import MOST_EVENTS
-from flexgroup.pipeline.reading.small_runs import SmallRun, for_each_run
+from flexgroup.pipeline.reading.small_runs import for_each_run
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import union
+from flexgroup.pipeline.spark.frames import rows_of, union
 from flexgroup.pipeline.verify.check_plans import CheckPlan, check_plans, with_lost_events
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.large_runs import crashed, large_runs
@@ -31,14 +30,9 @@ from flexgroup.pipeline.verify.small_histories import (
     task_rows,
     with_topic,
 )
-from flexgroup.pipeline.verify.verdict_table import VERDICTS, verdict_row, verdict_table
-from flexgroup.properties.catalogue import check
 from flexgroup.properties.minimality import NAME as MINIMALITY
-from flexgroup.trace.history import History, Ints
-from flexgroup.trace.reader import ints
-from flexgroup.trace.schema import CHOICE, DELIVER, SUSPECT, TIMER, VIEW
-
-NOT_IN_HISTORIES = (SUSPECT, TIMER, CHOICE)
+from flexgroup.trace.history import Ints
+from flexgroup.trace.schema import DELIVER, VIEW
 
 SAMPLE = 200_000
 """How many deliveries are looked at, roughly, to see which runs are large and where to cut them."""
@@ -68,15 +62,16 @@ def verify(
 ) -> DataFrame:
     """Check these properties, or what the stacks promise, of every run.
 
-    The table has the columns of `verdict_table.VERDICTS`, and a row for each run and property. If
-    asked to, runs mixed under one name are refused: here, or by the task that reads their files.
+    The table has the columns of `verdict_table.VERDICTS`, and a row for each run and property. Runs
+    that are no valid traces are refused; of runs that only Spark can hold, this goes for two that
+    were mixed under one name if asked to, since that is a job of its own.
     """
     all_plans = check_plans(traces.described, properties)
     events = traces.runs_to_read(limits.events_from_files)
     verdicts = []
     if events:
         small = [plan for plan in all_plans if plan.run in events]
-        verdicts.append(_small_runs(traces, small, refuse_mixed))
+        verdicts.append(_small_runs(traces, small))
     plans = with_lost_events(traces, [plan for plan in all_plans if plan.run not in events])
     if plans and refuse_mixed:
         refuse_duplicate_steps(traces)
@@ -92,31 +87,11 @@ def verify(
     return union(verdicts)
 
 
-def _small_runs(traces: TraceSet, plans: Sequence[CheckPlan], refuse_mixed: bool) -> DataFrame:
+def _small_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
     """Return the verdicts on runs that one task each reads from their files."""
-
-    def judge(files: SmallRun) -> pa.Table:
-        history = files.history()
-        if refuse_mixed:
-            others = [files.events(kind) for kind in files.kinds if kind in NOT_IN_HISTORIES]
-            refuse_duplicate_steps_of(history.run, _steps(history, others))
-        verdicts = check(history, files.request)
-        return verdict_table([verdict_row(history.run, verdict) for verdict in verdicts])
 
     properties = {plan.run: plan.properties for plan in plans}
     return for_each_run(traces, properties, judge, VERDICTS)
-
-
-def _steps(history: History, others: Sequence[pa.Table]) -> list[tuple[Ints, Ints]]:
-    """Return the process and the step of all events of a run."""
-    kept = (
-        history.multicasts, history.deliveries, history.sends, history.receives,
-        history.crashes, history.recoveries, history.views,
-    )  # fmt: skip
-    return [
-        *((rows.process, rows.step) for rows in kept),
-        *((ints(table, "process"), ints(table, "step")) for table in others),
-    ]
 
 
 def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
@@ -124,7 +99,7 @@ def _whole_runs(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
         task_of(plan, WHOLE, {name: {} for name in plan.without(MINIMALITY).properties})
         for plan in plans
     ]
-    task_frame = traces.spark.createDataFrame(tasks, TASK_COLUMNS)
+    task_frame = rows_of(traces.spark, tasks, TASK_COLUMNS)
     events = event_rows(traces, (*ORDERS, *FAULTS, VIEW), EXPLAINED_COLUMNS).join(
         f.broadcast(task_frame.select("number", "topic")), "number"
     )

@@ -188,7 +188,9 @@ def _refuse_foreign_rows(rows: pa.Table) -> None:
     is_multicast = event == CODES[schema.MULTICAST]
     named = is_multicast | (event == CODES[schema.DELIVER])
     if (message[named] == NO_MESSAGE).any():
-        raise RefusedError("it has multicasts or deliveries without origin and seq")
+        raise RefusedError(
+            "it has multicasts or deliveries without origin and seq, or with others than can be"
+        )
     process = integers(rows, "process")
     wrong = np.flatnonzero(is_multicast & (message & ORIGIN_MASK != process))
     for row in wrong[:1]:

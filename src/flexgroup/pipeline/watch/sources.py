@@ -10,10 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.spark.frames import FINISHED, spark_schema, union, with_columns
+from flexgroup.core.message import NO_MESSAGE
+from flexgroup.pipeline.reading.guards import broken
+from flexgroup.pipeline.spark.frames import CHECKED, spark_schema, union, with_columns
 from flexgroup.pipeline.verify.event_rows import CODES, packed_message
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema
+from flexgroup.trace.run_files import AS_PART
 from flexgroup.trace.writer import STARTED
 
 STARTS, ENDS = -1, -2
@@ -23,13 +26,14 @@ it is over."""
 COLUMNS = ARRIVING.insert(0, pa.field("run", pa.string())).append(pa.field("told", pa.string()))
 """The columns of the stream; `told` is the row of `started` or `runs`, as JSON."""
 
-PART = r"^(?:-part|@([^@/]+))-(\d+)\.parquet$"
-"""What follows the run in the name of a part: perhaps who writes it, and its number."""
+PART = rf"^{AS_PART}\.parquet$"
+"""What follows the run in the name of a part."""
 
 PATTERN = re.compile(r"[\[\]{}*?\\]")
 
-# However old a file is, it is new to whoever has not read it.
-ANY_AGE = {"maxFileAge": "36500d"}
+REMEMBERED = {"maxFileAge": "7d"}
+"""What Spark remembers of files: those that are no older than this before the newest one. At the
+beginning, files of any age are new; later, an older one is passed over."""
 
 
 def location_of(path: str) -> str:
@@ -74,11 +78,13 @@ _EVENTS = pa.schema(
 
 
 def _files(spark: SparkSession, pattern: str, columns: pa.Schema) -> DataFrame:
-    reader = spark.readStream.schema(spark_schema(columns)).options(**FINISHED, **ANY_AGE)
+    reader = spark.readStream.schema(spark_schema(columns)).options(**CHECKED, **REMEMBERED)
     return reader.parquet(pattern)
 
 
 def _with_codes(events: DataFrame) -> DataFrame:
+    # Numbers that no message has would pass for another message: the follower refuses them.
+    is_odd = broken(schema.DELIVER, "origin") | broken(schema.DELIVER, "seq")
     kind = f.regexp_extract("_metadata.file_path", r"/event=(\w+)/[^/]*$", 1)
     # RUN-part-NUMBER.parquet, or of one of several writers RUN@WRITER-NUMBER.parquet.
     is_of_run = f.startswith("_metadata.file_name", "run")
@@ -87,7 +93,7 @@ def _with_codes(events: DataFrame) -> DataFrame:
     return events.withColumns(
         {
             "event": f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED)),
-            "message": packed_message(),
+            "message": f.when(is_odd, NO_MESSAGE).otherwise(packed_message()),
             "part": f.when(is_of_run & (number != ""), number),
             "writer": f.when(is_of_run & (writer != ""), writer),
         }

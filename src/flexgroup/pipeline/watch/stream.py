@@ -15,11 +15,12 @@ from threading import Lock
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from flexgroup.pipeline.in_memory.verdict_table import verdict_table
 from flexgroup.pipeline.spark.errors import readable, unless_missing
-from flexgroup.pipeline.spark.frames import read_files, spark_schema
-from flexgroup.pipeline.verify.verdict_table import verdict_table
+from flexgroup.pipeline.spark.frames import nothing, read_files, rows_of, spark_schema
 from flexgroup.pipeline.watch.follower import HOLD
 from flexgroup.pipeline.watch.reassembly import ARRIVING
 from flexgroup.pipeline.watch.sources import (
@@ -41,7 +42,11 @@ STATE = pa.schema(
         pa.field("notes", pa.string()),
     ]
 )
-"""A row per run: how far it has come, what is known of it, what the last batch brought to light."""
+"""A row per run that goes on, or was over with this batch: how far it has come, what is known of
+it, what the last batch brought to light."""
+
+OVER = pa.schema([pa.field("run", pa.string())])
+"""The runs that were over with a batch, one folder each: nobody looks at them again."""
 
 PAUSE = "1 second"
 """The time between looking for new files and looking again."""
@@ -71,6 +76,10 @@ class TraceSetWatch:
         self._stopping = False
         self._failure: Exception | None = None
         self._one_batch = Lock()
+        self._over = self._told_over()
+        """The batch with which each run was over."""
+        self._late: set[str] = set()
+        """Runs of which events came after they were over, and which are in the state again."""
         self.unfinished, self.ending = self._left_by_another()
         """How many runs were seen and are not over, None if none was seen; and whether any ends
         with the next batch."""
@@ -131,7 +140,7 @@ class TraceSetWatch:
                 raise
 
     def _advance(self, arrived: DataFrame, batch: int) -> None:
-        before = self._state(batch - 1)
+        before = self._state(batch - 1).where(~f.col("run").isin(sorted(self._late)))
         function = advancing(batch, self._properties, self._hold)
         after = (
             before.groupBy("run")
@@ -139,17 +148,14 @@ class TraceSetWatch:
             .applyInArrow(function, spark_schema(STATE))
         )
         after.write.mode("overwrite").parquet(self._slot(batch))
-        news = (
-            self._state(batch)
-            .where("notes is not null or not over")
-            .select("run", "over", "ending", "notes")
-            .orderBy("run")
-            .collect()
-        )
+        news = self._state(batch).select("run", "over", "ending", "notes").orderBy("run").collect()
+        self._late = {row.run for row in news if self._over.get(row.run, batch) < batch}
+        news = [row for row in news if row.run not in self._late]
         notes = {
             row.run: BatchReport(**json.loads(row.notes)) for row in news if row.notes is not None
         }
         self._record(batch, notes)
+        self._remember(batch, [row.run for row in news if row.over])
         self.unfinished = sum(not row.over for row in news)
         self.ending = any(row.ending for row in news)
         if self.ending:
@@ -163,6 +169,18 @@ class TraceSetWatch:
             table = self._spark.createDataFrame(verdict_table(rows)).coalesce(1)
             table.write.mode("overwrite").parquet(f"{self.violations}/batch={batch}")
 
+    def _remember(self, batch: int, over: Sequence[str]) -> None:
+        """Note which runs were over with a batch: their state is not kept."""
+        if over:
+            rows = rows_of(self._spark, [(run,) for run in over], OVER).coalesce(1)
+            rows.write.mode("overwrite").parquet(f"{self._out}/over/batch={batch}")
+            self._over |= dict.fromkeys(over, batch)
+
+    def _told_over(self) -> dict[str, int]:
+        read = self._spark.read.schema("run string, batch int")
+        told = unless_missing(lambda: read.parquet(f"{self._out}/over").collect())
+        return {row.run: row.batch for row in told or []}
+
     def _tick(self, batch: int) -> None:
         """Have another batch, although nothing new may come: runs are over one batch later."""
         self._spark.range(1).coalesce(1).write.mode("overwrite").parquet(
@@ -174,7 +192,7 @@ class TraceSetWatch:
 
     def _state(self, batch: int) -> DataFrame:
         if batch < 0:
-            return self._spark.createDataFrame([], spark_schema(STATE))
+            return nothing(self._spark, STATE)
         return read_files(self._spark, self._slot(batch), STATE)
 
     def _left_by_another(self) -> tuple[int | None, bool]:
@@ -182,16 +200,18 @@ class TraceSetWatch:
         ending."""
 
         def left_in(slot: int) -> list[Row]:
-            return self._state(slot).select("batch", "over", "ending").collect()
+            return self._state(slot).select("run", "batch", "over", "ending").collect()
 
         found = [
             *(unless_missing(lambda: left_in(0)) or []),
             *(unless_missing(lambda: left_in(1)) or []),
         ]
         if not found:
-            return None, False
+            return (0 if self._over else None), False
         last = max(row.batch for row in found)
         rows = [row for row in found if row.batch == last]
+        self._late = {row.run for row in rows if self._over.get(row.run, last) < last}
+        rows = [row for row in rows if row.run not in self._late]
         return sum(not row.over for row in rows), any(row.ending for row in rows)
 
 
@@ -210,7 +230,9 @@ def advancing(
             )
         if row is None:
             watched = WatchedRun(arrived.column("run")[0].as_py(), properties, hold)
-        elif row["over"] or (arrived.num_rows == 0 and not row["ending"]):
+        elif row["over"]:
+            return STATE.empty_table()
+        elif arrived.num_rows == 0 and not row["ending"]:
             return pa.Table.from_pylist([{**row, "batch": batch, "notes": None}], STATE)
         else:
             watched = WatchedRun.from_bytes(row["watched"])

@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass, field
 import pyarrow as pa
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.verify.verdict_table import verdict_row
+from flexgroup.pipeline.in_memory.verdict_table import verdict_row
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import RefusedError
 from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes
 from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.properties.verdict import Verdict
+from flexgroup.trace import schema
 from flexgroup.trace.run import Run, lost_processes, run_of
 
 Row = dict[str, object]
@@ -83,7 +84,7 @@ class WatchedRun:
         try:
             told = started or ended
             if told is not None:
-                self._learn(run_of(told))
+                self._learn(run_of(told, (*schema.OUTCOMES, schema.RUNNING)))
             if events.num_rows:
                 self._found(self.follower.take(events))
             if ended is not None and self.ended_in is None:

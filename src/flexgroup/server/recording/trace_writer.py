@@ -32,7 +32,6 @@ from flexgroup.server.recording.handoff import (
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run
 from flexgroup.trace.writer import (
-    RUNNING,
     STARTED,
     DestinationSets,
     Labels,
@@ -149,7 +148,7 @@ class ServerTraceWriter:
                 self._go_on(run, handed.steps)
         elif isinstance(handed, Events):
             run = self._open[handed.run]
-            self._describe(STARTED, replace(run.description, outcome=RUNNING))
+            self._describe(STARTED, replace(run.description, outcome=schema.RUNNING))
             run.labels += handed.labels
             run.destination_sets += handed.destination_sets
             run.unwritten.append(handed.columns)

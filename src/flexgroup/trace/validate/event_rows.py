@@ -10,22 +10,14 @@ import pyarrow.compute as pc
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.journal import BY_ADAPTER
-from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.trace import schema
 from flexgroup.trace.history import Ints, by_key, parse_view
 from flexgroup.trace.reader import ints
-from flexgroup.trace.run import Run
+from flexgroup.trace.rules import broken_rules
+from flexgroup.trace.rules import rows_told as rows
+from flexgroup.trace.run import Run, lost_processes
 from flexgroup.trace.validate.integers import Flags, IntegerSet
-from flexgroup.trace.validate.problems import Place, rows
-
-NATURAL = (
-    "process", "step", "origin", "seq", "peer", "depth",
-    "header_bytes", "payload_bytes", "sent", "queued",
-)  # fmt: skip
-"""Columns whose numbers are never negative."""
-
-LARGEST = {"origin": ORIGIN_MASK, "seq": (1 << (63 - ORIGIN_BITS)) - 1}
-"""The largest numbers that fit into a message's identity, which is packed into one integer."""
+from flexgroup.trace.validate.problems import Place
 
 
 @dataclass
@@ -45,27 +37,10 @@ class RunSeen:
 def check_cells(place: Place, kind: str, batch: pa.RecordBatch) -> Flags:
     """Check each cell on its own, and return which rows say of which event they tell."""
     sound = np.ones(batch.num_rows, dtype=np.bool_)
-    for name in schema.required_columns(kind):
-        column = batch.column(name)
-        if column.null_count:
-            place.error(f"column '{name}' is empty in {rows(column.null_count)}")
-            if not schema.EVENT_COLUMNS.field(name).nullable:
-                sound &= column.is_valid().to_numpy(zero_copy_only=False)
-    for name in NATURAL:
-        if name not in batch.schema.names:
-            continue
-        column = batch.column(name)
-        low, high = (value.as_py() for value in pc.min_max(column).values())
-        if low is not None and low < 0:
-            negative = pc.less(column, 0).fill_null(False)
-            number = pc.sum(negative).as_py()
-            place.error(f"column '{name}' is negative in {rows(number)}, the least is {low}")
-            if not schema.EVENT_COLUMNS.field(name).nullable:
-                sound &= ~negative.to_numpy(zero_copy_only=False)
-        if high is not None and high > LARGEST.get(name, high):
-            place.error(f"column '{name}' goes up to {high}, at most {LARGEST[name]} is possible")
-    if kind == schema.MULTICAST:
-        _check_destinations(place, batch.column("destinations"))
+    for broken in broken_rules(kind, batch):
+        place.error(broken.reason)
+        if not schema.EVENT_COLUMNS.field(broken.column).nullable:
+            sound &= ~broken.rows
     if kind == schema.VIEW:
         for text in batch.column("detail").unique().to_pylist():
             try:
@@ -73,27 +48,6 @@ def check_cells(place: Place, kind: str, batch: pa.RecordBatch) -> Flags:
             except UsageError as error:
                 place.error(str(error))
     return sound
-
-
-def _check_destinations(place: Place, lists: pa.Array) -> None:
-    lengths = lists.value_lengths()
-    empty = pc.sum(pc.equal(lengths, 0)).as_py() or 0
-    if empty:
-        place.error(f"{rows(empty)} without a destination")
-    targets = lists.flatten()
-    if targets.null_count:
-        place.error(f"'destinations' has {targets.null_count} empty entries")
-    owner = lists.value_parent_indices().to_numpy(zero_copy_only=False)
-    target = targets.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    if len(target) == 0:
-        return
-    if targets.null_count == 0 and target.min() < 0:
-        place.error(f"'destinations' has {np.count_nonzero(target < 0)} negative entries")
-    order = np.lexsort((target, owner))
-    again = (owner[order][1:] == owner[order][:-1]) & (target[order][1:] == target[order][:-1])
-    if again.any():
-        number = len(np.unique(owner[order][1:][again]))
-        place.error(f"{rows(number)} with a destination twice")
 
 
 def check_rows(place: Place, kind: str, seen: RunSeen, batch: pa.RecordBatch) -> None:
@@ -184,11 +138,12 @@ def _check_multicasts(place: Place, seen: RunSeen, process: Ints, batch: pa.Reco
 
 def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
     told = batch.filter(pc.and_(batch.column("peer").is_valid(), batch.column("sent").is_valid()))
+    lost = lost_processes(seen.described.lost) if seen.described else ()
     peer, sent = ints(told, "peer", -1), ints(told, "sent", -1)
     nothing = IntegerSet()
     for number, chosen in by_key(peer):
         wrong = ~seen.sends.get(number, nothing).holds(sent[chosen])
-        if wrong.any():
+        if wrong.any() and number not in lost:
             place.error(
                 f"{rows(int(np.count_nonzero(wrong)))} of packets that process {number} did not "
                 f"send: it sent nothing at step {sent[chosen][wrong][0]}"

@@ -63,7 +63,3 @@ class Place:
 
     def warning(self, reason: str) -> None:
         self.findings.add(Problem(WARNING, self.file, self.row_group, reason))
-
-
-def rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number} rows"

@@ -19,6 +19,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.trace import schema
 from flexgroup.trace.reader import column_problems, parquet_file, parquet_files
 from flexgroup.trace.run import Run, row_problems
+from flexgroup.trace.run_files import file_problems
 from flexgroup.trace.validate.event_rows import RunSeen, check_cells, check_rows
 from flexgroup.trace.validate.problems import Findings, Place
 
@@ -110,13 +111,6 @@ def _check_run(place: Place, row: dict[str, Any], runs: dict[str, Run]) -> None:
         place.error(f"describes run '{run.run}' again")
     for problem in row_problems(told):
         place.error(f"run '{run.run}': {problem}")
-    if run.processes < 1 or run.clients < 0:
-        place.error(f"run '{run.run}' has {run.processes} processes and {run.clients} clients")
-    if run.outcome not in (schema.COMPLETE, schema.CUT):
-        place.error(
-            f"the outcome of run '{run.run}' is '{run.outcome}', "
-            f"not {schema.COMPLETE} or {schema.CUT}"
-        )
     runs[run.run] = run
 
 
@@ -162,8 +156,11 @@ class _Validator:
         self.one_by_one = all(file.run in described for file in files)
         self.files = sorted(files, key=lambda file: file.run) if self.one_by_one else files
         self.seen: dict[str, RunSeen] = {}
+        self.rows: dict[str, dict[str, int | None]] = {kind: {} for kind in schema.KINDS}
         self.silent = set(described)
         """Runs of which no events were found."""
+        self.strangers: set[str] = set()
+        """Runs of which `runs` does not tell."""
 
     def run(self, progress: Progress) -> None:
         for number, file in enumerate(self.files):
@@ -174,6 +171,9 @@ class _Validator:
             progress((number + 1) / len(self.files))
         for run in list(self.seen):
             self._finish(run)
+        for problem in file_problems(self.described.values(), self.rows, self.strangers):
+            place = Place(self.findings, f"events/event={problem.kind}")
+            place.error(f"run '{problem.run}' {problem.reason}")
         for run in sorted(self.silent):
             Place(self.findings, f"run '{run}'").warning(
                 "has no events: whatever is checked holds, because nothing happened"
@@ -187,6 +187,7 @@ class _Validator:
         required = schema.required_columns(file.kind)
         place = Place(self.findings, file.name)
         parquet = _opened(place, file.path, schema.EVENT_COLUMNS, required)
+        self.rows[file.kind][file.run] = parquet and parquet.metadata.num_rows
         if parquet is None:
             self._seen_of(file.run).unread = True
             return
@@ -217,6 +218,7 @@ class _Validator:
 
     def _check_whose(self, place: Place, file: EventFile, run: str) -> None:
         if run not in self.described:
+            self.strangers.add(run)
             place.warning(
                 f"has events of run '{run}', which `runs` does not tell of: it is still being "
                 "written, or its writer was killed, and readers leave it out"
