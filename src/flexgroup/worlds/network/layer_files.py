@@ -57,7 +57,7 @@ class LayerFiles:
         self._owner = owner
         """Whose the file is: the process, what it belongs to, and its stack."""
         self._found_owner = ""
-        """Whose the file says to be; nothing: it was written before files said so."""
+        """Whose the file says to be; nothing: another version has written it."""
         self._top = len(layers) - 1
         self._file = FramedFile(folder / f"{self._top}-{layers[-1].__name__}", HEAD)
         self._waiting = bytearray()
@@ -125,11 +125,11 @@ class LayerFiles:
             ) from None
 
     def _check_owner(self) -> None:
-        """Refuse the file of another process; one that does not say whose it is, is ours from now
-        on."""
+        """Refuse the file of another process, and one from before files said whose they are, in
+        which messages have another form."""
         if not self._found_owner:
-            _text(OWNED, self._owner, self._waiting)
-        elif self._found_owner != self._owner:
+            raise unreadable(self._file.path, "was written by another version")
+        if self._found_owner != self._owner:
             raise of_another(self._file.path, self._found_owner, self._owner)
 
     def _check_alone(self) -> None:
