@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import permutations
+from itertools import islice, permutations
 from math import factorial
 from random import Random
 
@@ -190,26 +190,25 @@ def every_order(lockstep: Lockstep, scope: Scope) -> frozenset[Orders]:
 
 
 def main() -> None:
-    """Drive all systems of a size, and say how far it has come after every hundred."""
+    """Drive all systems of a size, and say after each how far it has come."""
     parser = ArgumentParser(description=main.__doc__)
     parser.add_argument("replicated")
     parser.add_argument("plain")
     parser.add_argument("size", help="4x4 for four groups and four messages")
     parser.add_argument("--walks", type=int, default=20, help="random schedules of each system")
     parser.add_argument("--skip", type=int, default=0, help="systems that were driven before")
+    parser.add_argument("--every", type=int, default=1, help="drive only every so manieth system")
     options = parser.parse_args()
     plans = parse_stack(options.replicated), parse_stack(options.plain)
-    schedules = steps = 0
-    for number, scope in enumerate(systems(*map(int, options.size.split("x"))), start=1):
-        if number <= options.skip:
-            continue
+    processes, messages = map(int, options.size.split("x"))
+    chosen = islice(systems(processes, messages), options.skip, None, options.every)
+    schedules = 0
+    for driven, scope in enumerate(chosen, start=1):
         lockstep = Lockstep(*plans, scope)
         assert every_order(lockstep, scope) == acyclic_orders(scope), scope.described()
-        steps += lockstep.walks(Random(number), options.walks)
+        lockstep.walks(Random(scope.described()), options.walks)
         schedules += factorial(len(scope.casts)) + options.walks
-        if number % 100 == 0:
-            print(f"{number:,} systems, {schedules:,} schedules, {steps:,} steps", flush=True)
-    print(f"all systems driven: {schedules:,} schedules, {steps:,} steps of random ones")
+        print(f"{driven:,} systems, {schedules:,} schedules: {scope.described()}", flush=True)
 
 
 if __name__ == "__main__":

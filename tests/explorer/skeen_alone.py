@@ -18,8 +18,8 @@ Messages are numbered in the order in which this process gets START.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from flexgroup.core.layer import Context, Deliver, Layer, Send
 from flexgroup.core.message import Message, Stamp, clock_of, process_of, stamp
@@ -30,8 +30,7 @@ GROUPS = 4
 CLIENT = 9
 
 
-@dataclass(frozen=True)
-class Alone:
+class Alone(NamedTuple):
     """The process, and what it was told."""
 
     layer: Layer
@@ -120,8 +119,13 @@ class Others:
                 lower = lower or ts < given
                 yield ts
 
-    def start(self, state: Alone) -> Alone:
+    def _packets(self) -> tuple[Any, Any]:
+        """START and LOCAL-TS, of a variant its own."""
         start, local_ts = self.layer.PACKETS
+        return start, local_ts
+
+    def start(self, state: Alone) -> Alone:
+        start, local_ts = self._packets()
         layer = fork_layer(state.layer)
         m = self.message(len(state.given))
         layer.on_packet(CLIENT, start(m))
@@ -134,19 +138,19 @@ class Others:
         assert process_of(ts) == self.process
         assert all(clock_of(ts) > clock_of(earlier) for earlier in state.given)
         layer.effects = []
-        return replace(state, layer=layer, given=(*state.given, ts))
+        return state._replace(layer=layer, given=(*state.given, ts))
 
     def tell_own(self, state: Alone, number: int) -> Alone:
-        told = replace(state, own=state.own | {number})
+        told = state._replace(own=state.own | {number})
         return self.hear(told, number, self.process, state.given[number])
 
     def tell(self, state: Alone, number: int, ts: Stamp) -> Alone:
         told = list(state.told)
         told[number] = (*told[number], ts)
-        return self.hear(replace(state, told=tuple(told)), number, process_of(ts), ts)
+        return self.hear(state._replace(told=tuple(told)), number, process_of(ts), ts)
 
     def hear(self, state: Alone, number: int, source: int, ts: Stamp) -> Alone:
-        _, local_ts = self.layer.PACKETS
+        _, local_ts = self._packets()
         layer = fork_layer(state.layer)
         layer.on_packet(source, local_ts(self.message(number).id, ts))
         effects, layer.effects = layer.effects, []
@@ -160,8 +164,8 @@ class Others:
             assert delivered not in state.delivered
             final = state.highest(delivered)
             assert final > state.last, "not in the order of final timestamps"
-            state = replace(state, last=final, delivered=state.delivered | {delivered})
-        return replace(state, layer=layer)
+            state = state._replace(last=final, delivered=state.delivered | {delivered})
+        return state._replace(layer=layer)
 
     def is_decided(self, state: Alone, number: int) -> bool:
         """Tell whether all timestamps of a message are known."""
