@@ -84,6 +84,22 @@ def test_all_destinations(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(out) == 4
 
 
+def test_two_stacks_in_all_destinations(capsys: pytest.CaptureFixture[str]) -> None:
+    size = "--all-destinations 3x2".split()
+    assert explore("--protocol", "dcc", "--beside", "best-effort", *size) == 0
+    assert capsys.readouterr().out.splitlines()[3] == (
+        "  orders and verdicts are the same in 3 systems, explored whole; "
+        "they differ in 7, first in 3 processes, 2 messages to {0,1} {0,1}"
+    )
+    groups = ["--protocol", "log skeen-cft", "--beside", "skeen"]
+    assert explore(*groups, *size, "--max-states", "100", "--walks", "1", "--json") == 0
+    found = document(capsys)
+    assert not found["exhausted"]
+    (compared,) = found["comparisons"]
+    assert compared["exhausted_and_equal"] + compared["all_orders_reached"] == 10
+    assert compared["walks"] == compared["all_orders_reached"] > 0
+
+
 def test_what_must_sometimes_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
     both = ["--sometimes", "a<b", "--sometimes", "b < a"]
     assert explore("--protocol", "skeen", *RACE, *both) == 0
@@ -131,6 +147,7 @@ def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
         (["--protocol", "skeen", *RACE, "--losses", "-1"], "cannot be negative"),
         (["--protocol", "skeen", *RACE, "--pct", "3"], "--walks N"),
         (["--protocol", "skeen", "--all-destinations", "3"], "write 4x3"),
+        (["--protocol", "skeen", "--all-destinations", "3x2", "--walks", "1"], "--beside as well"),
         (["--resume", "nowhere"], "cannot read 'nowhere'"),
         (["--protocol", "skeen", *RACE, "--replicas", "3"], "do not divide 2 processes"),
         (["--protocol", "skeen", *RACE, "--replicas", "2,x"], "the sizes of the groups as 3,1"),

@@ -33,8 +33,9 @@ def explore(options: argparse.Namespace) -> int:
         raise UsageError("which protocol? Give one, for example: --protocol skeen")
     plan = parse_stack(options.stack)
     if options.all_destinations:
+        how = _search_options(options), _limits(options)
         with stop_requests(signal.SIGINT, most=1) as interrupted:
-            return explore_all_systems(options, plan, _search_options(options), interrupted)
+            return explore_all_systems(options, plan, how, interrupted)
     return _explore(options, plan, _scope(options))
 
 
@@ -122,6 +123,11 @@ def _search_options(options: argparse.Namespace) -> SearchOptions:
     )
 
 
+def _limits(options: argparse.Namespace) -> SearchLimits:
+    memory = options.max_memory << 20 if options.max_memory is not None else None
+    return SearchLimits(options.max_states, options.max_depth, options.max_seconds, memory)
+
+
 def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
     """Explore one scope, minimise what was found, and say so."""
     wanted = _wanted_orders(options, scope)
@@ -150,8 +156,7 @@ def _search(
 ) -> tuple[ExplorationResult, SearchOptions]:
     """Walk or search, showing progress; return the result and how the search was made at last."""
     how = _search_options(options)
-    memory = options.max_memory << 20 if options.max_memory is not None else None
-    limits = SearchLimits(options.max_states, options.max_depth, options.max_seconds, memory)
+    limits = _limits(options)
 
     def keep(snapshot: SearchSnapshot) -> None:
         write_snapshot(options.save or options.resume, snapshot)

@@ -13,7 +13,8 @@ from typing import Any
 
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.explorer import explore
+from flexgroup.worlds.explorer.comparison import Verdict, verdict_on
+from flexgroup.worlds.explorer.explorer import SearchLimits, explore
 from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Destinations, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
@@ -56,10 +57,13 @@ class SystemTotals:
     examples: dict[str, Scope] = field(default_factory=dict)
     """The first of these systems, for each property."""
     not_exhausted: int = 0
+    verdicts: list[Verdict] = field(default_factory=list)
+    """One for each system, in the order of `systems`."""
     seconds: float = 0.0
 
     def add(self, outcome: ExplorationResult) -> None:
         self.systems += 1
+        self.verdicts.append(verdict_on(outcome))
         self.states += outcome.states
         self.transitions += outcome.transitions
         if outcome.states > self.most_states:
@@ -98,20 +102,25 @@ def explore_all(
     *,
     fifo: bool = True,
     options: SearchOptions | None = None,
+    limits: SearchLimits | None = None,
     workers: int = 1,
+    report: Callable[[SystemTotals], None] = lambda totals: None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> SystemTotals:
     """Explore all systems of a size, each for all properties that can be broken in it.
 
-    Where a stack needs groups of replicas, each process is a group.
+    Where a stack needs groups of replicas, each process is a group. The limits are those of one
+    system; the next one is explored nevertheless.
     """
     began = time.monotonic()
     result = SystemTotals(plan.name, processes, messages)
     alone = replicas_of_sizes([1] * processes) if plan.needs_replicas else ()
     todo = systems(processes, messages, fifo, alone)
-    for outcome in _outcomes(plan, options or SearchOptions(), todo, workers):
+    how = options or SearchOptions(), limits or SearchLimits()
+    for outcome in _outcomes(plan, how, todo, workers):
         result.add(outcome)
         result.seconds = time.monotonic() - began
+        report(result)
         if interrupted():
             result.not_exhausted += 1
             break
@@ -119,30 +128,30 @@ def explore_all(
 
 
 def _outcomes(
-    plan: StackPlan, options: SearchOptions, todo: Iterator[Scope], workers: int
+    plan: StackPlan, how: tuple[SearchOptions, SearchLimits], todo: Iterator[Scope], workers: int
 ) -> Iterator[ExplorationResult]:
     methods = multiprocessing.get_all_start_methods()
     if workers == 1 or "fork" not in methods:
         for scope in todo:
-            yield explore(plan, scope, options, keep_going=True)
+            yield explore(plan, scope, *how, keep_going=True)
         return
     context: Any = multiprocessing.get_context("fork")
     # A plan holds classes, which may be a test's own: it is inherited, not sent.
-    with context.Pool(workers, initializer=_remember, initargs=(plan, options)) as pool:
+    with context.Pool(workers, initializer=_remember, initargs=(plan, *how)) as pool:
         yield from pool.imap(_explore, todo, chunksize=16)
 
 
-_inherited: list[tuple[StackPlan, SearchOptions]] = []
+_inherited: list[tuple[StackPlan, SearchOptions, SearchLimits]] = []
 
 
-def _remember(plan: StackPlan, options: SearchOptions) -> None:
+def _remember(plan: StackPlan, options: SearchOptions, limits: SearchLimits) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A pool that is done ends its processes with this signal and waits for them, and a library
     # that this process was forked with may have caught it.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _inherited.append((plan, options))
+    _inherited.append((plan, options, limits))
 
 
 def _explore(scope: Scope) -> ExplorationResult:
-    plan, options = _inherited[-1]
-    return explore(plan, scope, options, keep_going=True)
+    plan, options, limits = _inherited[-1]
+    return explore(plan, scope, options, limits, keep_going=True)

@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import signal
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -221,15 +222,20 @@ def seen_orders(search: Search) -> frozenset[tuple[MessageId, MessageId]]:
     return frozenset(pairs)
 
 
+def orders_of(search: Search, numbers: Sequence[int]) -> Orders:
+    """What each process has delivered in the history of this number."""
+    histories = search.machine.histories
+    return tuple(
+        tuple(message_in(entry) for entry in histories[number] if is_delivery(entry))
+        for number in numbers[: search.machine.size]
+    )
+
+
 def terminal_orders(search: Search) -> frozenset[Orders]:
     """What each process has delivered, for every way in which a run can end."""
     found: set[Orders] = set()
-    histories = search.machine.histories
     for numbers in search.terminal_orders:
-        orders = tuple(
-            tuple(message_in(entry) for entry in histories[number] if is_delivery(entry))
-            for number in numbers[: search.machine.size]
-        )
+        orders = orders_of(search, numbers)
         found.add(orders)
         if search.symmetry is not None:
             for mirror in search.symmetry.mirrors:
