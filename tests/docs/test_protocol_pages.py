@@ -170,6 +170,7 @@ def test_the_index_knows_every_packet() -> None:
             "Reject",
             "Ask",
             "Learn",
+            "More",
             "Stable",
             "Restarted",
             "Requests",

@@ -78,7 +78,7 @@ def paxos_without_phase_1() -> StackPlan:
     paxos = loaded_anew("paxos")
 
     def prepare(self: Any) -> None:
-        self.promised = paxos.stamp(paxos.clock_of(self.promised) + 1, self.process)
+        self.promised = paxos.next_ballot(self.promised, self.process)
         self.leading = paxos.Leading(self.ledger.next, is_prepared=True)
         self.propose()
 

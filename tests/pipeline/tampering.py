@@ -43,6 +43,8 @@ def correct(deliveries: int, packets: bool = False) -> History:
         deliveries=replace(
             run.deliveries, step=run.deliveries.step * ROOM, time=run.deliveries.time * ROOM
         ),
+        sends=replace(run.sends, step=run.sends.step * ROOM),
+        receives=replace(run.receives, step=run.receives.step * ROOM),
     )
 
 

@@ -75,7 +75,7 @@ def test_what_an_earlier_leader_says_of_the_rest_hides_none_of_it() -> None:
     """One of some thousands of schedules, over channels that reorder, shows why that matters."""
 
     def outcome(plan: StackPlan) -> str:
-        return restart_schedule(plan, 4, 6, Failures(down=1, crashes=3, suspicions=3), 7150)
+        return restart_schedule(plan, 4, 6, Failures(down=1, crashes=3, suspicions=3), 3310)
 
     assert outcome(parse_stack(SHORT)) == ""
     assert outcome(what_an_earlier_leader_says_that_hides_the_rest()) == "agreement"

@@ -51,6 +51,16 @@ def members_of_groups(replicas: Replicas, numbers: tuple[int, ...]) -> tuple[int
     return tuple([process for number in numbers for process in replicas[number]])
 
 
+def check_one_group(replicas: Replicas, destinations: tuple[int, ...], layer: str) -> None:
+    """Raise UsageError unless a message to these goes to one whole group, in the words of a layer
+    that orders each group's messages by themselves."""
+    if destinations not in replicas:
+        raise UsageError(
+            f"a message to {','.join(map(str, destinations))} cannot be multicast: with {layer}, "
+            "a message goes to all members of one group of replicas and to nobody else"
+        )
+
+
 def check_replicas(replicas: Replicas, processes: int) -> None:
     """Raise UsageError unless every process is in exactly one of the groups, or there is none."""
     sizes = [len(group) for group in replicas]

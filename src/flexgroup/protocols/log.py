@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Message, Packet
-from flexgroup.core.replicas import group_of
+from flexgroup.core.replicas import check_one_group, group_of
 
 
 @final
@@ -55,11 +54,7 @@ class Log(Layer):
         """Entries that came while one before them is missing."""
 
     def on_cast(self, m: Message) -> None:
-        if m.destinations not in self.context.replicas:
-            raise UsageError(
-                f"a message to {','.join(map(str, m.destinations))} cannot be multicast: in a log, "
-                "a message goes to all members of one group of replicas and to nobody else"
-            )
+        check_one_group(self.context.replicas, m.destinations, "log")
         if m.destinations[0] == self.process:
             self.append(m)
         else:

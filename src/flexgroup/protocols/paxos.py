@@ -23,11 +23,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Recall, Stored
 from flexgroup.core.message import Message, Packet, Stamp, origin_of, process_of, stamp
-from flexgroup.core.replicas import group_of
+from flexgroup.core.replicas import check_one_group, group_of
 from flexgroup.protocols.parts.leading import Leading
 from flexgroup.protocols.parts.ledger import Ledger, Promised
 from flexgroup.protocols.parts.paxos_packets import (
@@ -48,6 +47,7 @@ from flexgroup.protocols.parts.paxos_packets import (
     at_a_time,
     may_send,
     next_ballot,
+    together,
 )
 
 WINDOW: Final = 2
@@ -112,11 +112,7 @@ class Paxos(Layer):
     # Requests: replicas remember them, and the leader proposes them.
 
     def on_cast(self, m: Message) -> None:
-        if m.destinations not in self.context.replicas:
-            raise UsageError(
-                f"a message to {','.join(map(str, m.destinations))} cannot be multicast: with "
-                "paxos, a message goes to all members of one group of replicas and to nobody else"
-            )
+        check_one_group(self.context.replicas, m.destinations, "paxos")
         if m.destinations != self.group:
             self.send(m.destinations, Request(m))
             return
@@ -132,10 +128,8 @@ class Paxos(Layer):
 
     def request(self, member: int, messages: list[Message]) -> None:
         """What a member is to be told travels together, so that it can propose it together."""
-        if len(messages) > 1:
-            self.send((member,), Requests(tuple(messages)))
-        elif messages:
-            self.send((member,), Request(messages[0]))
+        if messages:
+            self.send((member,), together(messages))
 
     def submit_again(self) -> None:
         """Tell a new leader what this process cast; what others cast, they tell it themselves."""
@@ -155,8 +149,10 @@ class Paxos(Layer):
             self.archive(self.ledger.recent)
 
     def vote(self, ballot: Stamp, slot: int, messages: tuple[Message, ...]) -> None:
-        self.ledger.vote(ballot, slot, messages)
-        self.write(slot, Accepting(ballot, messages))
+        """Vote for a batch, unless the slot is set aside: then the batch is chosen already."""
+        if slot >= self.ledger.recent:
+            self.ledger.vote(ballot, slot, messages)
+            self.write(slot, Accepting(ballot, messages))
 
     def on_covered(self, count: int) -> None:
         self.ledger.covered = count
@@ -275,8 +271,7 @@ class Paxos(Layer):
             self.begin_ballot(leading, leading.free - 1, tuple(waiting))
 
     def begin_ballot(self, leading: Leading, slot: int, messages: tuple[Message, ...]) -> None:
-        if slot >= self.ledger.recent:
-            self.vote(self.promised, slot, messages)
+        self.vote(self.promised, slot, messages)
         leading.accepts[slot] = {self.process}
         self.send_to_others(Accept(self.promised, slot, self.ledger.stable, messages))
         self.check_accepts(leading, slot)
@@ -287,8 +282,7 @@ class Paxos(Layer):
             return
         self.follow(packet.ballot)
         self.ledger.choose_stable(packet.stable)
-        if packet.slot >= self.ledger.recent:
-            self.vote(packet.ballot, packet.slot, packet.messages)
+        self.vote(packet.ballot, packet.slot, packet.messages)
         self.deliver_chosen()
         self.forget(packet.stable)
         self.send((sender,), Accepted(packet.ballot, packet.slot, self.ledger.next))

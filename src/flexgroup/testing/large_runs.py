@@ -36,6 +36,12 @@ def correct_run(
     process, moment, what = process[order], moment[order], what[order]
     step = np.arange(len(process)) - np.searchsorted(process, process)
     own, arrived = ~is_delivery[order], is_delivery[order]
+    sends = receives = Packets()
+    if packets:  # they come behind everything else, process by process
+        taken = np.bincount(process)
+        sends = _packets(origin[about], to, message[about], about * 2, taken)
+        taken += np.bincount(origin[about], minlength=len(taken))
+        receives = _packets(to, origin[about], message[about], about * 2 + 1, taken)
     return History(
         run="made-up",
         processes=processes,
@@ -55,19 +61,19 @@ def correct_run(
             message=message[what[arrived]],
             depth=np.ones(int(arrived.sum()), dtype=np.int64),
         ),
-        sends=_packets(origin[about], to, message[about], about * 2) if packets else Packets(),
-        receives=_packets(to, origin[about], message[about], about * 2 + 1)
-        if packets
-        else Packets(),
+        sends=sends,
+        receives=receives,
     )
 
 
-def _packets(process: Ints, peer: Ints, message: Ints, moment: Ints) -> Packets:
+def _packets(process: Ints, peer: Ints, message: Ints, moment: Ints, taken: Ints) -> Packets:
+    """Return packets whose steps follow those that are taken: so many at each process."""
     order = np.lexsort((moment, process))
+    process = process[order]
     nothing = np.zeros(len(order), dtype=np.int64)
     return Packets(
-        process=process[order],
-        step=nothing,
+        process=process,
+        step=taken[process] + np.arange(len(order)) - np.searchsorted(process, process),
         time=moment[order],
         message=message[order],
         peer=peer[order],

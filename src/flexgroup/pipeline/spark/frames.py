@@ -29,7 +29,7 @@ def rows_of(spark: SparkSession, rows: Iterable[Sequence[object]], columns: pa.S
 
 def nothing(spark: SparkSession, columns: pa.Schema) -> DataFrame:
     """Return no rows with these columns, in a form that plans can leave out."""
-    return spark.createDataFrame(columns.empty_table())
+    return with_columns(spark.range(1).where(f.lit(False)), columns)
 
 
 def spark_schema(columns: pa.Schema) -> StructType:

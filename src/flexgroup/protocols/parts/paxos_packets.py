@@ -140,6 +140,11 @@ def are_votes(votes: tuple[int, ...], messages: tuple[Message, ...]) -> bool:
     return len(votes) % 3 == 0 and max(votes, default=0) < FAR and sum(votes[2::3]) == len(messages)
 
 
+def together(messages: list[Message]) -> Request | Requests:
+    """One packet that asks for all of these."""
+    return Requests(tuple(messages)) if len(messages) > 1 else Request(messages[0])
+
+
 def next_ballot(ballot: Stamp, owner: int) -> Stamp:
     """A ballot of this owner, above that one."""
     return stamp(clock_of(ballot) + 1, owner)
