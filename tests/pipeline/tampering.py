@@ -196,7 +196,7 @@ def outsider(deliveries: int) -> Tampered:
     packets = replace(
         sends,
         process=np.append(sends.process, 7),
-        step=np.append(sends.step, 0),
+        step=np.append(sends.step, step_in_the_middle(history, 7)),
         time=np.append(sends.time, sends.time.max() // 2),
         message=np.append(sends.message, message),
         peer=np.append(sends.peer, 2),
