@@ -22,10 +22,10 @@ from flexgroup.wire.frames import MOST_BYTES, ROOM_BESIDE_A_MESSAGE, FrameWriter
 from flexgroup.wire.requests import AnyFromClient, Send, Welcome
 from flexgroup.wire.socket_writer import SocketWriter
 
-BURST = 1 << 16
+BURST: Final = 1 << 16
 """The most bytes that are sent at once, unless a single message has more."""
 
-HEAD = 5
+HEAD: Final = 5
 """The most bytes that tell the length of a body, or of a list of bodies."""
 
 _encode: Final = Encoder().encode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from flexgroup.core.errors import PeerError
 from flexgroup.membership.configuration import Configuration
@@ -25,11 +25,11 @@ from flexgroup.server.hosting.hosted_domain import HostedDomain
 from flexgroup.server.hosting.keeping import Keeping
 from flexgroup.server.hosting.replicas import Replicas
 from flexgroup.server.hosting.round import Round
-from flexgroup.server.peers.links import COUNTS, LOGS, PACKETS, REPLICAS, PeerLinks
+from flexgroup.server.peers.links import COUNTS, LOGS, PACKETS, REPLICAS, PacketTaker, PeerLinks
 from flexgroup.worlds.network.envelope import Envelope
 from flexgroup.worlds.network.framed_file import StorageError
 
-REPORT_PATIENCE = 4
+REPORT_PATIENCE: Final = 4
 """How many milliseconds longer such a report waits for packets that it can travel with."""
 
 QUICK = 100
@@ -38,12 +38,12 @@ QUICK = 100
 LONGEST_TICK = 32
 """The most milliseconds that a tick has."""
 
-AHEAD_BYTES = 64 << 20
+AHEAD_BYTES: Final = 64 << 20
 """The most that is kept of what comes for a configuration that is not installed here yet."""
 
 
 @final
-class Switchboard:
+class Switchboard(PacketTaker):
     compared: Callable[[int], None]
     """Is told that it is known now what is kept of a group."""
     open_log: Callable[[str, int], None]
@@ -80,11 +80,11 @@ class Switchboard:
         self._has_long_ticks = False
         """Stacks go by ticks that are longer than a millisecond."""
         round.work = self.flush
-        links.packets_came = self._packets_came
+        links.taker = self
 
     # From other servers.
 
-    def _packets_came(
+    def packets_came(
         self, kind: int, server: int, domain: int, changed: int, data: bytes, at: int
     ) -> None:
         """Packets or counts have come from another server; `at` is where they begin.
@@ -353,7 +353,7 @@ class Switchboard:
                 self._open_if_ready(hosted, hosted.keeping)
         ahead, self._ahead, self._ahead_bytes = self._ahead, [], 0
         for kind, server, domain, changed, data, at in ahead:
-            self._packets_came(kind, server, domain, changed, data, at)
+            self.packets_came(kind, server, domain, changed, data, at)
         self._intake.cast_held()
         self._round.request()
 

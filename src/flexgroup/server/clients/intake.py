@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import DomainKey
@@ -22,7 +22,7 @@ from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
 from flexgroup.wire.requests import Send, Sent
 
-PACK_BYTES = 64 << 10
+PACK_BYTES: Final = 64 << 10
 
 Turn = tuple[DomainKey, int]
 """A place among what the intake has held of a client in a domain."""

@@ -14,7 +14,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.membership.configuration import DomainKey
 from flexgroup.server.clients.contents import head_of, head_of_kept, opened, packed_one_by_one
 from flexgroup.server.clients.turns import REQUEST, SHARE, Turns
-from flexgroup.server.connection import Connection
+from flexgroup.server.connection import Connection, FrameHandler
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
@@ -41,12 +41,12 @@ MOST_IN_A_FRAME: Final = 1 << 14
 MOST_UNREAD: Final = 16 << 20
 """Bytes of answers that a client may ask for without reading them."""
 
-_decoder = msgspec.msgpack.Decoder(
+_decoder: Final = msgspec.msgpack.Decoder(
     Annotated[list[AnyFromClient], msgspec.Meta(max_length=MOST_IN_A_FRAME)]
 )
-_encoder = msgspec.msgpack.Encoder()
+_encode: Final = msgspec.msgpack.Encoder().encode
 
-MOST_OF_A_FRAME = 4 << 20
+MOST_OF_A_FRAME: Final = 4 << 20
 
 
 def decode_requests(content: bytes) -> list[AnyFromClient]:
@@ -138,7 +138,7 @@ class LaterView(NamedTuple):
 
 
 @final
-class Session:
+class Session(FrameHandler):
     def __init__(
         self, number: int, name: str, connection: Connection, context: SessionContext
     ) -> None:
@@ -315,7 +315,7 @@ class Session:
         seat.delivered += count
         if seat.credit >= count and not seat.queue and self.connection.writable:
             seat.credit -= count
-            self._put(seat.head + _encoder.encode(position) + contents)
+            self._put(seat.head + _encode(position) + contents)
         else:
             self._deliver_later(seat, Queued(position, count, seat.head, contents))
 
@@ -327,7 +327,7 @@ class Session:
         head = head_of_kept(seat.group, number - position)
         if seat.credit >= messages and not seat.queue and self.connection.writable:
             seat.credit -= messages
-            self._put(head + _encoder.encode(position) + contents)
+            self._put(head + _encode(position) + contents)
         else:
             self._deliver_later(seat, Queued(position, messages, head, contents))
 
@@ -402,7 +402,7 @@ class Session:
             for seat in now:
                 seat.credit -= count
             head = head_of([seat.group for seat in now + later], len(now))
-            self._put(head + _encoder.encode(position) + contents)
+            self._put(head + _encode(position) + contents)
         for seat in later:
             others = [other.group for other in seats if other is not seat]
             head = head_of([seat.group, *others], 1)
@@ -447,7 +447,7 @@ class Session:
                 self._tell_held()
 
     def say(self, message: AnyFromServer) -> None:
-        self._put(_encoder.encode(message))
+        self._put(_encode(message))
 
     def refuse(
         self, request: int | None, code: str, reason: str, handle: int | None = None
@@ -477,7 +477,7 @@ class Session:
             self.flush()
 
     def _in_turn(self, seat: Seat, position: int, message: AnyFromServer) -> None:
-        data = _encoder.encode(message)
+        data = _encode(message)
         if seat.queue:
             self._queue(seat, Queued(position, 0, b"", data))
         else:
@@ -522,7 +522,7 @@ class Session:
                 self._put(data)
             elif count <= seat.credit:
                 seat.credit -= count
-                self._put(head + _encoder.encode(position) + data)
+                self._put(head + _encode(position) + data)
             elif seat.credit > 0:
                 self._advance_partly(seat)
                 continue
@@ -550,7 +550,7 @@ class Session:
         credit = seat.credit
         messages = opened(data)
         rest = packed_one_by_one(messages[credit:])
-        self._put(head + _encoder.encode(position) + packed_one_by_one(messages[:credit]))
+        self._put(head + _encode(position) + packed_one_by_one(messages[:credit]))
         seat.queue[0] = Queued(position + credit, count - credit, head, rest)
         seat.queued -= credit
         seat.queued_bytes -= len(data) - len(rest)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Final, Protocol, cast, final
 
 import msgspec
@@ -18,7 +18,7 @@ from flexgroup.membership.configuration import Server
 from flexgroup.membership.messages import AnyControl, Beat, ControlMessage
 from flexgroup.membership.patience import lease, stall
 from flexgroup.protocols.table import PROTOCOLS
-from flexgroup.server.connection import Acceptor, Connection
+from flexgroup.server.connection import Acceptor, Connection, FrameHandler
 from flexgroup.server.peers.introduction import (
     VERSION,
     PeerHello,
@@ -47,7 +47,7 @@ REDIAL_SECONDS = 0.1
 SOONEST_REDIAL = 0.01
 """A process that is killed may lose its links before its machine begins to refuse others."""
 SHORTEST_DIAL = 0.5
-MOST_HELD_BYTES = 64 << 20
+MOST_HELD_BYTES: Final = 64 << 20
 """The most that is kept for servers that are not linked yet."""
 
 _CONTROL_HEAD: Final = bytes([CONTROL])
@@ -73,7 +73,7 @@ def difference(protocols: list[str]) -> str:
 
 
 @final
-class PeerLink:
+class PeerLink(FrameHandler):
     def __init__(
         self,
         links: PeerLinks,
@@ -141,7 +141,7 @@ class PeerLink:
             domain = reader.varint()
             changed = reader.varint()
             if self.server is not None and self._links.takes_packets_of(self.server):
-                self._links.packets_came(
+                self._links.taker.packets_came(
                     kind, self.server, domain, changed, content, reader.position
                 )
         else:
@@ -209,6 +209,17 @@ class PeerEvents(Protocol):
     def cannot_join(self, reason: str) -> None: ...
 
 
+class PacketTaker(ABC):
+    """Takes what servers send for the domains."""
+
+    @abstractmethod
+    def packets_came(
+        self, kind: int, server: int, domain: int, changed: int, data: bytes, at: int
+    ) -> None:
+        """Take something of this kind (`PACKETS`, `COUNTS`, `LOGS` or `REPLICAS`): `changed` is the
+        configuration in which the domain changed last, and `at` where the data begin."""
+
+
 class PeerLinks:
     """Dials, accepts and replaces links. One that broke may have lost what was under way: then
     all servers step into a new configuration, and deliver everything before.
@@ -224,10 +235,7 @@ class PeerLinks:
     newcomer that has none yet knows its own, and nobody but those whom its contact has told.
     """
 
-    packets_came: Callable[[int, int, int, int, bytes, int], None]
-    """Takes what servers send for the domains: its kind (`PACKETS`, `COUNTS`, `LOGS` or
-    `REPLICAS`), the server, the domain, the configuration in which that changed last, the data, and
-    where in them it begins."""
+    taker: PacketTaker
 
     def __init__(
         self,
