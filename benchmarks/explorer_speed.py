@@ -6,9 +6,9 @@
 Skeen with four messages among three processes, over channels that reorder: every state, no
 reduction. What several workers gain shows in a scope of 16 million states; it is left out in pure
 Python, where it takes an hour. With --beyond, a scope of more than 50 million states is searched
-with so many MB of memory, and nothing else is done. The bare search is the yardstick for what Python on this machine can do at all: breadth
-first over the states of a counter for each of some processes, kept as tuples in a set, with
-nothing fingerprinted, judged or remembered for paths.
+with so many MB of memory, and nothing else is done. The bare search is the yardstick for what
+Python on this machine can do at all: breadth first over the states of a counter for each of some
+processes, kept as tuples in a set, with nothing fingerprinted, judged or remembered for paths.
 """
 
 from __future__ import annotations

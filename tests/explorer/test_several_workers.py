@@ -7,16 +7,23 @@ scope.
 from __future__ import annotations
 
 import multiprocessing
+import resource
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.worlds.explorer.explorer import Exploration
+from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits
 from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
+from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
 FULL = SearchOptions(reduce=False, symmetry=False)
 SYMMETRY = SearchOptions(reduce=False)
@@ -111,13 +118,80 @@ def test_workers_that_cannot_be_forked_are_given_the_search_in_pieces(
 
 # States that are not in memory.
 
-TINY = 1
+TINY = 64
+"""So few bytes that tables stay as small as they begin, and queues hold a single state."""
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("name", SCOPES)
 def test_states_in_files_count_as_those_in_memory_do(name: str, workers: int) -> None:
-    """With one byte of memory, tables stay as small as they begin, and queues go state by state."""
     outcome = explored(name, workers, memory=TINY)
     assert counts(outcome) == counts(alone(name))
-    assert outcome.in_files > 0 or outcome.states < 700
+    if workers == 1:
+        assert (outcome.in_files > 0) is (outcome.states > 700)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match=r"No such file.*another folder with TMPDIR"):
+        explored("full", 1, memory=TINY)
+
+
+@contextmanager
+def files_of(at_most: int) -> Iterator[None]:
+    """Let no file become larger than this, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (at_most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_loses_nothing(workers: int) -> None:
+    """The search stops with what it has found, and can be saved and resumed."""
+    stack, scope, options = SCOPES["full"]
+    kept: list[SearchSnapshot] = []
+
+    def keep(snapshot: SearchSnapshot) -> None:
+        kept.append(replace(snapshot, workers=[list(pieces) for pieces in snapshot.workers]))
+
+    exploration = Exploration(
+        parse_stack(stack),
+        scope,
+        options,
+        keep_going=True,
+        workers=workers,
+        memory=TINY,
+        join_at=1,
+        keep=keep,
+    )
+    with files_of(at_most=8192):
+        stopped = exploration.run()
+    assert "takes no more (File too large)" in stopped.last_line()
+    assert 0 < stopped.states < alone("full").states
+    assert counts(exploration.run(kept[0])) == counts(alone("full"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_search_with_states_in_files_is_resumed(workers: int, tmp_path: Path) -> None:
+    file = tmp_path / "search"
+    stack, scope, options = SCOPES["full"]
+    exploration = Exploration(
+        parse_stack(stack),
+        scope,
+        options,
+        SearchLimits(states=3000),
+        keep_going=True,
+        workers=workers,
+        memory=TINY,
+        join_at=1,
+        keep=lambda snapshot: write_snapshot(file, snapshot),
+    )
+    stopped = exploration.run()
+    assert stopped.in_files > 0
+    exploration.limits = SearchLimits()
+    assert counts(exploration.run(read_snapshot(file))) == counts(alone("full"))

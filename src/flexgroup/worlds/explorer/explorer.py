@@ -118,6 +118,7 @@ class Exploration:
             except _LoopsError:
                 self._notes.append(ONE_WORKER)
                 self.workers = 1
+                saved = None
             finally:
                 if workers is not None:
                     workers.stop()

@@ -88,6 +88,7 @@ class Worker:
         self, plan: StackPlan, scope: Scope, options: SearchOptions, memory: int = 0
     ) -> None:
         self.search = new_search(plan, scope, options, memory)
+        self._memory = memory
         self._exchange: StateExchange | None = None
         self._grown = self.search.machine.growth
         self._pieces: Iterator[bytes] | None = None
@@ -96,6 +97,7 @@ class Worker:
         """Begin the search again, with what was learnt."""
         self.search.close()
         self.search = self.search.again()
+        self.search.limit(self._memory)
         self._exchange = None
         self._grown = self.search.machine.growth
 
