@@ -10,7 +10,7 @@ from flexgroup.core.layer import Context, Layer
 from flexgroup.core.message import Message, Packet
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
-from flexgroup.worlds.explorer.explorer import NO_SYMMETRY, explore
+from flexgroup.worlds.explorer.explorer import NO_SYMMETRY, ONE_WORKER, Exploration, explore
 from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
@@ -176,7 +176,9 @@ def test_a_loop_does_not_put_off_the_others_for_ever(workers: int) -> None:
     full = explore(
         plan, scope, SearchOptions(False, False, properties=options.properties), keep_going=True
     )
-    reduced = explore(plan, scope, options, keep_going=True, workers=workers)
+    exploration = Exploration(plan, scope, options, keep_going=True, workers=workers, join_at=1)
+    reduced = exploration.run()
+    assert (ONE_WORKER in reduced.notes) is (workers > 1)
     assert full.terminals == 0
     assert full.broken == {"acyclic order"}
     assert found(reduced) == found(full)

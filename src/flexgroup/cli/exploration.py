@@ -44,6 +44,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--pct D needs a depth of 1 or more, and --walks N: how many to take")
     if options.walks is not None and (options.save or options.resume):
         raise UsageError("walks are not saved: take more of them with another --seed")
+    if options.memory is not None and (options.walks is not None or options.all_destinations):
+        raise UsageError("--memory is for the search of one system: leave it out, or the others")
 
 
 def _scope(options: argparse.Namespace) -> Scope:
@@ -191,7 +193,8 @@ def _search(
             how,
             limits,
             keep_going=options.keep_going,
-            workers=options.workers if saved is None else len(saved.workers),
+            workers=options.workers,
+            memory=(options.memory or 0) << 20,
             report=show,
             interrupted=interrupted,
             keep=keep if options.save or options.resume else None,
@@ -260,7 +263,8 @@ class Explored:
             f"everything delivered"
         )
         memory = result.memory / 2**20
-        print(f"  {result.seconds:.2f} s, {memory:.1f} MB; {self._both_orders()}")
+        files = f" and {result.in_files:,} states in files" if result.in_files else ""
+        print(f"  {result.seconds:.2f} s, {memory:.1f} MB{files}; {self._both_orders()}")
         for note in result.notes:
             print(f"  {note}")
         for text in self.unseen:
@@ -306,6 +310,7 @@ class Explored:
             "notes": list(result.notes),
             "seconds": round(result.seconds, 3),
             "bytes": result.memory,
+            "in_files": result.in_files,
             "never_seen": self.unseen,
             "violations": [self._violation(*pair) for pair in self.counterexamples],
             "last_line": result.last_line(),

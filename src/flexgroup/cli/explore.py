@@ -69,6 +69,10 @@ COMMAND = Command(
             "--workers", type=from_one, default=1, metavar="N",
             help="how many processes search, or walk (1)",
         ),
+        Option(
+            "--memory", type=from_one, metavar="MB",
+            help="hold states in so much memory, and the others in temporary files (all in memory)",
+        ),
         flag("--no-minimise", "show a counterexample as it was found"),
         Option(
             "--out", type=path_here, metavar="DIR",

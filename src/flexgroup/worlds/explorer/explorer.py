@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer.machine import ClientAddressedError
 from flexgroup.worlds.explorer.paths import path_to, schedule_of
@@ -13,14 +14,12 @@ from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.snapshot import SearchSnapshot
+from flexgroup.worlds.explorer.spilled import SpillFile
 from flexgroup.worlds.explorer.symmetry import AsymmetricError
-from flexgroup.worlds.explorer.workers import SearchTotals, Workers
+from flexgroup.worlds.explorer.workers import JOIN_AT, SearchTotals, Workers
 
 AT_ONCE = 2000
-"""How many states are expanded between two looks at the clock and the limits."""
-
-AT_ONCE_TOGETHER = 10_000
-"""The same for each worker of several, who have more to exchange then."""
+"""How many states are expanded between two looks at the clock and the limits, at least."""
 
 LEARNING = 5000
 """How many states a search visits before it begins again because it learnt something new."""
@@ -30,6 +29,8 @@ ONE_WORKER = "states come back to earlier ones: the reduced search needs to be o
 TIMERS_IGNORED = "timers were set and never ran out: allow some with --timers"
 
 INTERRUPT = "an interrupt"
+
+NO_FILES = "the folder for temporary files, which TMPDIR names, takes no more"
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ class Exploration:
     keep_going: bool = False
     """Go on after a violation, and find a run for each property that can be broken."""
     workers: int = 1
+    memory: int = 0
+    """How many bytes of memory states may take before some go to files; 0 for no limit."""
+    join_at: int = JOIN_AT
+    """How many states a level has when several workers divide it."""
     report: Callable[[SearchProgress], None] = nobody
     interrupted: Callable[[], bool] = lambda: False
     keep: Callable[[SearchSnapshot], None] | None = None
@@ -87,12 +92,21 @@ class Exploration:
         self._began = time.monotonic()
         self._notes: list[str] = []
         self._passes = saved.passes if saved is not None else 1
+        if self.memory:
+            _check_folder()
         if saved is not None:
             self.options = saved.options
         while True:
             workers: Workers | None = None
             try:
-                workers = Workers(self.plan, self.scope, self.options, self.workers)
+                workers = Workers(
+                    self.plan,
+                    self.scope,
+                    self.options,
+                    self.workers,
+                    memory=self.memory,
+                    join_at=self.join_at,
+                )
                 if saved is not None:
                     workers.restore(saved.workers, saved.level)
                 return self._search(workers)
@@ -104,6 +118,7 @@ class Exploration:
             except _LoopsError:
                 self._notes.append(ONE_WORKER)
                 self.workers = 1
+                saved = None
             finally:
                 if workers is not None:
                     workers.stop()
@@ -133,22 +148,25 @@ class Exploration:
     def _levels(self, workers: Workers) -> tuple[str, SearchTotals]:
         """Search level by level, and return the limit that was reached, if any."""
         while True:
-            totals = workers.expand(AT_ONCE if workers.size == 1 else AT_ONCE_TOGETHER)
+            totals = workers.expand(AT_ONCE)
             if totals.findings and not self.keep_going:
                 return "", totals
-            if totals.strays and self.options.reduce and self.workers > 1:
+            if totals.strays and self.options.reduce and workers.several:
                 raise _LoopsError
             if not totals.more:
                 if self._in_vain(totals) or not workers.next_level():
                     return "", totals
                 if self.limits.depth is not None and workers.level >= self.limits.depth:
                     return f"--max-depth {self.limits.depth}", totals
+            if totals.trouble:
+                reason = f"--memory {self.memory >> 20}, as {NO_FILES} ({totals.trouble})"
+                return reason, workers.exchange(totals)
             seconds = time.monotonic() - self._began
-            if self.interrupted():
-                return INTERRUPT, totals
             reason = self.limits.reached(totals.states, seconds, totals.memory)
+            if self.interrupted():
+                reason = INTERRUPT
             if reason:
-                return reason, totals
+                return reason, workers.exchange(totals)
             self.report(
                 SearchProgress(
                     totals.states, workers.level, totals.frontier, seconds, totals.transitions
@@ -183,6 +201,9 @@ class Exploration:
             memory=totals.memory,
             exchanges=max(summary.exchanges for summary in summaries),
             local_states=max(summary.local_states for summary in summaries),
+            in_files=totals.in_files,
+            posted=sum(summary.posted for summary in summaries),
+            bytes_exchanged=workers.bytes_exchanged,
         )
 
     def _violations(self, workers: Workers, totals: SearchTotals) -> tuple[Violation, ...]:
@@ -201,6 +222,17 @@ class Exploration:
         return violations
 
 
+def _check_folder() -> None:
+    """Refuse a limit on memory where there is no place for what is beyond it."""
+    try:
+        SpillFile().close()
+    except OSError as error:
+        raise UsageError(
+            "with --memory, states beyond it go to temporary files, and none can be written "
+            f"({error.strerror or error}): name another folder with TMPDIR"
+        ) from None
+
+
 class _LoopsError(Exception):
     """The reduced search met states of earlier levels, which only one process can deal with."""
 
@@ -212,9 +244,16 @@ def explore(
     limits: SearchLimits | None = None,
     keep_going: bool = False,
     workers: int = 1,
+    memory: int = 0,
 ) -> ExplorationResult:
     """Try every schedule of a scope, up to the first violation."""
     exploration = Exploration(
-        plan, scope, options or SearchOptions(), limits or SearchLimits(), keep_going, workers
+        plan,
+        scope,
+        options or SearchOptions(),
+        limits or SearchLimits(),
+        keep_going,
+        workers,
+        memory,
     )
     return exploration.run()

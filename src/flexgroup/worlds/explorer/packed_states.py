@@ -7,14 +7,19 @@ and the table entries behind the fingerprints go ahead (`TableUpdates`).
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from collections.abc import Iterator
+from typing import Final, NamedTuple, final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
-from librt.vecs import vec
+from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
+from flexgroup.worlds.explorer.frontier import StateQueue
 from flexgroup.worlds.explorer.search import Search
-from flexgroup.worlds.explorer.visited import NONE
+from flexgroup.worlds.explorer.spilled import NONE
+
+_AT_A_TIME: Final = 1 << 15
+"""How many states are packed into one piece."""
 
 
 class TableUpdates(NamedTuple):
@@ -65,9 +70,13 @@ class TableExchange:
 
     def skip(self) -> None:
         """Leave out of the next collection what is in the tables now."""
-        self._steps = len(self._search.machine.recipes)
+        self.skip_steps()
         self._in_flight = len(self._search.in_flight.contents)
         self._budgets = len(self._search.budgets.left)
+
+    def skip_steps(self) -> None:
+        """Leave out of the next collection the steps that are known now."""
+        self._steps = len(self._search.machine.recipes)
 
 
 def pack_states(
@@ -105,7 +114,7 @@ def take_states(search: Search, data: bytes) -> None:
         at += 8 * stride
         fingerprint, parent = int(read_i64_le(data, at)), int(read_i64_le(data, at + 8))
         if parent == NONE:
-            search.append(row, fingerprint)
+            search.upcoming.append(row, fingerprint)
         else:
             search.take_in(row, fingerprint, parent)
         at += 16
@@ -121,13 +130,30 @@ def _read(search: Search, data: bytes, at: i64, row: vec[i32]) -> None:
     row[2 * search.actors] = i32(search.budgets.of_fingerprint(int(read_i64_le(data, at))))
 
 
-def pack_visited(search: Search) -> bytes:
+def pack_queue(search: Search, queue: StateQueue) -> Iterator[bytes]:
+    """Take all states out of a queue, packed in pieces."""
+    row = vec[i32]([0] * (2 * search.actors + 1))
+    while len(queue):
+        states = vec[i32]()
+        fingerprints = vec[i64]()
+        for _ in range(min(_AT_A_TIME, len(queue))):
+            fingerprints = append(fingerprints, queue.take(row))
+            for part in row:
+                states = append(states, part)
+        yield pack_states(search, states, fingerprints, vec[i64]())
+
+
+def pack_visited(search: Search) -> Iterator[bytes]:
+    """Pack the states that were visited, with parents and levels, in pieces."""
     out = BytesWriter()
-    for fingerprint, parent, level in search.visited.rows():
+    for packed, (fingerprint, parent, level) in enumerate(search.visited.rows(), 1):
         write_i64_le(out, i64(fingerprint))
         write_i64_le(out, i64(parent))
         write_i64_le(out, i64(level))
-    return out.getvalue()
+        if packed % _AT_A_TIME == 0:
+            yield out.getvalue()
+            out = BytesWriter()
+    yield out.getvalue()
 
 
 def unpack_visited(search: Search, data: bytes) -> None:

@@ -32,7 +32,8 @@ from flexgroup.worlds.explorer.result import ExplorationResult, Violation
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import EVENT, Search, Transition
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
-from flexgroup.worlds.explorer.visited import NONE, Visited
+from flexgroup.worlds.explorer.spilled import NONE
+from flexgroup.worlds.explorer.visited import Visited
 from flexgroup.worlds.explorer.workers import seen_orders
 
 LONGEST = 100_000

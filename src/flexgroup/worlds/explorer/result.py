@@ -54,6 +54,11 @@ class ExplorationResult:
     exchanges: int = 1
     """How many states count as one, at most, because of symmetry."""
     local_states: int = field(default=0)
+    in_files: int = 0
+    """How many visited states were in files when the search ended."""
+    posted: int = 0
+    """How many states workers have found and sent to each other."""
+    bytes_exchanged: int = 0
 
     @property
     def exhausted(self) -> bool:

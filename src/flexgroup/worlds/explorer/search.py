@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i32, i64
 
 from flexgroup.worlds.explorer.budgets import (
@@ -20,6 +20,7 @@ from flexgroup.worlds.explorer.budgets import (
     STOCKS,
     Budgets,
 )
+from flexgroup.worlds.explorer.frontier import StateQueue
 from flexgroup.worlds.explorer.in_flight import InFlightPackets
 from flexgroup.worlds.explorer.machine import (
     CHOICE,
@@ -35,10 +36,16 @@ from flexgroup.worlds.explorer.machine import (
     Local,
     Machine,
 )
+from flexgroup.worlds.explorer.ownership import Sharing
 from flexgroup.worlds.explorer.property_checks import CONDUCT, INTEGRITY, Histories, PropertyChecks
 from flexgroup.worlds.explorer.reduction import ALL, Reduction
+from flexgroup.worlds.explorer.spilled import NONE
 from flexgroup.worlds.explorer.symmetry import Symmetry
-from flexgroup.worlds.explorer.visited import NONE, Visited
+from flexgroup.worlds.explorer.visited import Visited
+
+# What visited states and a page of a queue may take of the memory, as parts of it.
+A_THIRD: Final = 3
+A_PAGE: Final = 16
 
 # What a transition is: an event at a process, or something that the network does to a packet.
 EVENT: Final = 0
@@ -75,17 +82,6 @@ class StateViolation(NamedTuple):
 
 
 @final
-class OutgoingStates:
-    """States on their way to the worker that owns them, with their parents' fingerprints."""
-
-    def __init__(self) -> None:
-        self.states = vec[i32]()
-        self.fingerprints = vec[i64]()
-        self.parents = vec[i64]()
-        self.sent = Visited()
-
-
-@final
 class Search:
     """The frontier, what was visited, and what was found."""
 
@@ -101,8 +97,7 @@ class Search:
         reduction: Reduction | None,
         symmetry: Symmetry | None,
         notices: bool,
-        workers: int = 1,
-        me: int = 0,
+        memory: int = 0,
     ) -> None:
         self.machine = machine
         self.in_flight = in_flight
@@ -113,9 +108,13 @@ class Search:
         self.symmetry = symmetry
         self.notices = notices
         """Whether some layer listens to suspicions."""
-        self.workers = workers
-        self.me = me
-        self.visited = Visited()
+        self.sharing: Sharing | None = None
+        """What there is to know of the others, if this is one of several searches."""
+        self.memory = memory
+        """How many bytes states may take before some go to files; 0 for no limit."""
+        self.visited = Visited(memory // A_THIRD)
+        self.inherited = 0
+        """How many visited states count for another of several searches."""
         self.level = 0
         self.transitions = 0
         self.terminals = 0
@@ -124,17 +123,14 @@ class Search:
         self.loops = 0
         """Reduced states that led nowhere new, and were expanded fully."""
         self.strays = 0
-        """States that came back from another worker's search of an earlier level."""
+        """Transitions to states of this level or an earlier one."""
         self.findings: list[StateViolation] = []
         self.found: set[str] = set()
         self.terminal_orders: set[tuple[int, ...]] = set()
-        self.position: i64 = 0
-        self.states = vec[i32]()
-        self.fingerprints = vec[i64]()
-        self.next_states = vec[i32]()
-        self.next_fingerprints = vec[i64]()
-        self.outboxes = [OutgoingStates() for _ in range(workers)]
         self._stride: i64 = 2 * actors + 1
+        self.frontier = self.queue()
+        """The states of this level that are not expanded yet."""
+        self.upcoming = self.queue()
         self._now = vec[i32](first)
         self._after = vec[i32](first)
         self._fingerprint = 0
@@ -164,53 +160,72 @@ class Search:
             reduction=self.reduction,
             symmetry=self.symmetry,
             notices=self.notices,
-            workers=self.workers,
-            me=self.me,
+            memory=self.memory,
         )
 
     def _first(self, first: list[int]) -> None:
         fingerprint = self.fingerprint(first)
         canonical = self._lowest(self._now, fingerprint)
-        if canonical % self.workers == self.me:
-            self.visited.add(canonical, NONE, 0)
-            self.append(self._now, fingerprint)
-            self._check(self._now, canonical, 0)
-        self.states, self.next_states = self.next_states, self.states
-        self.fingerprints, self.next_fingerprints = self.next_fingerprints, self.fingerprints
+        self.visited.add(canonical, NONE, 0)
+        self.frontier.append(self._now, fingerprint)
+        self.check(self._now, canonical, 0)
 
     # The search.
 
+    def queue(self) -> StateQueue:
+        """Return an empty queue of states."""
+        a_state = 4 * int(self._stride) + 8
+        page = max(1, self.memory // (A_PAGE * a_state)) if self.memory else 0
+        return StateQueue(self._stride, page)
+
+    def limit(self, memory: int) -> None:
+        """Let states take so many bytes from now on."""
+        self.memory = memory
+        self.visited.at_most = memory // A_THIRD
+
+    def trouble(self) -> str:
+        """Say why states could not be written to files, if so."""
+        return self.visited.trouble or self.frontier.trouble or self.upcoming.trouble
+
+    def close(self) -> None:
+        """Let go of what the search has in files."""
+        self.frontier.close()
+        self.upcoming.close()
+        self.visited.close()
+
     def expand(self, at_most: int) -> bool:
         """Expand so many states of this level, and tell whether any is left."""
-        end = self.position + at_most
-        if end > len(self.fingerprints):
-            end = len(self.fingerprints)
-        while self.position < end:
-            self._load_from(self.position)
+        frontier = self.frontier
+        left = min(at_most, len(frontier))
+        while left:
+            self._fingerprint = int(frontier.take(self._now))
+            self._canonical = self._lowest(self._now, self._fingerprint)
+            self._load(self._now)
             self._expand()
-            self.position += 1
-        return self.position < len(self.fingerprints)
+            left -= 1
+        return len(frontier) > 0
 
     def next_level(self) -> int:
         """Go on to the states that were found, and say how many there are."""
         self.level += 1
-        self.position = 0
-        self.states = self.next_states
-        self.fingerprints = self.next_fingerprints
-        self.next_states = vec[i32]()
-        self.next_fingerprints = vec[i64]()
-        return len(self.fingerprints)
+        self.frontier.close()
+        self.frontier = self.upcoming
+        self.upcoming = self.queue()
+        return len(self.frontier)
 
     def take_in(self, state: vec[i32], fingerprint: int, parent: int) -> None:
-        """Take in a state of the next level that another worker found and this one owns."""
-        level = self.level + 1
+        """Take in a state of the next level that another search found and this one owns."""
         canonical = self._lowest(state, fingerprint)
-        known = self.visited.add(canonical, parent, level)
-        if known == NONE:
-            self.append(state, fingerprint)
-            self._check(state, canonical, level)
-        elif known < level:
+        if self.is_new(canonical, parent):
+            self.upcoming.append(state, fingerprint)
+            self.check(state, canonical, self.level + 1)
+
+    def is_new(self, canonical: i64, parent: i64) -> bool:
+        """Add a state of the next level that another search found, and tell whether it is new."""
+        known = self.visited.add(canonical, parent, self.level + 1)
+        if known != NONE and known <= self.level:
             self.strays += 1
+        return known == NONE
 
     # Single states, for random walks and for paths.
 
@@ -279,16 +294,6 @@ class Search:
         self._stock_left = sum(left) > 0
         self._faults_possible = self._stock_left or self.notices or self._by_name
 
-    def _load_from(self, place: i64) -> None:
-        offset = place * self._stride
-        part: i64 = 0
-        while part < self._stride:
-            self._now[part] = self.states[offset + part]
-            part += 1
-        self._fingerprint = int(self.fingerprints[place])
-        self._canonical = self._lowest(self._now, self._fingerprint)
-        self._load(self._now)
-
     def _expand(self) -> None:
         self._sure = 0
         self._unsure = 0
@@ -298,7 +303,7 @@ class Search:
         if self.reduction is not None and self._reducible():
             chosen = self.reduction.choose(self._now)
         self._take_all(chosen)
-        if chosen != ALL and (not self._sure or (not self._ahead and self.workers == 1)):
+        if chosen != ALL and (not self._sure or (not self._ahead and self.sharing is None)):
             # Faults, or a loop, could put off the other processes for ever: see docs/explorer.md.
             self.loops += 1
             self._sure = 0
@@ -402,39 +407,23 @@ class Search:
             return
         self.transitions += 1
         canonical = fingerprint if self.symmetry is None else self._lowest(after, fingerprint)
-        if self.workers > 1 and canonical % self.workers != self.me:
-            self._ahead += 1
-            self._post(canonical, fingerprint)
-            return
+        sharing = self.sharing
+        if sharing is not None:
+            owner = sharing.ownership.owner(after)
+            if owner != sharing.me:
+                self._ahead += 1
+                sharing.post(owner, after, canonical, fingerprint, self._canonical)
+                return
         known = self.visited.add(canonical, self._canonical, self.level + 1)
         if known == NONE:
             self._ahead += 1
-            self.append(after, fingerprint)
+            self.upcoming.append(after, fingerprint)
             if look:
-                self._check(after, canonical, self.level + 1)
+                self.check(after, canonical, self.level + 1)
         elif known > self.level:
             self._ahead += 1
-        elif self.workers > 1:
+        else:
             self.strays += 1
-
-    def append(self, state: vec[i32], fingerprint: i64) -> None:
-        """Put a state into the next level."""
-        part: i64 = 0
-        while part < self._stride:
-            self.next_states = append(self.next_states, state[part])
-            part += 1
-        self.next_fingerprints = append(self.next_fingerprints, fingerprint)
-
-    def _post(self, canonical: int, fingerprint: i64) -> None:
-        outbox = self.outboxes[canonical % self.workers]
-        if outbox.sent.add(canonical, NONE, 0) != NONE:
-            return
-        part: i64 = 0
-        while part < self._stride:
-            outbox.states = append(outbox.states, self._after[part])
-            part += 1
-        outbox.fingerprints = append(outbox.fingerprints, fingerprint)
-        outbox.parents = append(outbox.parents, self._canonical)
 
     def _lowest(self, state: vec[i32], fingerprint: int) -> int:
         if self.symmetry is None:
@@ -444,7 +433,8 @@ class Search:
 
     # Properties.
 
-    def _check(self, state: vec[i32], canonical: int, level: int) -> None:
+    def check(self, state: vec[i32], canonical: int, level: int) -> None:
+        """Note which properties a state breaks."""
         for name in self._safety(state):
             self._report(name, canonical, level)
 

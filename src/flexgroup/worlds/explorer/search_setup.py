@@ -55,10 +55,11 @@ class SearchOptions:
     extra_properties: tuple[StateProperty, ...] = ()
 
 
-def new_search(
-    plan: StackPlan, scope: Scope, options: SearchOptions, workers: int = 1, me: int = 0
-) -> Search:
-    """Return a search at its beginning, where every client has multicast what it has to."""
+def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: int = 0) -> Search:
+    """Return a search at its beginning, where every client has multicast what it has to.
+
+    Beyond so many bytes of memory, states go to files; 0 stands for no limit.
+    """
     if scope.clients and plan.closed:
         raise UsageError(
             f"only members multicast with '{plan.name}': "
@@ -95,8 +96,7 @@ def new_search(
         reduction=Reduction(machine, in_flight, actors, notices) if options.reduce else None,
         symmetry=symmetry,
         notices=notices,
-        workers=workers,
-        me=me,
+        memory=memory,
     )
 
 

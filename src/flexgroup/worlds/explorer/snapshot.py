@@ -1,24 +1,32 @@
 """A search that was stopped, in a file, to be resumed.
 
 The file begins with one line of JSON that says what was being explored; then come, for each
-worker, a length and what it needs to go on. Everything in it is named by fingerprints, so it
-can be read by another process, in the other form of the package, on another machine.
+worker, the pieces of its search, each with its length and a checksum, and an empty one. Everything
+in it is named by fingerprints, so it can be read by another process, in the other form of the
+package, on another machine. Neither writing nor reading has all of it in memory.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from flexgroup.core.errors import UsageError
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-FORMAT = "flexgroup exploration 4"
+FORMAT = "flexgroup exploration 5"
 """The number grows whenever states get other fingerprints, or are packed in another way."""
+
+MOST_HEAD = 1 << 20
+"""No first line has as many bytes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,8 @@ class SearchSnapshot:
     options: SearchOptions
     passes: int
     level: int
-    workers: list[bytes]
+    workers: Sequence[Iterable[bytes]]
+    """The pieces of each worker's search, which may be made only when they are asked for."""
 
 
 def write_snapshot(path: Path, snapshot: SearchSnapshot) -> None:
@@ -45,37 +54,68 @@ def write_snapshot(path: Path, snapshot: SearchSnapshot) -> None:
         "passes": snapshot.passes,
         "level": snapshot.level,
     }
-    parts = [json.dumps(head).encode() + b"\n"]
-    for data in snapshot.workers:
-        parts += [len(data).to_bytes(8, "big"), zlib.crc32(data).to_bytes(4, "big"), data]
     beside = path.with_name(path.name + ".part")
     try:
-        beside.write_bytes(b"".join(parts))
+        with beside.open("wb") as file:
+            file.write(json.dumps(head).encode() + b"\n")
+            for pieces in snapshot.workers:
+                for piece in chain(pieces, [b""]):
+                    file.write(len(piece).to_bytes(8, "big") + zlib.crc32(piece).to_bytes(4, "big"))
+                    file.write(piece)
         beside.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
         raise UsageError(
             f"cannot save the search as '{path}': {error.strerror or error}; choose another file"
         ) from None
 
 
+@dataclass(frozen=True)
+class SavedPieces:
+    """The pieces of one worker's search, in a file, read when they are asked for."""
+
+    path: Path
+    start: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            while piece := _next_piece(file):
+                yield piece
+
+
+def _next_piece(file: BinaryIO) -> bytes:
+    """Read a piece; raise ValueError if it is damaged or missing."""
+    head = file.read(12)
+    piece = file.read(int.from_bytes(head[:8], "big"))
+    whole = len(head) == 12 and len(piece) == int.from_bytes(head[:8], "big")
+    if not whole or zlib.crc32(piece) != int.from_bytes(head[8:], "big"):
+        raise ValueError
+    return piece
+
+
 def read_snapshot(path: Path) -> SearchSnapshot:
+    """Look through a file that `write_snapshot` has written."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            return _snapshot_in(file, path)
     except OSError as error:
         raise UsageError(f"cannot read '{path}': {error.strerror or error}") from None
-    line, _, rest = data.partition(b"\n")
+
+
+def _snapshot_in(file: BinaryIO, path: Path) -> SearchSnapshot:
+    line = file.readline(MOST_HEAD)
     try:
         head: dict[str, Any] = json.loads(line)
         if head["format"] != FORMAT:
             raise ValueError
-        workers = []
-        while rest:
-            length = int.from_bytes(rest[:8], "big")
-            part = rest[12 : 12 + length]
-            if len(part) != length or zlib.crc32(part) != int.from_bytes(rest[8:12], "big"):
-                raise ValueError
-            workers.append(part)
-            rest = rest[12 + length :]
+        workers: list[SavedPieces] = []
+        size = os.fstat(file.fileno()).st_size
+        while not workers or file.tell() < size:
+            workers.append(SavedPieces(path, file.tell()))
+            while _next_piece(file):
+                pass
         scope = head["scope"]
         return SearchSnapshot(
             head["stack"],

@@ -1,40 +1,40 @@
 """Searching processes that go through the levels together.
 
-A state belongs to the worker that its fingerprint falls to, and whoever finds it sends it there.
-All finish a level before any begins the next, so the search stays breadth first. A single worker
-searches in this process and sends nothing.
+A search begins in one process. When a level is large, others join: each becomes a copy of that
+process, and they divide the level and all that it leads to. A state belongs to one of them, and
+whoever finds it posts it to its owner. All finish a level, and exchange what they found, before
+any begins the next, so the search stays breadth first.
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import signal
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import MessageId
 from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.worlds.explorer.exchange import NumberedUpdates, StateExchange, join, most_even
 from flexgroup.worlds.explorer.machine import ClientAddressedError, is_delivery, message_in
-from flexgroup.worlds.explorer.packed_states import (
-    TableExchange,
-    TableUpdates,
-    pack_states,
-    pack_visited,
-    take_states,
-    unpack_visited,
-)
 from flexgroup.worlds.explorer.property_checks import VALIDITY
 from flexgroup.worlds.explorer.result import Orders
+from flexgroup.worlds.explorer.saved_search import pieces_of, put_back
 from flexgroup.worlds.explorer.scope import Scope
-from flexgroup.worlds.explorer.search import OutgoingStates, Search, StateViolation
+from flexgroup.worlds.explorer.search import Search, StateViolation
 from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.symmetry import AsymmetricError, renamed_id
+
+JOIN_AT = 20_000
+"""How many states a level has when other workers join: dividing less takes longer than it saves."""
+
+AN_EIGHTH = 8
+"""The part of the memory that states which wait for their owners may take."""
 
 NEVER = -1
 
@@ -56,6 +56,12 @@ class SearchTotals:
     strays: int
     learnt: bool
     """Whether the reduction has learnt something that it did not know when this search began."""
+    in_files: int
+    """How many visited states are in files."""
+    trouble: str
+    """Why states could not be written to files, if so."""
+    crowded: bool
+    """Whether more states wait for their owners than should be in memory."""
     findings: list[StateViolation]
     """Each broken property with a state, as early as any that is known to break it."""
 
@@ -71,62 +77,76 @@ class WorkerSummary:
     timers_seen: bool
     exchanges: int
     local_states: int
+    posted: int
+    """How many states this worker has found and posted to their owners."""
 
 
 class Worker:
-    """A search of the states whose fingerprints fall to this worker."""
+    """A search of all states, or of those that this worker owns."""
 
     def __init__(
-        self, plan: StackPlan, scope: Scope, options: SearchOptions, workers: int, me: int
+        self, plan: StackPlan, scope: Scope, options: SearchOptions, memory: int = 0
     ) -> None:
-        self.search = new_search(plan, scope, options, workers, me)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._exchange = TableExchange(self.search)
-        self._exchange.skip()
+        self.search = new_search(plan, scope, options, memory)
+        self._memory = memory
+        self._exchange: StateExchange | None = None
         self._grown = self.search.machine.growth
+        self._pieces: Iterator[bytes] | None = None
 
     def again(self) -> None:
         """Begin the search again, with what was learnt."""
+        self.search.close()
         self.search = self.search.again()
-        self._begin()
+        self.search.limit(self._memory)
+        self._exchange = None
+        self._grown = self.search.machine.growth
 
-    def expand(self, at_most: int) -> None:
+    def expand(self, at_most: int) -> SearchTotals:
+        if self.search.sharing is not None:
+            # Whoever is done with its share waits for the others, so there should be few of them.
+            at_most = max(at_most, len(self.search.frontier) // 4)
         more = self.search.expand(at_most)
         if not more and self.search.symmetry is not None:
             self.search.symmetry.verify()
+        return self.totals()
 
-    def give(self) -> tuple[TableUpdates, list[bytes]]:
+    def owners(self, workers: int) -> list[int]:
+        """Return the processes whose states should tell who owns a state."""
+        return most_even(self.search, workers)
+
+    def join(self, actors: list[int], workers: int, me: int) -> None:
+        """Go on with a part of this level, as one of several that have the same tables."""
+        join(self.search, actors, workers, me)
+        self._exchange = StateExchange(self.search, alike=True)
+
+    def give(self) -> tuple[NumberedUpdates, list[bytes]]:
         """Return what was computed since the last time, and the states found for each worker."""
-        search = self.search
-        packed = [
-            pack_states(search, outbox.states, outbox.fingerprints, outbox.parents)
-            for outbox in search.outboxes
-        ]
-        search.outboxes = [OutgoingStates() for _ in packed]
-        return self._exchange.collect(), packed
+        assert self._exchange is not None
+        return self._exchange.give()
 
-    def take(self, updates: list[TableUpdates], states: list[bytes]) -> None:
-        """Take over what the others have computed, and the states that they found."""
-        for update in updates:
-            self._exchange.apply(update)
-        self._exchange.skip()
-        for data in states:
-            take_states(self.search, data)
+    def take(self, updates: list[NumberedUpdates], states: list[bytes]) -> SearchTotals:
+        """Take over what all have computed, and the states that they found for this worker."""
+        assert self._exchange is not None
+        self._exchange.take(updates, states)
+        return self.totals()
 
     def totals(self) -> SearchTotals:
         search = self.search
-        left = len(search.fingerprints) - int(search.position)
+        sharing = search.sharing
         return SearchTotals(
-            more=left > 0,
-            states=search.visited.count,
+            more=len(search.frontier) > 0,
+            states=search.visited.count - search.inherited,
             transitions=search.transitions,
-            frontier=left + len(search.next_fingerprints),
+            frontier=len(search.frontier) + len(search.upcoming),
             memory=memory_of(search),
             strays=search.strays,
             learnt=search.machine.growth != self._grown,
             findings=search.findings,
+            in_files=search.visited.in_file(),
+            trouble=search.trouble(),
+            crowded=bool(search.memory)
+            and sharing is not None
+            and sharing.waiting() > search.memory // AN_EIGHTH,
         )
 
     def next_level(self) -> int:
@@ -145,72 +165,36 @@ class Worker:
             timers_seen=search.machine.timers_seen,
             exchanges=1 + (len(search.symmetry.mirrors) if search.symmetry else 0),
             local_states=len(search.machine.locals),
+            posted=search.sharing.posted if search.sharing else 0,
         )
+
+    def stop(self) -> None:
+        self.search.close()
+        self.search.machine.forget()
 
     # Interrupting and resuming.
 
-    def save(self) -> bytes:
-        """Return all that is needed to go on from here."""
-        search = self.search
-        tables = TableExchange(search).collect()
-        empty = OutgoingStates().parents
-        upcoming = pack_states(search, search.next_states, search.next_fingerprints, empty)
-        level = pack_states(search, search.states, search.fingerprints, empty)
-        orders = [
-            [list(search.machine.histories[number]) for number in numbers]
-            for numbers in sorted(search.terminal_orders)
-        ]
-        head = {
-            "steps": tables.steps,
-            "inboxes": tables.in_flight,
-            "budgets": tables.budgets,
-            "level": search.level,
-            "position": int(search.position),
-            "counts": [search.transitions, search.terminals, search.complete, search.loops],
-            "learnt": search.machine.growth != self._grown,
-            "findings": search.findings,
-            "orders": orders,
-            "lengths": [len(level), len(upcoming)],
-        }
-        text = json.dumps(head).encode()
-        body = level + upcoming + pack_visited(search)
-        return zlib.compress(len(text).to_bytes(8, "big") + text + body, 1)
+    def piece(self) -> bytes:
+        """Return the next piece of all that is needed to go on from here; no bytes at the end."""
+        if self._pieces is None:
+            learnt = self.search.machine.growth != self._grown
+            self._pieces = pieces_of(self.search, learnt)
+        return next(self._pieces, b"")
 
-    def restore(self, saved: bytes) -> None:
-        """Go on where `save` was called."""
-        data = zlib.decompress(saved)
-        start = 8 + int.from_bytes(data[:8], "big")
-        head = json.loads(data[8:start])
-        search = self.search
-        tables = TableUpdates(
-            [(local, event) for local, event in head["steps"]],
-            [tuple(contents) for contents in head["inboxes"]],
-            [tuple(left) for left in head["budgets"]],
-        )
-        self._exchange.apply(tables)
-        self._exchange.skip()
-        for length in head["lengths"]:
-            search.next_level()
-            take_states(search, data[start : start + length])
-            start += length
-        unpack_visited(search, data[start:])
-        search.level = head["level"]
-        search.position = head["position"]
-        search.transitions, search.terminals, search.complete, search.loops = head["counts"]
-        self._grown = NEVER if head["learnt"] else search.machine.growth
-        search.findings = [StateViolation(*found) for found in head["findings"]]
-        search.found = {found.property for found in search.findings}
-        for orders in head["orders"]:
-            numbers = [search.machine.history_of(tuple(history)) for history in orders]
-            search.terminal_orders.add(tuple(numbers))
+    def put_back(self, piece: bytes) -> None:
+        """Take in a piece of a search, to go on where `piece` was called first."""
+        head = put_back(self.search, piece)
+        if head is not None:
+            self._grown = NEVER if head["learnt"] else self.search.machine.growth
+            if self.search.sharing is not None:
+                self._exchange = StateExchange(self.search, alike=False)
 
 
 def memory_of(search: Search) -> int:
     """Count the bytes of visited states and frontier; the tables of steps add little to them."""
-    a_state = 4 * (2 * search.actors + 1) + 8
-    return search.visited.bytes_used() + a_state * (
-        len(search.fingerprints) + len(search.next_fingerprints)
-    )
+    queued = search.frontier.bytes_used() + search.upcoming.bytes_used()
+    posted = search.sharing.waiting() if search.sharing is not None else 0
+    return search.visited.bytes_used() + queued + posted
 
 
 def seen_orders(search: Search) -> frozenset[tuple[MessageId, MessageId]]:
@@ -248,27 +232,33 @@ def terminal_orders(search: Search) -> frozenset[Orders]:
 class _LocalWorker:
     """A worker in this process."""
 
-    def __init__(self, *arguments: Any) -> None:
-        self._worker = Worker(*arguments)
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self._answer: Any = None
 
     def ask(self, what: str, *arguments: object) -> None:
-        self._answer = getattr(self._worker, what)(*arguments)
+        try:
+            self._answer = getattr(self.worker, what)(*arguments)
+        except _EXPECTED as error:
+            self._answer = error
 
     def answer(self) -> Any:
-        return self._answer
+        answer, self._answer = self._answer, None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     def stop(self) -> None:
-        self._worker.search.machine.forget()
+        self.worker.stop()
 
 
 class _RemoteWorker:
     """A worker in a process of its own."""
 
-    def __init__(self, *arguments: Any) -> None:
-        methods = multiprocessing.get_all_start_methods()
-        context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
+    def __init__(self, begin: Callable[[], Worker]) -> None:
+        context: Any = multiprocessing.get_context("fork" if _can_fork() else None)
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, begin), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -292,13 +282,17 @@ class _RemoteWorker:
             self._process.join()
 
 
-def _serve(pipe: Connection, *arguments: Any) -> None:
+def _can_fork() -> bool:
+    return "fork" in multiprocessing.get_all_start_methods()
+
+
+def _serve(pipe: Connection, begin: Callable[[], Worker]) -> None:
     """Do what is asked of a worker, in a process of its own, until told to stop or it fails."""
     # The process that started the workers decides what an interrupt means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        worker = Worker(*arguments)
+        worker = begin()
         pipe.send(None)
         while (asked := pipe.recv()) != STOP:
             what, told = asked
@@ -311,65 +305,140 @@ def _serve(pipe: Connection, *arguments: Any) -> None:
         pipe.send(RuntimeError(f"a worker failed: {type(error).__name__}: {error}"))
 
 
-class Workers:
-    """Workers, in this process or in processes of their own, that are told the same things."""
+def _joined(worker: Worker, actors: list[int], workers: int, me: int) -> Worker:
+    worker.join(actors, workers, me)
+    return worker
 
-    def __init__(self, plan: StackPlan, scope: Scope, options: SearchOptions, size: int) -> None:
+
+class Workers:
+    """A worker in this process, and others that join it when there is enough to do."""
+
+    def __init__(
+        self,
+        plan: StackPlan,
+        scope: Scope,
+        options: SearchOptions,
+        size: int = 1,
+        *,
+        memory: int = 0,
+        join_at: int = JOIN_AT,
+    ) -> None:
         self.size = size
+        """How many they are when all have joined."""
         self.level = 0
-        self._workers: list[_LocalWorker | _RemoteWorker] = []
-        if size == 1:
-            self._workers.append(_LocalWorker(plan, scope, options, 1, 0))
-            return
-        for me in range(size):
-            self._workers.append(_RemoteWorker(plan, scope, options, size, me))
-        self._answers()
+        self.bytes_exchanged = 0
+        self._begin = partial(Worker, plan, scope, options, memory)
+        self._reduce = options.reduce
+        self._join_at = join_at
+        self._workers: list[_LocalWorker | _RemoteWorker] = [_LocalWorker(self._begin())]
+
+    @property
+    def several(self) -> bool:
+        """Whether others have joined."""
+        return len(self._workers) > 1
 
     def expand(self, at_most: int) -> SearchTotals:
-        """Let every worker expand so many states of this level, and exchange what they found."""
-        self._ask("expand", at_most)
-        if self.size > 1:
-            given: list[tuple[TableUpdates, list[bytes]]] = self._ask("give")
-            for me, worker in enumerate(self._workers):
-                others = given[:me] + given[me + 1 :]
-                states = [packed[me] for _, packed in others if packed[me]]
-                worker.ask("take", [updates for updates, _ in others], states)
-            self._answers()
-        return _totals(self._ask("totals"))
+        """Let every worker expand so many states of this level, or more if it has many left.
+
+        When the level is done, or too much is waiting, they exchange what they found.
+        """
+        totals = _totals(self._ask("expand", at_most))
+        if totals.crowded or not totals.more:
+            return self.exchange(totals)
+        return totals
+
+    def exchange(self, totals: SearchTotals) -> SearchTotals:
+        """Give every worker the states that others have found for it."""
+        if not self.several:
+            return totals
+        given: list[tuple[NumberedUpdates, list[bytes]]] = self._ask("give")
+        updates = [added for added, _ in given]
+        self.bytes_exchanged += sum(len(data) for _, posted in given for data in posted)
+        # The one in this process last: it is at work as soon as it is asked.
+        for me, worker in reversed(list(enumerate(self._workers))):
+            worker.ask("take", updates, [posted[me] for _, posted in given])
+        return _totals(self._answers())
 
     def next_level(self) -> int:
         """Go on to the next level, and say how many states it has."""
         self.level += 1
-        return sum(self._ask("next_level"))
+        states = sum(map(int, self._ask("next_level")))
+        if self.size > 1 and not self.several and states >= self._join_at:
+            self._join()
+        return states
+
+    def _join(self) -> None:
+        """Divide the level, and what it leads to, among all workers."""
+        local = self._workers[0]
+        assert isinstance(local, _LocalWorker)
+        worker = local.worker
+        if self._reduce and worker.search.strays:
+            return  # where states come back to earlier ones, the reduced search is one process
+        actors = worker.owners(self.size)
+        others = range(1, self.size)
+        if not _can_fork():
+            pieces = list(iter(worker.piece, b""))
+            worker.stop()
+            self._workers = [_LocalWorker(self._begin())]
+            self._workers += [_RemoteWorker(self._begin) for _ in others]
+            self._answers()
+            for piece in pieces:
+                self._ask("put_back", piece)
+            for me, other in enumerate(self._workers):
+                other.ask("join", actors, self.size, me)
+            self._answers()
+            return
+        for me in others:
+            self._workers.append(_RemoteWorker(partial(_joined, worker, actors, self.size, me)))
+        local.ask("join", actors, self.size, 0)
+        self._answers()
 
     def again(self) -> None:
+        """Begin again, with one worker, who knows what all have learnt."""
         self.level = 0
+        for worker in self._workers[1:]:
+            worker.stop()
+        del self._workers[1:]
         self._ask("again")
 
     def parent(self, fingerprint: int) -> int:
         """Return the fingerprint of the state from which this one was first reached."""
-        worker = self._workers[fingerprint % self.size]
-        worker.ask("parent", fingerprint)
-        return int(worker.answer())
+        return max(map(int, self._ask("parent", fingerprint)))
 
     def summaries(self) -> list[WorkerSummary]:
         return self._ask("summary")
 
-    def save(self) -> list[bytes]:
-        return self._ask("save")
+    def save(self) -> list[Iterator[bytes]]:
+        """Take the search of every worker to pieces, which are made when they are asked for."""
+        return [self._pieces(worker) for worker in self._workers]
 
-    def restore(self, saved: list[bytes], level: int) -> None:
+    def _pieces(self, worker: _LocalWorker | _RemoteWorker) -> Iterator[bytes]:
+        while True:
+            worker.ask("piece")
+            piece: bytes = worker.answer()
+            if not piece:
+                return
+            yield piece
+
+    def restore(self, saved: Sequence[Iterable[bytes]], level: int) -> None:
+        """Go on where `save` was called, with as many workers as there were."""
         self.level = level
-        for worker, data in zip(self._workers, saved, strict=True):
-            worker.ask("restore", data)
-        self._answers()
+        if len(saved) > 1:
+            self.size = len(saved)
+            self._workers += [_RemoteWorker(self._begin) for _ in saved[1:]]
+            self._answers()
+        for worker, pieces in zip(self._workers, saved, strict=True):
+            for piece in pieces:
+                worker.ask("put_back", piece)
+                worker.answer()
 
     def stop(self) -> None:
         for worker in self._workers:
             worker.stop()
 
     def _ask(self, what: str, *arguments: object) -> list[Any]:
-        for worker in self._workers:
+        # The one in this process last: it is at work as soon as it is asked.
+        for worker in reversed(self._workers):
             worker.ask(what, *arguments)
         return self._answers()
 
@@ -402,6 +471,9 @@ def _totals(all_totals: list[SearchTotals]) -> SearchTotals:
         memory=sum(totals.memory for totals in all_totals),
         strays=sum(totals.strays for totals in all_totals),
         learnt=any(totals.learnt for totals in all_totals),
+        in_files=sum(totals.in_files for totals in all_totals),
+        trouble=next((totals.trouble for totals in all_totals if totals.trouble), ""),
+        crowded=any(totals.crowded for totals in all_totals),
         # Among properties broken at the same depth, a missing delivery says most.
         findings=sorted(
             first.values(),
