@@ -16,6 +16,9 @@ COLUMNS = pa.schema(
     {"number": pa.int32(), "process": pa.int32(), "step": pa.int64(), "rows": pa.int64()}
 )
 
+MOST_BLOCKS = 100_000
+"""Of runs that are mixed, so many blocks of 64 steps are looked at again: one step is enough."""
+
 
 def duplicate_steps(traces: TraceSet, numbers: Sequence[int] | None = None) -> DataFrame:
     """Return the steps that a process took more than once: `number`, `process`, `step`, and `rows`;
@@ -41,6 +44,7 @@ def duplicate_steps(traces: TraceSet, numbers: Sequence[int] | None = None) -> D
         )
         .where("rows > bit_count(bits)")
         .select(block)
+        .limit(MOST_BLOCKS)
     )
     return (
         steps.join(f.broadcast(crowded), block, "left_semi")

@@ -49,6 +49,9 @@ from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
 PART_DELIVERIES = 500_000
 """How many deliveries go to a task of the first stage, roughly."""
 
+TASK_DELIVERIES = 250_000
+"""How many deliveries a task of the second stage has, at least: a task costs as much as these."""
+
 MOST_TASKS = 1000
 
 ATTEMPTS = 3
@@ -217,7 +220,8 @@ def _exact_notes(
 def _notes(traces: TraceSet, layouts: dict[int, Layout], kinds: Collection[str]) -> DataFrame:
     deliveries = sum(layout.deliveries for layout in layouts.values())
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
-    places = min(MOST_TASKS, sum(layout.places for layout in layouts.values()))
+    enough = max(2, deliveries // TASK_DELIVERIES)
+    places = min(MOST_TASKS, enough, sum(layout.places for layout in layouts.values()))
     packed = spark_schema(PACKED_ROWS)
     parted = parted_events(traces, layouts, [*kinds], parts)
     checked = parted.repartitionById(parts, f.col("place")).mapInArrow(
