@@ -13,10 +13,15 @@ import numpy as np
 import pytest
 
 from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.reading.local_files import look_here
 from flexgroup.pipeline.reading.trace_set import TraceSet, open_remote, open_trace_set
 from flexgroup.pipeline.spark.errors import readable
 from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
+from flexgroup.pipeline.verify.check_plans import check_plans
 from flexgroup.pipeline.verify.excerpts import Compared, excerpt
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_checks import DESTINATION, NOTE, SLICE, check_messages
+from flexgroup.pipeline.verify.parted_events import pieces_of, pieces_table, read_and_part
 from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER, reach
 from flexgroup.properties.acyclic_order import NAME as ACYCLIC
 from flexgroup.properties.catalogue import check
@@ -26,9 +31,8 @@ from flexgroup.testing.large_runs import correct_run
 from flexgroup.trace.history import Deliveries, History, Multicasts
 
 from ..trace.recorded import event_file, record, tamper
-from .made_up_runs import nonsense
+from .made_up_runs import nonsense, write_all
 from .tampering import correct
-from .written_histories import write_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +70,7 @@ def test_many_processes_share_tasks(
 ) -> None:
     """There was a task for each destination, and a row for each process and slice."""
     history = replace(correct_run(30, 300, 200, clients=True, packets=False), run="broad")
-    write_history(tmp_path, history)
+    write_all(tmp_path, [history])
     before = tasks(spark)
     found = verdicts_of(opened(spark, f"file:{tmp_path}"), ORDER)
     assert tasks(spark) - before < 60
@@ -105,7 +109,7 @@ def test_what_reaches_across_the_run_is_cut_twice(
 ) -> None:
     """Slices were made four times as large again and again, until there was only one."""
     history = swapped_end_to_end(30_000)
-    write_history(tmp_path, history)
+    write_all(tmp_path, [history])
     found = verdicts_of(open_trace_set(spark, str(tmp_path)), ORDER)
     assert len(rounds) == 2
     assert rounds[0] > 16
@@ -152,6 +156,28 @@ def test_mixed_runs_are_found_on_the_way(
     told = f"in run '{name}' process {process} has 2 events at step {step}: two runs"
     with pytest.raises(UsageError, match=told), readable(str(tmp_path)):
         verdicts_of(opened(spark, f"file:{tmp_path}"), ORDER)
+
+
+@pytest.mark.parametrize(
+    ("properties", "kinds"),
+    [
+        (["integrity", "agreement"], {NOTE}),
+        (["integrity", "fifo order"], {NOTE, DESTINATION}),
+        (["acyclic order"], {NOTE, SLICE}),
+    ],
+)
+def test_only_what_is_asked_for_is_sent_on(
+    tmp_path: Path, properties: list[str], kinds: set[str]
+) -> None:
+    write_all(tmp_path, [correct(400)])
+    files = look_here(str(tmp_path))
+    assert files is not None
+    (plan,) = check_plans(files.described, properties)
+    layout = Layout(plan=plan, deliveries=400, crashed=(), bounds=np.array([100, 200, 300]))
+    bundles = pieces_of(files, files.kinds, {plan.run})
+    parted = read_and_part({plan.run: 0}, 1)(iter(pieces_table(bundles).to_batches()))
+    sent = [row for batch in check_messages({0: layout})(parted) for row in batch.to_pylist()]
+    assert {row["kind"] for row in sent} == kinds
 
 
 def only(history: History, messages: np.ndarray[Any, Any]) -> History:

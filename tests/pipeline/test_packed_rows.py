@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,8 +22,8 @@ from flexgroup.trace.schema import DELIVER
 INTEGERS = st.one_of(st.integers(-300, 300), st.integers(-(1 << 63), (1 << 63) - 1))
 
 
-def ints(values: list[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
+def ints(values: Iterable[int]) -> Ints:
+    return np.array([*values], dtype=np.int64)
 
 
 @given(st.lists(st.lists(INTEGERS, max_size=5), min_size=1, max_size=4), st.integers(1, 3))

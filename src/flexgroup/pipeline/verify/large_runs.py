@@ -46,7 +46,7 @@ from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
 
-PART_DELIVERIES = 500_000
+PART_DELIVERIES = 1_000_000
 """How many deliveries go to a task of the first stage, roughly."""
 
 TASK_DELIVERIES = 250_000

@@ -21,6 +21,9 @@ CELLS_A_SLICE = 16
 MARGIN_CELLS = 1
 WIDEN = 4
 
+SLICED = {"acyclic order", "pairwise order", "local order", "prefix order", "real-time order"}
+"""The properties that are checked by slice."""
+
 SHARE_DELIVERIES = 1_000_000
 """How many deliveries a task has that checks destinations, at least."""
 
@@ -45,6 +48,10 @@ class Layout:
     @property
     def by_destination(self) -> bool:
         return not {"fifo order", "causal order"}.isdisjoint(self.plan.properties)
+
+    @property
+    def by_slice(self) -> bool:
+        return not SLICED.isdisjoint(self.plan.properties)
 
     @property
     def in_real_time(self) -> bool:

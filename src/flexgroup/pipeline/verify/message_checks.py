@@ -177,7 +177,8 @@ def _crashes(layout: Layout) -> Faults:
 def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
     notes = (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout))
     yield layout.first_place, layout.plan.number, NOTE, pack_table(notes_batch(notes))
-    yield from _to_slices(run, layout)
+    if layout.by_slice:
+        yield from _to_slices(run, layout)
     if layout.by_destination:
         yield from _to_destinations(run, layout)
 
@@ -209,6 +210,8 @@ def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
 
 
 def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
+    if {"prefix order", *missing_deliveries.FIND}.isdisjoint(layout.plan.properties):
+        return
     copies, times = run.copies, run.history.multicasts.time
     undelivered = int(np.count_nonzero(copies.row == NONE))
     if undelivered == 0:

@@ -22,12 +22,37 @@ STRETCH_BITS = 10
 
 MIX = 7919
 
+DENSE = 16
+"""A table of flags has room for at most so many times the steps."""
+
 
 def steps_taken(process: Ints, step: Ints) -> tuple[Ints, Ints, Ints]:
     """Return processes, blocks of steps, and which steps of each block were taken.
 
     A block comes again for a step that was taken again, so that no step is in a line twice.
     """
+    return _from_table(process, step) or _from_order(process, step)
+
+
+def _from_table(process: Ints, step: Ints) -> tuple[Ints, Ints, Ints] | None:
+    """Return the same, unless steps lie far apart or are there twice: there is no sort in it."""
+    first = int(step.min()) >> BLOCK_BITS
+    blocks = (int(step.max()) >> BLOCK_BITS) - first + 1
+    span = blocks << BLOCK_BITS
+    size = (int(process.max()) + 1) * span
+    if size > DENSE * len(step):
+        return None
+    taken = np.zeros(size, dtype=np.bool_)
+    taken[process * span + (step - (first << BLOCK_BITS))] = True
+    if np.count_nonzero(taken) < len(step):
+        return None
+    words = np.packbits(taken, bitorder="little").view("<i8").astype(np.int64, copy=False)
+    lines = np.flatnonzero(words)
+    process, block = np.divmod(lines, blocks)
+    return process, block + first, words[lines]
+
+
+def _from_order(process: Ints, step: Ints) -> tuple[Ints, Ints, Ints]:
     order = by_pairs(process, step)
     process, step = process[order], step[order]
     block = step >> BLOCK_BITS
