@@ -57,6 +57,9 @@ MOST_TASKS = 1000
 ATTEMPTS = 3
 """How often a run is cut into slices, at most; the last time, it is one slice."""
 
+MOST_BROADCAST = 1_000_000
+"""How many messages are brought to all tasks, at most: a few dozen megabytes."""
+
 FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
 
@@ -98,7 +101,10 @@ def large_runs(
         )
         judged.add(layout, found[number], whole)
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
-    return verdicts.unionAll(_judge_excerpts(traces, notes, judged)) if judged.tasks else verdicts
+    if not judged.tasks:
+        return verdicts
+    shown = sum(note.shown for note in told)
+    return verdicts.unionAll(_judge_excerpts(traces, notes, judged, shown <= MOST_BROADCAST))
 
 
 class _Judged:
@@ -138,8 +144,11 @@ class _Judged:
             self.tasks.append(task_of(layout.plan, topic, checks, in_all))
 
 
-def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
-    """Return the verdicts that are left, from the events of the messages that matter."""
+def _judge_excerpts(
+    traces: TraceSet, notes: DataFrame, judged: _Judged, are_few: bool
+) -> DataFrame:
+    """Return the verdicts that are left, from the events of the messages that matter. If these are
+    few, they are brought to the events, which then stay where they are."""
     spark = traces.spark
     tasks = rows_of(spark, judged.tasks, TASK_COLUMNS)
     topics = f.broadcast(tasks.select("number", "topic"))
@@ -149,6 +158,7 @@ def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> Data
         .join(topics, ["number", "topic"])
     )
     chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components)
+    chosen = f.broadcast(chosen) if are_few else chosen
     orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
     parts = [
         task_rows(tasks),
@@ -189,6 +199,8 @@ class _Told:
     total: int
     rank: list[int]
     messages: list[int]
+    shown: int
+    """How many messages it has, the others among them."""
 
 
 def _exact_notes(
@@ -201,7 +213,8 @@ def _exact_notes(
     for attempt in range(1, ATTEMPTS + 1):
         notes = _notes(traces, placed(waiting), kinds).persist()
         messages = f.when(f.col("about") != COMPONENT, f.col("messages")).alias("messages")
-        rows = notes.select(*NOTES.names[:-1], messages).toArrow().to_pylist()
+        shown = f.size("messages").alias("shown")
+        rows = notes.select(*NOTES.names[:-1], messages, shown).toArrow().to_pylist()
         seen = [_Told(**{**row, "messages": row["messages"] or []}) for row in rows]
         narrow = _too_narrow(seen)
         told += (note for note in seen if note.number not in narrow)

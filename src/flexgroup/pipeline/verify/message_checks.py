@@ -65,7 +65,7 @@ DESTINATION = "destination"
 """The kind of rows that hold copies of messages: where to, sender and step of the multicast, the
 message as origin and number there, the step of its delivery or -1, and the time of that."""
 
-DESTINATION_COLUMNS = 7
+DESTINATION_COLUMNS = ("destination", "sender", "sent", "origin", "seq", "step", "time")
 
 NOTE = "note"
 

@@ -51,26 +51,26 @@ def check_orders(layouts: Mapping[int, Layout]) -> Stage:
     def stage(batches: Batches) -> Batches:
         for number, kinds in received_by_run(batches).items():
             layout = layouts[number]
-            wanted = slice_columns(layout)
             for _, notes in kinds.get(NOTE, []):
                 yield from unpack_table(notes).to_batches()
-            for place, columns in _by_place(kinds.pop(SLICE, []), len(wanted)):
-                named = dict(zip(wanted, columns, strict=True))
-                yield notes_batch(_check_slice(layout, place - layout.first_place, named))
+            for place, columns in _by_place(kinds.pop(SLICE, []), slice_columns(layout)):
+                yield notes_batch(_check_slice(layout, place - layout.first_place, columns))
             for _, columns in _by_place(kinds.pop(DESTINATION, []), DESTINATION_COLUMNS):
-                yield notes_batch(_check_destinations(layout, *columns))
+                yield notes_batch(_check_destinations(layout, **columns))
 
     return stage
 
 
-def _by_place(packed: list[tuple[int, pa.Buffer]], width: int) -> Iterator[tuple[int, list[Ints]]]:
-    """Yield the columns of each place."""
+def _by_place(
+    packed: list[tuple[int, pa.Buffer]], names: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Ints]]]:
+    """Yield the columns of each place, and keep nothing of them."""
     payloads: dict[int, list[pa.Buffer]] = {}
     while packed:
         place, payload = packed.pop()
         payloads.setdefault(place, []).append(payload)
     for place in sorted(payloads):
-        yield place, unpack(payloads.pop(place), width)
+        yield place, dict(zip(names, unpack(payloads.pop(place), len(names)), strict=True))
 
 
 def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterator[Note]:
@@ -79,8 +79,11 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
     identities = (columns["seq"] << ORIGIN_BITS) | columns["origin"]
     first, count = columns["first"], columns["count"]
     order = by_pairs(columns["process"], columns["step"])
-    process, step = columns["process"][order], columns["step"][order]
+    # What is in order is not kept in another one: a slice may be the whole run.
+    process, step = columns.pop("process")[order], columns.pop("step")[order]
+    expected = columns.pop("expected")[order] if "expected" in columns else None
     number = np.repeat(np.arange(len(count)), count)[order]
+    del order
     cell = layout.cell(first)
     begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
     inside = np.ones(len(identities), dtype=np.bool_)
@@ -99,7 +102,7 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
             process[chosen],
             renumbered,
             columns["label"][inside] if "label" in columns else None,
-            columns["expected"][order[chosen]] if "expected" in columns else None,
+            None if expected is None else expected[chosen],
         )
         cyclic = np.sort(members[_to_be_shown(rows, components, len(members))]).tolist()
         yield Note(layout.plan.number, COMPONENT, "", len(components), cyclic[:1], cyclic)
@@ -207,10 +210,16 @@ def _real_time(layout: Layout, place: int, history: History) -> Iterator[Note]:
 
 
 def _check_destinations(
-    layout: Layout, destination: Ints, sender: Ints, sent: Ints, origin: Ints, seq: Ints, *at: Ints
+    layout: Layout,
+    destination: Ints,
+    sender: Ints,
+    sent: Ints,
+    origin: Ints,
+    seq: Ints,
+    step: Ints,
+    time: Ints,
 ) -> Iterator[Note]:
-    message = (seq << ORIGIN_BITS) | origin
-    columns = sender, sent, message, *at
+    columns = sender, sent, (seq << ORIGIN_BITS) | origin, step, time
     for process, rows in by_key(destination):
         rows = rows[by_pairs(sender[rows], sent[rows])]
         yield from _fifo(layout, process, *(column[rows] for column in columns))
