@@ -26,7 +26,7 @@ from flexgroup.properties.kernels.head_merge import (
 )
 from flexgroup.properties.kernels.shortest_paths import QueueSearch, shortest_cycle
 from flexgroup.properties.kernels.skipped_messages import MISSING, skips
-from flexgroup.trace.history import Ints, by_pairs
+from flexgroup.trace.history import Ints, by_pairs, in_order
 
 from .oracle import Relation, closure, shortest_cycle_length
 
@@ -353,6 +353,11 @@ class TestSorting:
 
     def test_by_pairs_of_negative_numbers(self) -> None:
         assert by_pairs(*ends([(1, -5), (0, 3), (1, -6)])).tolist() == [1, 2, 0]
+
+    @without_deadline
+    @given(st.lists(st.sampled_from([-(1 << 62), -3, 0, 1, 2, 1 << 20, 1 << 43, 1 << 62])))
+    def test_rows_with_the_same_key_stay_in_their_order(self, keys: list[int]) -> None:
+        assert in_order(ints(keys)).tolist() == sorted(range(len(keys)), key=keys.__getitem__)
 
     @without_deadline
     @given(st.lists(st.integers(0, 9)))

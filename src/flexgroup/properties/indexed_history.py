@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from flexgroup.core.message import ORIGIN_MASK
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
-from flexgroup.properties.kernels.grouping import distinct, marked, runs, scattered
+from flexgroup.properties.kernels.grouping import distinct, marked, numbered, runs, scattered
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.verdict import Step
 from flexgroup.trace.history import (
@@ -24,6 +24,7 @@ from flexgroup.trace.history import (
     Ints,
     Packets,
     Views,
+    in_order,
     may_be_lost,
     no_ints,
 )
@@ -68,14 +69,11 @@ class IndexedHistory:
 
     @cached_property
     def _numbering(self) -> tuple[Ints, Ints]:
-        """The identities of all messages, and per delivery row the number of its message."""
-        multicast = distinct(self.history.multicasts.message)
-        delivered = self.history.deliveries.message
-        place, known = lookup(multicast, delivered)
-        if known.all():
-            return multicast, place
-        identities = distinct(np.concatenate([multicast, delivered[~known]]))
-        return identities, np.searchsorted(identities, delivered)
+        """The identities of all messages, and per multicast row, and then per delivery row, the
+        number of its message."""
+        named = np.concatenate([self.history.multicasts.message, self.history.deliveries.message])
+        _, rows, number = numbered(_narrowed(named))
+        return named[rows], number
 
     @property
     def identities(self) -> Ints:
@@ -89,8 +87,10 @@ class IndexedHistory:
     @cached_property
     def multicast_row(self) -> Ints:
         """The multicast row of each message, or NONE."""
-        multicast, rows = np.unique(self.history.multicasts.message, return_index=True)
-        return scattered(self.message_count, np.searchsorted(self.identities, multicast), rows)
+        multicast = self._numbering[1][: len(self.history.multicasts.message)]
+        # The last one that is written stays, and the first is to count.
+        rows = np.arange(len(multicast))[::-1]
+        return scattered(self.message_count, multicast[::-1], rows)
 
     @cached_property
     def unrecorded(self) -> Flags:
@@ -101,7 +101,7 @@ class IndexedHistory:
     @property
     def delivered(self) -> Ints:
         """The number of the message of each delivery row."""
-        return self._numbering[1]
+        return self._numbering[1][len(self.history.multicasts.message) :]
 
     @cached_property
     def copies(self) -> Copies:
@@ -109,7 +109,9 @@ class IndexedHistory:
         messages = np.flatnonzero(self.multicast_row != NONE)
         rows = self.multicast_row[messages]
         at, owner = runs(multicasts.offsets[rows], multicasts.offsets[rows + 1])
-        keys = distinct(self.keys(messages[owner], multicasts.targets[at]))
+        keys = self.keys(messages[owner], multicasts.targets[at])
+        if (keys[1:] <= keys[:-1]).any():  # otherwise destinations ascend, as they should
+            keys = distinct(keys)
         message, process = np.divmod(keys, self._width)
         place, found = lookup(self._delivery_keys, keys)
         row = scattered(len(keys), np.flatnonzero(found), self._rows_by_key[place[found]])
@@ -139,8 +141,7 @@ class IndexedHistory:
     @cached_property
     def _rows_by_key(self) -> Ints:
         """Delivery rows sorted by message and process; repetitions follow the first."""
-        keys = self.keys(self.delivered, self.history.deliveries.process)
-        return np.argsort(keys, kind="stable")
+        return in_order(self.keys(self.delivered, self.history.deliveries.process))
 
     @cached_property
     def _delivery_keys(self) -> Ints:
@@ -266,8 +267,18 @@ def _of_correct(rows: Rows, faulty: tuple[int, ...]) -> Rows:
     return replace(rows, **columns)
 
 
+def _narrowed(identities: Ints) -> Ints:
+    """Return integers in the same order that are as small as the largest origin allows: they sort
+    faster."""
+    origin = identities & ORIGIN_MASK
+    bits = int(origin.max(initial=0)).bit_length()
+    return ((identities >> ORIGIN_BITS) << bits) | origin
+
+
 def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
     """Tell where each wanted key stands among the sorted ones, and whether it is there at all."""
+    if len(sorted_keys) == len(wanted) and (sorted_keys == wanted).all():
+        return np.arange(len(wanted)), np.ones(len(wanted), dtype=np.bool_)
     place = np.searchsorted(sorted_keys, wanted)
     if len(sorted_keys) == 0:
         return place, np.zeros(len(wanted), dtype=np.bool_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -14,20 +16,26 @@ COLUMNS = pa.schema(
     {"number": pa.int32(), "process": pa.int32(), "step": pa.int64(), "rows": pa.int64()}
 )
 
+MOST_BLOCKS = 100_000
+"""Of runs that are mixed, so many blocks of 64 steps are looked at again: one step is enough."""
 
-def duplicate_steps(traces: TraceSet) -> DataFrame:
-    """Return the steps that a process took more than once: `number`, `process`, `step`, and `rows`.
+
+def duplicate_steps(traces: TraceSet, numbers: Sequence[int] | None = None) -> DataFrame:
+    """Return the steps that a process took more than once: `number`, `process`, `step`, and `rows`;
+    in the runs of these numbers, or in all.
 
     There are none in a sound trace; there are where two runs with the same name were mixed. The
     steps of a process are first counted in blocks of 64, each a bit of one integer, and only
-    blocks with more rows than bits are looked at again: without duplicates, what is shuffled is a
-    fraction of the events.
+    blocks with more rows than bits are looked at again. There are few, if any, so that they are
+    brought to the events: what is shuffled is a fraction of these.
     """
     parts = [traces.events(kind, "process", "step") for kind in sorted(traces.kinds)]
     if not parts:
         return nothing(traces.spark, COLUMNS)
     block = ["number", "process", "block"]
     steps = union(parts).withColumn("block", f.expr("shiftright(step, 6)"))
+    if numbers is not None:
+        steps = steps.where(f.col("number").isin(list(numbers)))
     crowded = (
         steps.groupBy(block)
         .agg(
@@ -36,17 +44,18 @@ def duplicate_steps(traces: TraceSet) -> DataFrame:
         )
         .where("rows > bit_count(bits)")
         .select(block)
+        .limit(MOST_BLOCKS)
     )
     return (
-        steps.join(crowded, block, "left_semi")
+        steps.join(f.broadcast(crowded), block, "left_semi")
         .groupBy("number", "process", "step")
         .agg(f.count("*").alias("rows"))
         .where("rows > 1")
     )
 
 
-def refuse_duplicate_steps(traces: TraceSet) -> None:
-    """Raise a UsageError if there are any in a trace set; all its events are read with Spark."""
-    for row in duplicate_steps(traces).limit(1).collect():
+def refuse_duplicate_steps(traces: TraceSet, numbers: Sequence[int]) -> None:
+    """Raise a UsageError if there are any in these runs; all their events are read with Spark."""
+    for row in duplicate_steps(traces, numbers).limit(1).collect():
         run = traces.described[row["number"]].run
         raise mixed_runs(run, row["process"], row["step"], row["rows"])

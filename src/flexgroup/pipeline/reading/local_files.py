@@ -51,10 +51,16 @@ class LocalFiles:
         return frozenset(self.rows)
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the runs. A file of such a name holds that run, and no other."""
+        return frozenset(run.run for run in self.described)
+
+    @cached_property
     def shared(self) -> frozenset[str]:
         """The kinds of events that are in files of several runs, or of parts of runs."""
-        names = {run.run for run in self.described}
-        return frozenset(kind for kind, files in self.rows.items() if not files.keys() <= names)
+        return frozenset(
+            kind for kind, files in self.rows.items() if not files.keys() <= self.names
+        )
 
     def kinds_of(self, run: str) -> list[str]:
         """Return the kinds of events that a run may have; a file of its name holds no other."""

@@ -8,11 +8,12 @@ large run and property; everything else stays in DataFrames.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
@@ -23,12 +24,13 @@ from flexgroup.pipeline.verify.event_rows import (
     FAULTS,
     ORDERS,
     event_rows,
-    packed_message,
 )
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.message_checks import COUNTED, NOTES, UNDELIVERED, check_messages
 from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, check_orders
-from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS, partition
+from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
+from flexgroup.pipeline.verify.parted_frames import parted_events
+from flexgroup.pipeline.verify.slice_edges import EDGE_WIDTH, reach
 from flexgroup.pipeline.verify.small_histories import (
     TASK_COLUMNS,
     WHOLE,
@@ -41,12 +43,22 @@ from flexgroup.pipeline.verify.small_histories import (
 from flexgroup.properties import virtual_synchrony
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.verdict import Outcome, Verdict
+from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
 
-PART_DELIVERIES = 500_000
+PART_DELIVERIES = 1_000_000
 """How many deliveries go to a task of the first stage, roughly."""
 
+TASK_DELIVERIES = 250_000
+"""How many deliveries a task of the second stage has, at least: a task costs as much as these."""
+
 MOST_TASKS = 1000
+
+ATTEMPTS = 3
+"""How often a run is cut into slices, at most; the last time, it is one slice."""
+
+MOST_BROADCAST = 1_000_000
+"""How many messages are brought to all tasks, at most: a few dozen megabytes."""
 
 FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
@@ -70,11 +82,16 @@ class RunFindings:
             self.ranks[about], self.messages[about] = rank, messages
 
 
-def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
-    """Return the verdicts on these runs, except those on minimality."""
-    notes = _exact_notes(traces, layouts)
-    found = _findings(notes)
-    late = _runs_with_late_multicasts(notes, layouts)
+def large_runs(
+    traces: TraceSet, layouts: Sequence[Layout], kinds: Collection[str] = ORDERS
+) -> DataFrame:
+    """Return the verdicts on these runs, except those on minimality.
+
+    A step that a process took twice in events of these kinds is refused.
+    """
+    notes, told = _exact_notes(traces, layouts, {*ORDERS, *kinds})
+    found = _findings(told)
+    late = _runs_with_late_multicasts(told)
     answering = _runs_that_multicast_after_delivering(traces, layouts)
     judged = _Judged()
     for layout in layouts:
@@ -84,7 +101,10 @@ def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
         )
         judged.add(layout, found[number], whole)
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
-    return verdicts.unionAll(_judge_excerpts(traces, notes, judged)) if judged.tasks else verdicts
+    if not judged.tasks:
+        return verdicts
+    shown = sum(note.shown for note in told)
+    return verdicts.unionAll(_judge_excerpts(traces, notes, judged, shown <= MOST_BROADCAST))
 
 
 class _Judged:
@@ -110,7 +130,10 @@ class _Judged:
                 verdict = Verdict(name, Outcome.HOLDS, 0, None, told)
                 self.verdicts.append(verdict_row(layout.plan.run, verdict))
             elif about == COMPONENT:
-                topics[COMPONENT][name] = {}
+                # Of large components, only some messages will be there, so that they are counted
+                # here; other violations, which are pairs of processes, those messages have all.
+                counted = findings.totals[about] if name == "acyclic order" else {}
+                topics[COMPONENT][name] = counted
             else:
                 topics[name][name] = findings.totals[about]
                 self.messages += (
@@ -121,8 +144,11 @@ class _Judged:
             self.tasks.append(task_of(layout.plan, topic, checks, in_all))
 
 
-def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> DataFrame:
-    """Return the verdicts that are left, from the events of the messages that matter."""
+def _judge_excerpts(
+    traces: TraceSet, notes: DataFrame, judged: _Judged, are_few: bool
+) -> DataFrame:
+    """Return the verdicts that are left, from the events of the messages that matter. If these are
+    few, they are brought to the events, which then stay where they are."""
     spark = traces.spark
     tasks = rows_of(spark, judged.tasks, TASK_COLUMNS)
     topics = f.broadcast(tasks.select("number", "topic"))
@@ -132,6 +158,7 @@ def _judge_excerpts(traces: TraceSet, notes: DataFrame, judged: _Judged) -> Data
         .join(topics, ["number", "topic"])
     )
     chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components)
+    chosen = f.broadcast(chosen) if are_few else chosen
     orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
     parts = [
         task_rows(tasks),
@@ -161,32 +188,56 @@ def _only_as_a_whole(
     return {name for name, holds in conditions.items() if holds}
 
 
-def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
+@dataclass(frozen=True)
+class _Told:
+    """A note as the driver has it: without the messages of cyclic components, which may be as many
+    as the run has."""
+
+    number: int
+    about: str
+    kind: str
+    total: int
+    rank: list[int]
+    messages: list[int]
+    shown: int
+    """How many messages it has, the others among them."""
+
+
+def _exact_notes(
+    traces: TraceSet, layouts: Sequence[Layout], kinds: Collection[str]
+) -> tuple[DataFrame, list[_Told]]:
     """Return the notes on all runs, those whose margins were too narrow cut into larger slices."""
     parts = []
+    told: list[_Told] = []
     waiting = list(layouts)
-    while waiting:
-        notes = _notes(traces, placed(waiting)).persist()
-        narrow = {row.number for row in _too_narrow(notes).collect()}
+    for attempt in range(1, ATTEMPTS + 1):
+        notes = _notes(traces, placed(waiting), kinds).persist()
+        messages = f.when(f.col("about") != COMPONENT, f.col("messages")).alias("messages")
+        shown = f.size("messages").alias("shown")
+        rows = notes.select(*NOTES.names[:-1], messages, shown).toArrow().to_pylist()
+        seen = [_Told(**{**row, "messages": row["messages"] or []}) for row in rows]
+        narrow = _too_narrow(seen)
+        told += (note for note in seen if note.number not in narrow)
         parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
-        waiting = [layout.widened() for layout in waiting if layout.plan.number in narrow]
-    return union(parts)
+        waiting = [
+            layout.widened(narrow[layout.plan.number], attempt == ATTEMPTS - 1)
+            for layout in waiting
+            if layout.plan.number in narrow
+        ]
+        if not waiting:
+            break
+        kinds = ORDERS  # steps were looked at once
+    return union(parts), told
 
 
-def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
+def _notes(traces: TraceSet, layouts: dict[int, Layout], kinds: Collection[str]) -> DataFrame:
     deliveries = sum(layout.deliveries for layout in layouts.values())
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
-    places = min(MOST_TASKS, sum(layout.places for layout in layouts.values()))
-    large = f.col("number").isin(list(layouts))
+    enough = max(2, deliveries // TASK_DELIVERIES)
+    places = min(MOST_TASKS, enough, sum(layout.places for layout in layouts.values()))
     packed = spark_schema(PACKED_ROWS)
-
-    def split(kind: str, *more: str) -> DataFrame:
-        events = traces.events(kind, "process", "step", "time", "origin", "seq", *more).where(large)
-        rows = events.withColumn("message", packed_message()).drop("origin", "seq")
-        return rows.mapInArrow(partition(kind, parts), packed)
-
-    both = split(DELIVER).unionAll(split(MULTICAST, "destinations"))
-    checked = both.repartitionById(parts, f.col("place")).mapInArrow(
+    parted = parted_events(traces, layouts, [*kinds], parts)
+    checked = parted.repartitionById(parts, f.col("place")).mapInArrow(
         check_messages(layouts), packed
     )
     return checked.repartitionById(places, f.col("place") % places).mapInArrow(
@@ -194,65 +245,43 @@ def _notes(traces: TraceSet, layouts: dict[int, Layout]) -> DataFrame:
     )
 
 
-def _too_narrow(notes: DataFrame) -> DataFrame:
-    """Return the numbers of runs in which some slice may not have seen all that it had to.
-
-    At the beginning of each slice and for each process: what lies before the margin must have
-    been delivered before what lies behind the cut; and the cut as the slice before it found it
-    must end before what that slice did not see.
-    """
-    names = ("slice", "process", "low", "low_inside", "high_inside", "high", "reached")
-    edges = notes.where(f.col("about") == EDGE).select(
-        "number", *(f.col("rank")[place].alias(name) for place, name in enumerate(names))
-    )
-    order = Window.partitionBy("number", "process").orderBy("slice")
-    first, last = Window.unboundedPreceding, Window.unboundedFollowing
-    before_margin = f.greatest(
-        f.max("high").over(order.rangeBetween(first, -2)),
-        f.max("high_inside").over(order.rangeBetween(-1, -1)),
-    )
-    behind_cut = f.min("low").over(order.rangeBetween(0, last))
-    unseen = f.least(
-        f.min("low_inside").over(order.rangeBetween(1, 1)),
-        f.min("low").over(order.rangeBetween(2, last)),
-    )
-    judged = edges.select(
-        "number",
-        ((before_margin >= behind_cut) | (f.col("reached") >= unseen)).alias("too_narrow"),
-    )
-    return judged.where("too_narrow").select("number").distinct()
+def _too_narrow(notes: Sequence[_Told]) -> dict[int, int]:
+    """Return the numbers of runs in which some slice may not have seen all that it had to, and how
+    far what it had to see reaches."""
+    edges: dict[int, list[Ints]] = defaultdict(list)
+    for note in notes:
+        if note.about == EDGE:
+            edges[note.number].append(np.array(note.rank, dtype=np.int64).reshape(-1, EDGE_WIDTH))
+    reached = {number: reach(np.concatenate(tables)) for number, tables in edges.items()}
+    return {number: slices for number, slices in reached.items() if slices}
 
 
-def _findings(notes: DataFrame) -> dict[int, RunFindings]:
+def _findings(notes: Sequence[_Told]) -> dict[int, RunFindings]:
     found: dict[int, RunFindings] = defaultdict(RunFindings)
-    # Of cyclic components only the number is wanted here: they may be as large as the run.
-    messages = f.when(f.col("about") != COMPONENT, f.col("messages"))
-    rows = (
-        notes.where(~f.col("about").isin(EDGE, CLOCK))
-        .groupBy("number", "about", "kind")
-        .agg(
-            f.sum("total").alias("total"),
-            f.min(f.struct("rank", messages.alias("m"))).alias("first"),
-        )
-        .collect()
-    )
-    for row in rows:
-        found[row.number].add(row.about, row.kind, row.total, row.first.rank, row.first.m or [])
+    groups: dict[tuple[int, str, str], list[_Told]] = defaultdict(list)
+    for note in notes:
+        if note.about not in (EDGE, CLOCK):
+            groups[note.number, note.about, note.kind].append(note)
+    for (number, about, kind), group in groups.items():
+        first = min(group, key=lambda note: note.rank)
+        total = sum(note.total for note in group)
+        found[number].add(about, kind, total, first.rank, first.messages)
     return found
 
 
-def _runs_with_late_multicasts(notes: DataFrame, layouts: Sequence[Layout]) -> set[int]:
+def _runs_with_late_multicasts(notes: Sequence[_Told]) -> set[int]:
     """Return runs in which a slice holds a message that was multicast after the next one began:
     order in real time then reaches across slices."""
-    if not any("real-time order" in layout.plan.properties for layout in layouts):
-        return set()
-    clocks = notes.where(f.col("about") == CLOCK).select(
-        "number",
-        *(f.col("rank")[i].alias(name) for i, name in enumerate(("slice", "begins", "latest"))),
-    )
-    order = Window.partitionBy("number").orderBy("slice").rowsBetween(Window.unboundedPreceding, -1)
-    late = clocks.select("number", (f.max("latest").over(order) >= f.col("begins")).alias("late"))
-    return {row.number for row in late.where("late").select("number").distinct().collect()}
+    clocks: dict[int, list[list[int]]] = defaultdict(list)
+    for note in notes:
+        if note.about == CLOCK:
+            clocks[note.number].append(note.rank)
+    late = set()
+    for number, of_run in clocks.items():
+        _, begins, latest = np.array(sorted(of_run), dtype=np.int64).T
+        if (np.maximum.accumulate(latest)[:-1] >= begins[1:]).any():
+            late.add(number)
+    return late
 
 
 def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[Layout]) -> set[int]:

@@ -21,6 +21,12 @@ CELLS_A_SLICE = 16
 MARGIN_CELLS = 1
 WIDEN = 4
 
+SLICED = {"acyclic order", "pairwise order", "local order", "prefix order", "real-time order"}
+"""The properties that are checked by slice."""
+
+SHARE_DELIVERIES = 1_000_000
+"""How many deliveries a task has that checks destinations, at least."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -34,8 +40,8 @@ class Layout:
     bounds: Ints
     """The times of first deliveries at which cells but the first begin, ascending."""
     first_place: int = 0
-    """Places name the tasks of all runs: first those of this run's slices, then those of its
-    destinations."""
+    """Places name the tasks of all runs: first those of this run's slices, then those that share
+    its destinations."""
     cells_a_slice: int = CELLS_A_SLICE
     margin: int = MARGIN_CELLS
 
@@ -44,12 +50,24 @@ class Layout:
         return not {"fifo order", "causal order"}.isdisjoint(self.plan.properties)
 
     @property
+    def by_slice(self) -> bool:
+        return not SLICED.isdisjoint(self.plan.properties)
+
+    @property
     def in_real_time(self) -> bool:
         return "real-time order" in self.plan.properties
 
     @property
     def places(self) -> int:
-        return self.slices + (self.plan.processes if self.by_destination else 0)
+        return self.slices + (self.shares if self.by_destination else 0)
+
+    @property
+    def shares(self) -> int:
+        """How many tasks share the destinations: as many as have enough to do."""
+        return max(1, min(self.plan.processes, self.deliveries // SHARE_DELIVERIES))
+
+    def share_of_destination(self, process: Ints) -> Ints:
+        return process % self.shares
 
     @property
     def slices(self) -> int:
@@ -62,8 +80,14 @@ class Layout:
         """Return the smallest first delivery of a slice that is not the first one."""
         return int(self.bounds[number * self.cells_a_slice - 1])
 
-    def widened(self) -> Layout:
-        return replace(self, cells_a_slice=self.cells_a_slice * WIDEN, margin=self.margin * WIDEN)
+    def widened(self, reach: int, is_last: bool = False) -> Layout:
+        """Return the layout with larger slices: several times as large as what has to be seen
+        together, which reaches over so many slices of now; or only one slice."""
+        factor = WIDEN
+        while factor < WIDEN * reach and factor < self.slices:
+            factor *= WIDEN
+        cells = self.cells_a_slice * (self.slices if is_last else factor)
+        return replace(self, cells_a_slice=cells, margin=self.margin * factor)
 
 
 def placed(layouts: Iterable[Layout]) -> dict[int, Layout]:

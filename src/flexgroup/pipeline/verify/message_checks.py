@@ -7,43 +7,65 @@ the slice that checks their order, multicast copies to the destination that chec
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
     PackedRow,
     Stage,
+    narrow,
     pack,
+    pack_narrow,
     pack_table,
     packed_batch,
     received_by_run,
-    unpack_table,
+    unpack,
 )
+from flexgroup.pipeline.verify.parted_events import DELIVER_COLUMNS, MULTICAST_COLUMNS
+from flexgroup.pipeline.verify.steps_taken import STEPS, refuse_steps_taken_twice
 from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
-from flexgroup.trace.history import Faults, by_key
-from flexgroup.trace.reader import history_of
+from flexgroup.properties.kernels.grouping import runs
+from flexgroup.trace.history import (
+    Deliveries,
+    Faults,
+    History,
+    Ints,
+    Multicasts,
+    by_key,
+    by_pairs,
+    in_order,
+)
 from flexgroup.trace.run_events import refuse_repeated_multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 NEVER = np.iinfo(np.int64).min
 """The time of a multicast that is not in the trace."""
 
+NO_LABEL = 0
+"""Stands in place of the destinations of a message that was never multicast."""
+
+WIDE = -1
+"""Stands in place of destinations that have no number, because there are too many processes."""
+
+MOST_LABELLED = 62
+
 LAST = int(np.iinfo(np.int64).max)
 
 SLICE = "slice"
-"""The kind of rows that hold process and step of a delivery, the message, its first delivery, and
-for order in real time the time of its multicast."""
+"""The kind of rows that hold messages, and their deliveries, one message after the other."""
 
 DESTINATION = "destination"
-"""The kind of rows that hold sender and step of a multicast, the message, the step of its delivery
-or -1, and the time of that."""
+"""The kind of rows that hold copies of messages: where to, sender and step of the multicast, the
+message as origin and number there, the step of its delivery or -1, and the time of that."""
+
+DESTINATION_COLUMNS = ("destination", "sender", "sent", "origin", "seq", "step", "time")
 
 NOTE = "note"
 
@@ -91,16 +113,59 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
 
     def stage(batches: Batches) -> Batches:
         for number, kinds in received_by_run(batches).items():
-            tables: dict[str, pa.Table] = defaultdict(lambda: pa.table({}))
-            for kind, packed in kinds.items():
-                tables[kind] = pa.concat_tables([unpack_table(payload) for _, payload in packed])
             layout = layouts[number]
-            history = history_of(tables.__getitem__, layout.plan)
+            payloads = {
+                kind: [payload for _, payload in kinds.get(kind, ())]
+                for kind in (STEPS, MULTICAST, DELIVER)
+            }
+            refuse_steps_taken_twice(layout.plan.run, *unpack(payloads[STEPS], 3))
+            history = History(
+                **layout.plan.facts(),
+                multicasts=_multicasts(unpack(payloads[MULTICAST], MULTICAST_COLUMNS)),
+                deliveries=_deliveries(unpack(payloads[DELIVER], DELIVER_COLUMNS)),
+                crashes=_crashes(layout),
+            )
             refuse_repeated_multicasts(history.run, history.multicasts.message)
-            run = IndexedHistory(replace(history, crashes=_crashes(layout)))
-            yield packed_batch(_packed(run, layout))
+            yield packed_batch(_packed(IndexedHistory(history), layout))
 
     return stage
+
+
+def slice_columns(layout: Layout) -> tuple[str, ...]:
+    """Return the columns of rows of the kind SLICE: those of messages, and then of deliveries.
+
+    Messages have their origin and number there, their first delivery and how many deliveries; for
+    order in real time, when they were multicast; for local order, a number for their destinations.
+    For prefix order, deliveries tell whether they are the first one at a destination.
+    """
+    return (
+        *("origin", "seq", "first", "count"),
+        *(["multicast"] if layout.in_real_time else []),
+        *(["label"] if "local order" in layout.plan.properties else []),
+        *("process", "step"),
+        *(["expected"] if "prefix order" in layout.plan.properties else []),
+    )
+
+
+def _deliveries(columns: list[Ints]) -> Deliveries:
+    process, step, time, origin, seq = columns
+    order = by_pairs(process, step)
+    message = (seq << ORIGIN_BITS) | origin
+    depth = np.zeros(0, dtype=np.int64)  # nobody here asks for it
+    return Deliveries(process[order], step[order], time[order], message[order], depth)
+
+
+def _multicasts(columns: list[Ints]) -> Multicasts:
+    process, step, time, origin, seq, lengths, targets = columns
+    order = by_pairs(process, step)
+    message = (seq << ORIGIN_BITS) | origin
+    ends = np.cumsum(lengths)
+    chosen, _ = runs((ends - lengths)[order], ends[order])
+    offsets = np.zeros(len(order) + 1, dtype=np.int64)
+    np.cumsum(lengths[order], out=offsets[1:])
+    return Multicasts(
+        process[order], step[order], time[order], message[order], offsets, targets[chosen]
+    )
 
 
 def _crashes(layout: Layout) -> Faults:
@@ -112,7 +177,8 @@ def _crashes(layout: Layout) -> Faults:
 def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
     notes = (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout))
     yield layout.first_place, layout.plan.number, NOTE, pack_table(notes_batch(notes))
-    yield from _to_slices(run, layout)
+    if layout.by_slice:
+        yield from _to_slices(run, layout)
     if layout.by_destination:
         yield from _to_destinations(run, layout)
 
@@ -144,6 +210,8 @@ def _integrity(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
 
 
 def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
+    if {"prefix order", *missing_deliveries.FIND}.isdisjoint(layout.plan.properties):
+        return
     copies, times = run.copies, run.history.multicasts.time
     undelivered = int(np.count_nonzero(copies.row == NONE))
     if undelivered == 0:
@@ -160,32 +228,67 @@ def _missing(run: IndexedHistory, layout: Layout) -> Iterator[Note]:
 
 
 def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
-    """Yield each first delivery of a message at a process for the slices that need it."""
+    """Yield the first deliveries of messages at processes for the slices that need them."""
     queues, deliveries = run.queues, run.history.deliveries
-    first = np.full(run.message_count, np.iinfo(np.int64).max, dtype=np.int64)
-    np.minimum.at(first, queues.message, deliveries.time[queues.row])
-    multicast = np.full(run.message_count, NEVER, dtype=np.int64)
-    known = run.multicast_row != NONE
-    multicast[known] = run.history.multicasts.time[run.multicast_row[known]]
+    rows = queues.row[in_order(queues.message)]
+    count = np.bincount(queues.message, minlength=run.message_count)
+    messages = np.flatnonzero(count)
+    if len(messages) == 0:
+        return
+    count = count[messages]
+    ends = np.cumsum(count)
+    first = np.minimum.reduceat(deliveries.time[rows], ends - count)
     own, place = np.divmod(layout.cell(first), layout.cells_a_slice)
-    last = layout.slices - 1
-    to_previous = (place < layout.margin) & (own > 0)
-    to_next = (place >= layout.cells_a_slice - layout.margin) & (own < last)
-    for shift, sent in ((0, None), (-1, to_previous), (1, to_next)):
-        target = own[queues.message] + shift
-        rows = np.arange(len(target)) if sent is None else np.flatnonzero(sent[queues.message])
-        for key, chosen in by_key(target[rows]):
-            some = rows[chosen]
-            message = queues.message[some]
-            columns = [
-                queues.process[some],
-                deliveries.step[queues.row[some]],
-                run.identities[message],
-                first[message],
-            ]
-            if layout.in_real_time:
-                columns.append(multicast[message])
-            yield layout.first_place + key, layout.plan.number, SLICE, pack(columns)
+    identity = run.identities[messages]
+    about = [identity & ORIGIN_MASK, identity >> ORIGIN_BITS, first, count]
+    at_processes = [deliveries.process, deliveries.step]
+    wanted = slice_columns(layout)
+    if "multicast" in wanted:
+        about.append(_times_of_multicasts(run)[messages])
+    if "label" in wanted:
+        about.append(_labels(run)[messages])
+    if "expected" in wanted:
+        at_processes.append(run.expected.astype(np.int64))
+    to_previous = np.flatnonzero((place < layout.margin) & (own > 0))
+    to_next = np.flatnonzero(
+        (place >= layout.cells_a_slice - layout.margin) & (own < layout.slices - 1)
+    )
+    for shift, sent in ((0, np.arange(len(messages))), (-1, to_previous), (1, to_next)):
+        sent = sent[in_order(own[sent])]
+        chosen, _ = runs((ends - count)[sent], ends[sent])
+        columns = [narrow(column[sent]) for column in about]
+        lists = [narrow(column[rows[chosen]]) for column in at_processes]
+        list_ends = np.cumsum(count[sent])
+        for key, places in by_key(own[sent]):
+            start, end = int(places[0]), int(places[-1]) + 1
+            low, high = int(list_ends[start] - count[sent[start]]), int(list_ends[end - 1])
+            payload = pack_narrow(
+                [
+                    *(column.part(start, end) for column in columns),
+                    *(column.part(low, high) for column in lists),
+                ]
+            )
+            yield layout.first_place + key + shift, layout.plan.number, SLICE, payload
+
+
+def _times_of_multicasts(run: IndexedHistory) -> Ints:
+    times = np.full(run.message_count, NEVER, dtype=np.int64)
+    known = run.multicast_row != NONE
+    times[known] = run.history.multicasts.time[run.multicast_row[known]]
+    return times
+
+
+def _labels(run: IndexedHistory) -> Ints:
+    """Return a number for each message that tells its destinations: a bit for each of them."""
+    labels = np.full(run.message_count, NO_LABEL, dtype=np.int64)
+    copies = run.copies
+    if len(copies.process) == 0:
+        return labels
+    begins = np.flatnonzero(np.append(True, copies.message[1:] != copies.message[:-1]))
+    is_wide = int(copies.process.max()) >= MOST_LABELLED
+    bits = np.left_shift(np.int64(1), np.where(is_wide, 0, copies.process))
+    labels[copies.message[begins]] = WIDE if is_wide else np.bitwise_or.reduceat(bits, begins)
+    return labels
 
 
 def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
@@ -196,16 +299,19 @@ def _to_destinations(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]
     time = np.zeros(len(copies.row), dtype=np.int64)
     step[delivered] = deliveries.step[copies.row[delivered]]
     time[delivered] = deliveries.time[copies.row[delivered]]
+    identity = run.identities[copies.message]
     columns = (
+        copies.process,
         multicasts.process[sent],
         multicasts.step[sent],
-        run.identities[copies.message],
+        identity & ORIGIN_MASK,
+        identity >> ORIGIN_BITS,
         step,
         time,
     )
     # The order in which a process that is faulty by design multicast its messages binds nobody.
     kept = np.flatnonzero(~run.faulty_by_design(multicasts.process[sent]))
-    for destination, chosen in by_key(copies.process[kept]):
+    for share, chosen in by_key(layout.share_of_destination(copies.process[kept])):
         rows = kept[chosen]
-        place = layout.first_place + layout.slices + destination
+        place = layout.first_place + layout.slices + share
         yield place, layout.plan.number, DESTINATION, pack(column[rows] for column in columns)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from flexgroup.core.message import ORIGIN_BITS
+from flexgroup.pipeline.verify import excerpts
+from flexgroup.pipeline.verify.excerpts import Compared
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_checks import (
     DESTINATION,
+    DESTINATION_COLUMNS,
     NEVER,
+    NO_LABEL,
     NOTE,
     SLICE,
+    WIDE,
     Note,
     notes_batch,
+    slice_columns,
 )
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
@@ -23,20 +32,17 @@ from flexgroup.pipeline.verify.packed_rows import (
     unpack,
     unpack_table,
 )
+from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER
 from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
-from flexgroup.properties.kernels.grouping import largest_before, numbered
+from flexgroup.properties.kernels.grouping import distinct, largest_before, marked, numbered
 from flexgroup.properties.kernels.head_merge import cyclic_components
-from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_pairs
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key, by_pairs
 
 COMPONENT = "cyclic component"
 EDGE = "edge"
 CLOCK = "clock"
-
-LATER = np.iinfo(np.int64).max
-EARLIER = -1
-"""Steps that stand for nothing: one later than all, one earlier than all."""
 
 
 def check_orders(layouts: Mapping[int, Layout]) -> Stage:
@@ -47,39 +53,38 @@ def check_orders(layouts: Mapping[int, Layout]) -> Stage:
             layout = layouts[number]
             for _, notes in kinds.get(NOTE, []):
                 yield from unpack_table(notes).to_batches()
-            for place, columns in _by_place(kinds.get(SLICE, []), 4 + layout.in_real_time):
-                yield notes_batch(_check_slice(layout, place - layout.first_place, *columns))
-            for place, columns in _by_place(kinds.get(DESTINATION, []), 5):
-                destination = place - layout.first_place - layout.slices
-                yield notes_batch(_fifo(layout, destination, *columns))
+            for place, columns in _by_place(kinds.pop(SLICE, []), slice_columns(layout)):
+                yield notes_batch(_check_slice(layout, place - layout.first_place, columns))
+            for _, columns in _by_place(kinds.pop(DESTINATION, []), DESTINATION_COLUMNS):
+                yield notes_batch(_check_destinations(layout, **columns))
 
     return stage
 
 
-def _by_place(packed: list[tuple[int, bytes]], width: int) -> Iterator[tuple[int, list[Ints]]]:
-    """Yield the columns of each place, sorted by the first two."""
-    payloads: dict[int, list[bytes]] = {}
-    for place, payload in packed:
+def _by_place(
+    packed: list[tuple[int, pa.Buffer]], names: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Ints]]]:
+    """Yield the columns of each place, and keep nothing of them."""
+    payloads: dict[int, list[pa.Buffer]] = {}
+    while packed:
+        place, payload = packed.pop()
         payloads.setdefault(place, []).append(payload)
     for place in sorted(payloads):
-        columns = unpack(payloads.pop(place), width)
-        order = by_pairs(columns[0], columns[1])
-        yield place, [column[order] for column in columns]
+        yield place, dict(zip(names, unpack(payloads.pop(place), len(names)), strict=True))
 
 
-def _check_slice(
-    layout: Layout,
-    place: int,
-    process: Ints,
-    step: Ints,
-    message: Ints,
-    first: Ints,
-    multicast: Ints | None = None,
-) -> Iterator[Note]:
+def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterator[Note]:
     """Yield the cyclic components within the slice, and what tells whether its margins were wide
     enough."""
-    identities, firsts, number = numbered(message)
-    cell = layout.cell(first[firsts])
+    identities = (columns["seq"] << ORIGIN_BITS) | columns["origin"]
+    first, count = columns["first"], columns["count"]
+    order = by_pairs(columns["process"], columns["step"])
+    # What is in order is not kept in another one: a slice may be the whole run.
+    process, step = columns.pop("process")[order], columns.pop("step")[order]
+    expected = columns.pop("expected")[order] if "expected" in columns else None
+    number = np.repeat(np.arange(len(count)), count)[order]
+    del order
+    cell = layout.cell(first)
     begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
     inside = np.ones(len(identities), dtype=np.bool_)
     frontier = np.full(int(process.max()) + 1, NOTHING, dtype=np.int64)
@@ -91,28 +96,68 @@ def _check_slice(
     chosen = np.flatnonzero(inside[number])
     renumbered = (np.cumsum(inside) - 1)[number[chosen]]
     members = identities[inside]
-    for component in cyclic_components(process[chosen], renumbered, len(members)):
-        cyclic = members[component].tolist()
-        yield Note(layout.plan.number, COMPONENT, "", 1, cyclic[:1], cyclic)
-    if multicast is not None:
+    components = cyclic_components(process[chosen], renumbered, len(members))
+    if components:
+        rows = _RowsOfSlice(
+            process[chosen],
+            renumbered,
+            columns["label"][inside] if "label" in columns else None,
+            None if expected is None else expected[chosen],
+        )
+        cyclic = np.sort(members[_to_be_shown(rows, components, len(members))]).tolist()
+        yield Note(layout.plan.number, COMPONENT, "", len(components), cyclic[:1], cyclic)
+    if "multicast" in columns:
         yield from _real_time(
             layout,
             place,
             History(
                 **layout.plan.facts(),
-                multicasts=_multicasts(members, multicast[firsts][inside]),
+                multicasts=_multicasts(members, columns["multicast"][inside]),
                 deliveries=Deliveries(
-                    process[chosen], step[chosen], first[chosen], message[chosen]
+                    process[chosen],
+                    step[chosen],
+                    first[number[chosen]],
+                    identities[number[chosen]],
                 ),
             ),
         )
 
 
+@dataclass(frozen=True)
+class _RowsOfSlice:
+    """Deliveries by process and step, and what properties that compare orders ask about them."""
+
+    process: Ints
+    message: Ints
+    label: Ints | None
+    expected: Ints | None
+
+
+def _to_be_shown(rows: _RowsOfSlice, components: Sequence[Ints], count: int) -> Ints:
+    """Return the messages of cyclic components, or of many only those that verdicts rest on."""
+    messages = np.concatenate(components)
+    if len(messages) <= excerpts.KEPT or (rows.label is not None and (rows.label == WIDE).any()):
+        return messages
+    cyclic = np.flatnonzero(marked(count, messages)[rows.message])
+    process, message = rows.process[cyclic], rows.message[cyclic]
+    alike = np.zeros(count, dtype=np.int64)
+    compared = [Compared(process, message, alike)]
+    if rows.label is not None:
+        known = rows.label[message] != NO_LABEL
+        _, _, label = numbered(rows.label)
+        compared.append(Compared(process[known], message[known], label))
+    if rows.expected is not None:
+        at_destination = rows.expected[cyclic] == 1
+        compared.append(Compared(process[at_destination], message[at_destination], alike))
+    found = excerpts.excerpt(compared)
+    return messages if found is None else found
+
+
 def _edges(
     layout: Layout, place: int, process: Ints, step: Ints, cell: Ints, frontier: Ints
 ) -> Iterator[Note]:
-    """Yield, per process, the slice's first and last step; the same without the margins that its
-    neighbours saw; and how far the cut at its end reaches."""
+    """Yield, process by process, the slice's first and last step; the same without the margins that
+    its neighbours saw; and how far the cut at its end reaches."""
     begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
     own = (cell >= begin) & (cell < end)
     count = len(frontier)
@@ -140,8 +185,7 @@ def _edges(
         ],
         axis=1,
     )
-    for row in table[np.unique(process)].tolist():
-        yield Note(layout.plan.number, EDGE, "", 0, row, [])
+    yield Note(layout.plan.number, EDGE, "", 0, table[distinct(process)].ravel().tolist(), [])
 
 
 def _multicasts(members: Ints, time: Ints) -> Multicasts:
@@ -163,6 +207,22 @@ def _real_time(layout: Layout, place: int, history: History) -> Iterator[Note]:
         row = int(np.flatnonzero(history.deliveries.message == delivery.message)[0])
         rank = [int(history.deliveries.time[row]), delivery.message]
         yield Note(layout.plan.number, real_time_order.NAME, "", verdict.violations, rank, messages)
+
+
+def _check_destinations(
+    layout: Layout,
+    destination: Ints,
+    sender: Ints,
+    sent: Ints,
+    origin: Ints,
+    seq: Ints,
+    step: Ints,
+    time: Ints,
+) -> Iterator[Note]:
+    columns = sender, sent, (seq << ORIGIN_BITS) | origin, step, time
+    for process, rows in by_key(destination):
+        rows = rows[by_pairs(sender[rows], sent[rows])]
+        yield from _fifo(layout, process, *(column[rows] for column in columns))
 
 
 def _fifo(

@@ -1,18 +1,20 @@
 """Many rows packed into one, which is how events and arrays travel between stages.
 
-A shuffle costs by the row. So rows that go to the same place are packed into one, as the bytes of
-their columns, and Spark moves a few large rows instead of millions of small ones.
+A shuffle costs by the row, and then by the byte. So rows that go to the same place are packed into
+one, column by column, each in as few bytes as its values need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from flexgroup.trace.history import Ints, by_key, no_ints
-from flexgroup.trace.reader import ints
+from flexgroup.trace.history import Ints
 
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
@@ -28,19 +30,68 @@ PACKED_ROWS = pa.schema(
 
 PackedRow = tuple[int, int, str, bytes]
 
-ROWS_AT_ONCE = 1 << 19
+WIDTHS: dict[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+"""The types for columns whose values do not lie far apart; others stay as they are."""
 
-MIX = np.uint64(0x9E3779B97F4A7C15)
+
+@dataclass(frozen=True)
+class NarrowColumn:
+    """Integers as distances from the least of them, in as few bytes as the largest needs."""
+
+    least: int
+    distances: NDArray[Any]
+
+    def part(self, start: int, end: int) -> NarrowColumn:
+        return NarrowColumn(self.least, self.distances[start:end])
+
+
+def narrow(column: Ints) -> NarrowColumn:
+    if len(column) == 0:
+        return NarrowColumn(0, np.empty(0, dtype=np.uint8))
+    least = int(column.min())
+    span = int(column.max()) - least
+    for width, narrower in WIDTHS.items():
+        if span < 1 << 8 * width:
+            return NarrowColumn(least, (column - least).astype(narrower))
+    return NarrowColumn(0, column)
 
 
 def pack(columns: Iterable[Ints]) -> bytes:
-    return np.stack([column.astype(np.int64, copy=False) for column in columns]).tobytes()
+    """Pack columns, which need not be of the same length."""
+    return pack_narrow([narrow(column) for column in columns])
 
 
-def unpack(payloads: Iterable[bytes], columns: int) -> list[Ints]:
-    """Return the columns of several payloads, one after the other."""
-    parts = [np.frombuffer(payload, dtype=np.int64).reshape(columns, -1) for payload in payloads]
-    return list(np.concatenate(parts, axis=1)) if parts else [no_ints()] * columns
+def pack_narrow(columns: Sequence[NarrowColumn]) -> bytes:
+    header = [(each.least, each.distances.itemsize, len(each.distances)) for each in columns]
+    described = np.array(header, dtype=np.int64).tobytes()
+    return b"".join([described, *(each.distances.tobytes() for each in columns)])
+
+
+def unpack(payloads: Iterable[Any], columns: int) -> list[Ints]:
+    """Return the columns of several payloads, each with one payload's after the other's."""
+    unpacked = [_unpacked(payload, columns) for payload in payloads]
+    return [_joined([parts[place] for parts in unpacked]) for place in range(columns)]
+
+
+def _unpacked(payload: Any, columns: int) -> list[NarrowColumn]:
+    header = np.frombuffer(payload, dtype=np.int64, count=3 * columns).reshape(columns, 3)
+    offset, found = header.nbytes, []
+    for least, width, count in header.tolist():
+        kind = WIDTHS.get(width, np.int64)
+        found.append(NarrowColumn(least, np.frombuffer(payload, kind, count, offset)))
+        offset += width * count
+    return found
+
+
+def _joined(parts: list[NarrowColumn]) -> Ints:
+    whole = np.empty(sum(len(part.distances) for part in parts), dtype=np.int64)
+    start = 0
+    for part in parts:
+        end = start + len(part.distances)
+        whole[start:end] = part.distances
+        whole[start:end] += part.least
+        start = end
+    return whole
 
 
 def pack_table(table: pa.Table | pa.RecordBatch) -> bytes:
@@ -56,46 +107,21 @@ def unpack_table(payload: bytes) -> pa.Table:
 
 
 def packed_batch(packed: Iterable[PackedRow]) -> pa.RecordBatch:
-    rows = [dict(zip(PACKED_ROWS.names, row, strict=True)) for row in packed]
-    return pa.RecordBatch.from_pylist(rows, PACKED_ROWS)
+    columns = [*zip(*packed, strict=True)] or [()] * len(PACKED_ROWS)
+    arrays = [
+        pa.array(values, field.type) for values, field in zip(columns, PACKED_ROWS, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ROWS)
 
 
-def received_by_run(batches: Batches) -> dict[int, dict[str, list[tuple[int, bytes]]]]:
+def received_by_run(batches: Batches) -> dict[int, dict[str, list[tuple[int, pa.Buffer]]]]:
     """Return what has arrived: for each run and kind, places and payloads."""
-    arrived: dict[int, dict[str, list[tuple[int, bytes]]]] = {}
+    arrived: dict[int, dict[str, list[tuple[int, pa.Buffer]]]] = {}
     for batch in batches:
-        for row in batch.to_pylist():
-            kinds = arrived.setdefault(row["number"], {})
-            kinds.setdefault(row["kind"], []).append((row["place"], row["payload"]))
+        places, numbers, kinds, payloads = batch.columns
+        told = zip(places.to_pylist(), numbers.to_pylist(), kinds.to_pylist(), strict=True)
+        for row, (place, number, kind) in enumerate(told):
+            # A view of the batch: what has arrived is not copied.
+            payload = payloads[row].as_buffer()
+            arrived.setdefault(number, {}).setdefault(kind, []).append((place, payload))
     return arrived
-
-
-def partition(kind: str, parts: int) -> Stage:
-    """Return the stage that packs events of one kind by run and by the part of the messages that
-    they are about."""
-
-    def packed(waiting: list[pa.RecordBatch]) -> pa.RecordBatch:
-        events = pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
-        keys = ints(events, "number") * parts + _part_of(ints(events, "message"), parts)
-        return packed_batch(
-            (key % parts, key // parts, kind, pack_table(events.take(pa.array(rows))))
-            for key, rows in by_key(keys)
-        )
-
-    def stage(batches: Batches) -> Batches:
-        waiting: list[pa.RecordBatch] = []
-        for batch in batches:
-            waiting.append(batch)
-            if sum(some.num_rows for some in waiting) >= ROWS_AT_ONCE:
-                yield packed(waiting)
-                waiting = []
-        if any(some.num_rows for some in waiting):
-            yield packed(waiting)
-
-    return stage
-
-
-def _part_of(message: Ints, parts: int) -> Ints:
-    """Assign each message to a part, as if by chance and always in the same way."""
-    mixed = (message.astype(np.uint64) * MIX) >> np.uint64(33)
-    return (mixed % np.uint64(parts)).astype(np.int64)

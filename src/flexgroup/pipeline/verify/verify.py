@@ -73,15 +73,15 @@ def verify(
         small = [plan for plan in all_plans if plan.run in events]
         verdicts.append(_small_runs(traces, small))
     plans = with_lost_events(traces, [plan for plan in all_plans if plan.run not in events])
-    if plans and refuse_mixed:
-        refuse_duplicate_steps(traces)
     # Each part reads the trace, so a part that no run needs is left out.
     large = _large(traces, plans, limits) if plans else []
     cut = {layout.plan.number for layout in large}
     if len(large) < len(plans):
+        if refuse_mixed:
+            refuse_duplicate_steps(traces, [p.number for p in plans if p.number not in cut])
         verdicts.append(_whole_runs(traces, [plan for plan in plans if plan.number not in cut]))
     if large:
-        verdicts.append(large_runs(traces, large))
+        verdicts.append(large_runs(traces, large, traces.kinds if refuse_mixed else ()))
     if any(MINIMALITY in plan.properties for plan in plans):
         verdicts.append(minimality(traces, plans))
     return union(verdicts)

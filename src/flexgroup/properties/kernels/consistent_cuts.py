@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flexgroup.properties.kernels.grouping import runs
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, in_order
 
 NOTHING = -1
 """The frontier at a process where the cut holds nothing."""
@@ -38,7 +38,7 @@ def smallest_cut(
     below = outside[outside <= frontier[process[outside]]]
     if len(below) == 0:
         return cut, frontier
-    outside = outside[np.argsort(message[outside], kind="stable")]
+    outside = outside[in_order(message[outside])]
     while len(below):
         added = np.unique(message[below])
         cut[added] = True

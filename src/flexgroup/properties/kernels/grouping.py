@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from flexgroup.trace.history import Ints
+from flexgroup.trace.history import Ints, in_order
 
 
 def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]:
     """Return row numbers by key: those of key k are rows[starts[k] : starts[k + 1]], in row
     order."""
-    rows = np.argsort(keys, kind="stable")
+    rows = in_order(keys)
     starts = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
     return rows, starts
@@ -20,7 +20,7 @@ def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]:
 def numbered(values: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the distinct values, sorted; a row that has each; and the number of each row's
     value."""
-    order = np.argsort(values)
+    order = in_order(values)
     ordered = values[order]
     is_new = np.ones(len(values), dtype=np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]

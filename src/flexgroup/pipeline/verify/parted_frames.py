@@ -1,0 +1,57 @@
+"""Frames of packed events: read by tasks from the files themselves, or else by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import spark_schema, union
+from flexgroup.pipeline.verify.event_rows import packed_message
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
+from flexgroup.pipeline.verify.parted_events import (
+    READ,
+    STEPS_ONLY,
+    part_events,
+    pieces_of,
+    pieces_table,
+    read_and_part,
+)
+from flexgroup.trace.schema import DELIVER
+
+
+def parted_events(
+    traces: TraceSet, layouts: Mapping[int, Layout], kinds: Collection[str], parts: int
+) -> DataFrame:
+    """Return PACKED_ROWS of the events of these runs and kinds, by part of their messages."""
+    present = sorted(traces.kinds.intersection(kinds) | {DELIVER})
+    if traces.files is not None:
+        return _from_files(traces, layouts, present, parts)
+    large = f.col("number").isin(list(layouts))
+    frames = [
+        _from_spark(traces, kind)
+        .where(large)
+        .mapInArrow(part_events(kind, parts), spark_schema(PACKED_ROWS))
+        for kind in present
+    ]
+    return union(frames)
+
+
+def _from_spark(traces: TraceSet, kind: str) -> DataFrame:
+    if kind not in READ:
+        return traces.events(kind, *STEPS_ONLY)
+    rows = traces.events(kind, *READ[kind]).withColumn("message", packed_message())
+    return rows.drop("origin", "seq")
+
+
+def _from_files(
+    traces: TraceSet, layouts: Mapping[int, Layout], kinds: Sequence[str], parts: int
+) -> DataFrame:
+    assert traces.files is not None
+    numbers = {layout.plan.run: number for number, layout in layouts.items()}
+    table = pieces_table(pieces_of(traces.files, kinds, numbers))
+    pieces = traces.spark.createDataFrame(table).repartitionById(table.num_rows, f.col("place"))
+    return pieces.mapInArrow(read_and_part(numbers, parts), spark_schema(PACKED_ROWS))
