@@ -1,8 +1,9 @@
 """A second opinion on runs: every property once more, from its definition, in another way.
 
-Nothing here is from `flexgroup.properties`. Where a message stands in the deliveries of each process
-is one matrix, with a row for each message and a column for each process; most definitions are a line
-or two on it. The matrix is why this is for few processes; the number of messages may be millions.
+Nothing here is from `flexgroup.properties`. Where a message stands in the deliveries of each
+process is one matrix, with a row for each message and a column for each process; most definitions
+are a line or two on it. The matrix is why this is for few processes; the number of messages may be
+millions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class SecondOpinion:
 
     def took(self, step: WitnessStep) -> bool:
         """Tell whether a step of a witness is in the run."""
-        kinds = {
+        kinds: dict[str, Any] = {
             "deliver": self.history.deliveries, "multicast": self.history.multicasts,
             "send": self.history.sends, "receive": self.history.receives,
         }  # fmt: skip
@@ -128,7 +129,9 @@ class SecondOpinion:
         wrong = (unknown & ~perhaps) | ~self.is_first | stray
         keys = {
             (process, step)
-            for process, step in zip(self.at[wrong].tolist(), self.step[wrong].tolist(), strict=True)
+            for process, step in zip(
+                self.at[wrong].tolist(), self.step[wrong].tolist(), strict=True
+            )
         }
         if perhaps.any() and not wrong.any():
             return Opinion(UNKNOWN, 0)
@@ -165,9 +168,7 @@ class SecondOpinion:
             servers = np.flatnonzero(~inside & (process < self.width))
             inside[servers] = self.addressed[row[servers], process[servers]]
             inside &= self.ids[row] == message
-            outsiders |= set(
-                zip(process[~inside].tolist(), message[~inside].tolist(), strict=True)
-            )
+            outsiders |= set(zip(process[~inside].tolist(), message[~inside].tolist(), strict=True))
         if seen == 0:
             return Opinion(UNKNOWN, 0)
         return opinion(
@@ -339,7 +340,7 @@ class SecondOpinion:
         growing = True
         while growing:
             before = latest.copy()
-            for start, end in zip(ends[:-1], ends[1:], strict=True):
+            for start, end in pairwise(ends.tolist()):
                 queue = about[start:end]
                 latest[queue] = np.maximum.accumulate(latest[queue])
             growing = not np.array_equal(before, latest)
@@ -373,7 +374,7 @@ class SecondOpinion:
                 )
             ]
             crashed = crashes.step[crashes.process == process]
-            for (begin, view), (end, following) in zip(installed, installed[1:], strict=False):
+            for (begin, view), (end, following) in pairwise(installed):
                 if not ((crashed > begin) & (crashed < end)).any():
                     mine = (self.at == process) & (self.step > begin) & (self.step < end)
                     seen = set(self.about[mine & self.is_first].tolist())

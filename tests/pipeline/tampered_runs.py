@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 
 from flexgroup.core.message import MessageId, message_id
-from flexgroup.trace.history import Deliveries, Faults, History, View, views_of
+from flexgroup.trace.history import Faults, History, View, views_of
 
 from .tampering import (
     PROCESSES,
@@ -41,9 +41,7 @@ def swapped(deliveries: int) -> Tampered:
     """Two deliveries of process 3 swapped, of messages that another process delivers too."""
     history = correct(deliveries)
     history, one, other = _swapped_after(history, row_in_the_middle(history, 3))
-    return Tampered(
-        replace(history, run="swapped"), "acyclic order", frozenset({one, other})
-    )
+    return Tampered(replace(history, run="swapped"), "acyclic order", frozenset({one, other}))
 
 
 def _swapped_after(history: History, row: int) -> tuple[History, MessageId, MessageId]:
@@ -289,7 +287,8 @@ def causal_chain(deliveries: int) -> Tampered:
     question, answer, reply = message_id(FIRST, 0), message_id(0, 1 << 30), message_id(1, 1 << 30)
     at = {process: step_in_the_middle(history, process) for process in range(3)}
     sent = [
-        ((FIRST, 0, question), (0, 2)), ((0, at[0] + 1, answer), (1,)), ((1, at[1] + 1, reply), (2,)),
+        ((FIRST, 0, question), (0, 2)), ((0, at[0] + 1, answer), (1,)),
+        ((1, at[1] + 1, reply), (2,)),
     ]  # fmt: skip
     delivered = [
         (0, at[0], question), (1, at[1], answer), (2, at[2], reply), (2, at[2] + 1, question),
@@ -335,9 +334,7 @@ def _crashed_in_the_middle(deliveries: int) -> History:
 
 
 def _crashing(history: History, process: int, step: int) -> History:
-    crashes = zip(
-        (*history.crashes.process, process), (*history.crashes.step, step), strict=True
-    )
+    crashes = zip((*history.crashes.process, process), (*history.crashes.step, step), strict=True)
     columns = np.array([(at, when, when) for at, when in sorted(crashes)], dtype=np.int64).T
     return replace(history, crashes=Faults(*columns))
 
@@ -392,6 +389,11 @@ def _with_views(history: History) -> History:
     everybody = tuple(range(PROCESSES))
     views = views_of(process, step, time, [View(int(each), everybody) for each in number])
     return replace(history, views=views)
+
+
+def with_views_and_packets(deliveries: int, run: str) -> History:
+    """Nothing is wrong with it, and it has all that a run can have."""
+    return replace(_with_views(correct(deliveries, packets=True)), run=run)
 
 
 def outsider(deliveries: int) -> Tampered:

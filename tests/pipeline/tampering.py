@@ -62,7 +62,7 @@ def delivering(history: History, added: list[Row], without: int | None = None) -
 def multicasting(
     history: History, added: Sequence[tuple[Row, tuple[int, ...]]], when: int | None = None
 ) -> History:
-    """With more multicasts, at this time or in the middle of the run."""
+    """With more multicasts, at this time or when the first was."""
     rows = history.multicasts
     process, step, message = np.array([row for row, _ in added], dtype=np.int64).T
     targets = np.concatenate([rows.targets, *(np.array(to) for _, to in added)])
@@ -70,7 +70,9 @@ def multicasting(
     ends = np.cumsum(lengths)
     process = np.concatenate([rows.process, process])
     step = np.concatenate([rows.step, step])
-    time = np.concatenate([rows.time, np.full(len(added), rows.time[len(rows.time) // 2] if when is None else when)])
+    time = np.concatenate(
+        [rows.time, np.full(len(added), rows.time.min() if when is None else when)]
+    )
     message = np.concatenate([rows.message, message])
     order = np.lexsort((step, process))
     chosen, _ = runs((ends - lengths)[order], ends[order])
@@ -118,8 +120,8 @@ def changed(history: History, message: MessageId, to: tuple[int, ...] | None) ->
     columns = (rows.process, rows.step, rows.time, rows.message)
     rest = Multicasts(
         *(column[kept] for column in columns),
-        np.concatenate([[0], np.cumsum(lengths)]),
-        rows.targets[chosen],
+        offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        targets=rows.targets[chosen],
     )
     history = replace(history, multicasts=rest)
     if to is None:
