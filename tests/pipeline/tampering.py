@@ -117,9 +117,11 @@ def changed(history: History, message: MessageId, to: tuple[int, ...] | None) ->
     kept = np.arange(len(rows.message)) != row
     chosen, _ = runs(rows.offsets[:-1][kept], rows.offsets[1:][kept])
     lengths = np.diff(rows.offsets)[kept]
-    columns = (rows.process, rows.step, rows.time, rows.message)
     rest = Multicasts(
-        *(column[kept] for column in columns),
+        process=rows.process[kept],
+        step=rows.step[kept],
+        time=rows.time[kept],
+        message=rows.message[kept],
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
         targets=rows.targets[chosen],
     )
