@@ -217,7 +217,9 @@ class Follower:
         going = removals(run, self.hold, uncertain, has_causes=CAUSAL in self.judged)
         if going.gave_up:
             # What was waited for may be the cause of messages to come, and stands before them.
-            self.in_doubt.update((CAUSAL, REAL_TIME, VIEWS))
+            self.in_doubt.update((CAUSAL, REAL_TIME))
+            if self._views.has_views:
+                self.in_doubt.add(VIEWS)
         self._counts.components += going.components
         if REAL_TIME in self.judged:
             self._counts.real_time.forget(run, going.leaving)

@@ -1,8 +1,8 @@
 """Virtual synchrony while a run goes on: which views processes were in, as far as it may matter.
 
 A message that all its destinations delivered in one view cannot be missing in it, whatever views
-follow: it may be forgotten. Others are kept until all processes that they concern have left the views
-in which it was delivered.
+follow: it may be forgotten. Others are kept until all processes that they concern have left the
+views in which they were delivered.
 
 Views and crashes are published apart from deliveries, and before those that follow them. So what
 was published up to some delivery is known with the batch after the one that brought the delivery,
@@ -88,12 +88,12 @@ class ViewWindow:
     def unsettled(self, run: PendingHistory, passed: Passed) -> Flags:
         """Tell of which messages it may still turn out that somebody misses them in a view."""
         unsettled = np.zeros(run.message_count, dtype=np.bool_)
-        if not self.has_views:
-            return unsettled
         process, row = run.queues.process, run.queues.row
         step, message = run.history.deliveries.step[row], run.delivered[row]
         known = np.array([passed(each) for each in process.tolist()], dtype=np.int64)
         unsettled[message[step > known]] = True
+        if not self.has_views:
+            return unsettled
         view = self._view_at(process, step)
         lowest = np.full(run.message_count, EVERYTHING)
         highest = np.full(run.message_count, -EVERYTHING)
