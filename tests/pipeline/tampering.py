@@ -1,14 +1,15 @@
-"""One thing changed in a correct run, somewhere in its middle."""
+"""Ways to tamper with a correct run, somewhere in its middle."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from flexgroup.core.message import MessageId, message_id
+from flexgroup.core.message import MessageId
 from flexgroup.properties.kernels.grouping import runs
 from flexgroup.testing.large_runs import correct_run
 from flexgroup.trace.history import Deliveries, History, Multicasts
@@ -22,15 +23,6 @@ Row = tuple[int, int, MessageId]
 """Process, step and message; the step is also the time."""
 
 
-@dataclass(frozen=True)
-class Tampered:
-    history: History
-    violated: str
-    """The property that must be found violated."""
-    messages: frozenset[MessageId]
-    """The messages of the witness."""
-
-
 @cache
 def correct(deliveries: int, packets: bool = False) -> History:
     run = correct_run(deliveries // DESTINATIONS, PROCESSES, DESTINATIONS, True, packets)
@@ -38,13 +30,13 @@ def correct(deliveries: int, packets: bool = False) -> History:
         run,
         run="untampered" if packets else "correct",
         multicasts=replace(
-            run.multicasts, step=run.multicasts.step * ROOM, time=run.multicasts.time * ROOM
+            run.multicasts, step=(run.multicasts.step + 1) * ROOM, time=run.multicasts.time * ROOM
         ),
         deliveries=replace(
-            run.deliveries, step=run.deliveries.step * ROOM, time=run.deliveries.time * ROOM
+            run.deliveries, step=(run.deliveries.step + 1) * ROOM, time=run.deliveries.time * ROOM
         ),
-        sends=replace(run.sends, step=run.sends.step * ROOM),
-        receives=replace(run.receives, step=run.receives.step * ROOM),
+        sends=replace(run.sends, step=(run.sends.step + 1) * ROOM),
+        receives=replace(run.receives, step=(run.receives.step + 1) * ROOM),
     )
 
 
@@ -67,7 +59,10 @@ def delivering(history: History, added: list[Row], without: int | None = None) -
     return replace(history, deliveries=Deliveries(*(column[order] for column in columns)))
 
 
-def multicasting(history: History, added: Sequence[tuple[Row, tuple[int, ...]]]) -> History:
+def multicasting(
+    history: History, added: Sequence[tuple[Row, tuple[int, ...]]], when: int | None = None
+) -> History:
+    """With more multicasts, at this time or when the first was."""
     rows = history.multicasts
     process, step, message = np.array([row for row, _ in added], dtype=np.int64).T
     targets = np.concatenate([rows.targets, *(np.array(to) for _, to in added)])
@@ -75,7 +70,9 @@ def multicasting(history: History, added: Sequence[tuple[Row, tuple[int, ...]]])
     ends = np.cumsum(lengths)
     process = np.concatenate([rows.process, process])
     step = np.concatenate([rows.step, step])
-    time = np.concatenate([rows.time, np.full(len(added), rows.time[len(rows.time) // 2])])
+    time = np.concatenate(
+        [rows.time, np.full(len(added), rows.time.min() if when is None else when)]
+    )
     message = np.concatenate([rows.message, message])
     order = np.lexsort((step, process))
     chosen, _ = runs((ends - lengths)[order], ends[order])
@@ -106,107 +103,30 @@ def destinations(history: History, message: MessageId) -> set[int]:
     return set(history.multicasts.targets[start:end].tolist())
 
 
-def swapped(deliveries: int) -> Tampered:
-    """Two deliveries of process 3 swapped, of messages that another process delivers too."""
-    history = correct(deliveries)
-    rows, row = history.deliveries, row_in_the_middle(correct(deliveries), 3)
-    while True:
-        one, other = (int(rows.message[place]) for place in (row, row + 1))
-        if len(destinations(history, one) & destinations(history, other)) > 1:
-            break
-        row += 1
-    message = rows.message.copy()
-    message[[row, row + 1]] = other, one
-    tampered = replace(history, run="swapped", deliveries=replace(rows, message=message))
-    return Tampered(tampered, "acyclic order", frozenset({one, other}))
+def keeping(history: History, kept: NDArray[np.bool_]) -> History:
+    """With some of the deliveries only."""
+    rows = history.deliveries
+    columns = (rows.process, rows.step, rows.time, rows.message)
+    return replace(history, deliveries=Deliveries(*(column[kept] for column in columns)))
 
 
-def cycle(deliveries: int) -> Tampered:
-    """Three processes, three messages; no two processes share two of them."""
-    history = correct(deliveries)
-    a, b, c = (message_id(client, 0) for client in (900, 901, 902))
-    sent = [((900, 0, a), (0, 2)), ((901, 0, b), (0, 1)), ((902, 0, c), (1, 2))]
-    at = {process: step_in_the_middle(history, process) for process in range(3)}
-    delivered = [
-        (0, at[0], a), (0, at[0] + 1, b), (1, at[1], b), (1, at[1] + 1, c),
-        (2, at[2], c), (2, at[2] + 1, a),
-    ]  # fmt: skip
-    tampered = delivering(multicasting(history, sent), delivered)
-    return Tampered(replace(tampered, run="cycle"), "acyclic order", frozenset({a, b, c}))
-
-
-def duplicate(deliveries: int) -> Tampered:
-    history = correct(deliveries)
-    row = row_in_the_middle(history, 5)
-    message = int(history.deliveries.message[row])
-    again = [(5, int(history.deliveries.step[row]) + 3, message)]
-    tampered = delivering(history, again)
-    return Tampered(replace(tampered, run="duplicate"), "integrity", frozenset({message}))
-
-
-def lost(deliveries: int) -> Tampered:
-    history = correct(deliveries)
-    row = row_in_the_middle(history, 5)
-    message = int(history.deliveries.message[row])
-    tampered = delivering(history, [], without=row)
-    return Tampered(replace(tampered, run="lost"), "agreement", frozenset({message}))
-
-
-def never_sent(deliveries: int) -> Tampered:
-    history = correct(deliveries)
-    message = message_id(900, 7)
-    tampered = delivering(history, [(2, step_in_the_middle(history, 2), message)])
-    return Tampered(replace(tampered, run="never-sent"), "integrity", frozenset({message}))
-
-
-def stray(deliveries: int) -> Tampered:
-    """A message delivered where it was not meant to go."""
-    history = correct(deliveries)
-    row = row_in_the_middle(history, 2)
-    while 6 in destinations(history, int(history.deliveries.message[row])):
-        row += 1
-    message = int(history.deliveries.message[row])
-    tampered = delivering(history, [(6, step_in_the_middle(history, 6), message)])
-    return Tampered(replace(tampered, run="stray"), "integrity", frozenset({message}))
-
-
-def causal_inversion(deliveries: int) -> Tampered:
-    """Process 0 answers a question; process 1 delivers the answer and only then the question."""
-    history = correct(deliveries)
-    question, answer = message_id(900, 0), message_id(0, 1 << 30)
-    at = {process: step_in_the_middle(history, process) for process in range(3)}
-    sent = [((900, 0, question), (0, 1)), ((0, at[0] + 1, answer), (1, 2))]
-    delivered = [
-        (0, at[0], question), (1, at[1], answer), (1, at[1] + 1, question), (2, at[2], answer),
-    ]  # fmt: skip
-    tampered = delivering(multicasting(history, sent), delivered)
-    return Tampered(
-        replace(tampered, run="causal-inversion"), "causal order", frozenset({question, answer})
+def changed(history: History, message: MessageId, to: tuple[int, ...] | None) -> History:
+    """With a message multicast to other processes, or not at all."""
+    rows = history.multicasts
+    row = int(np.flatnonzero(rows.message == message)[0])
+    kept = np.arange(len(rows.message)) != row
+    chosen, _ = runs(rows.offsets[:-1][kept], rows.offsets[1:][kept])
+    lengths = np.diff(rows.offsets)[kept]
+    rest = Multicasts(
+        process=rows.process[kept],
+        step=rows.step[kept],
+        time=rows.time[kept],
+        message=rows.message[kept],
+        offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        targets=rows.targets[chosen],
     )
-
-
-def outsider(deliveries: int) -> Tampered:
-    """A process that a message does not concern sends a packet about it."""
-    history = correct(deliveries, packets=True)
-    row = row_in_the_middle(history, 2)
-    while 7 in destinations(history, int(history.deliveries.message[row])):
-        row += 1
-    message = int(history.deliveries.message[row])
-    sends = history.sends
-    packets = replace(
-        sends,
-        process=np.append(sends.process, 7),
-        step=np.append(sends.step, step_in_the_middle(history, 7)),
-        time=np.append(sends.time, sends.time.max() // 2),
-        message=np.append(sends.message, message),
-        peer=np.append(sends.peer, 2),
-        packet_code=np.append(sends.packet_code, 0),
-    )
-    return Tampered(
-        replace(history, run="outsider", sends=packets), "minimality", frozenset({message})
-    )
-
-
-TAMPERINGS = (
-    swapped, cycle, duplicate, lost, never_sent, stray, causal_inversion, outsider,
-)  # fmt: skip
+    history = replace(history, multicasts=rest)
+    if to is None:
+        return history
+    sender, step = int(rows.process[row]), int(rows.step[row])
+    return multicasting(history, [((sender, step, message), to)], int(rows.time[row]))

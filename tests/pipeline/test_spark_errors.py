@@ -63,6 +63,14 @@ def test_what_is_known_is_told(said: str, told: str) -> None:
     assert ("check the path" in error) == ("check the path" in told)
 
 
+def test_what_a_row_breaks_is_told_though_several_stages_failed_of_it() -> None:
+    error = RuntimeError("Multiple failures (5) in stage materialization:")
+    reason = "run 'r': column 'step' of a deliver event is -1, and must not be negative"
+    trace = f"\tat org.apache.spark\nCaused by: java.lang: [USER_RAISED_EXCEPTION] {reason}"
+    error._stackTrace = trace + " SQLSTATE: P0001\n"  # type: ignore[attr-defined]
+    assert str(explained(error, "traces")) == reason
+
+
 def out_of_memory(batches: Batches) -> Batches:
     raise MemoryError
 

@@ -13,7 +13,8 @@ from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
 
 from .made_up_runs import write_all
-from .tampering import TAMPERINGS, Tampered, correct
+from .tampered_runs import TAMPERINGS, Tampered
+from .tampering import correct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

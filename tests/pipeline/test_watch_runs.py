@@ -81,13 +81,13 @@ def test_chosen_properties_need_no_promise() -> None:
 
 def test_a_run_is_over_one_batch_after_it_was_listed() -> None:
     """Its last events may be seen after its row in `runs`, in the same batch or the next."""
-    watched = WatchedRun("run", ["validity", "causal order"])
+    watched = WatchedRun("run", ["validity", "minimality"])
     multicast, delivery = OPPOSITE.slice(0, 1), OPPOSITE.slice(2, 1)
     assert watched.advance(0, multicast, None, told("skeen", "complete")) == BatchReport()
     notes = watched.advance(1, delivery, None, None)
     assert names(notes) == ["validity"]
     assert [row["violations"] for row in notes.final] == [1]
-    assert notes.unwatched == ["causal order"]
+    assert notes.unwatched == ["minimality"]
     assert watched.over
 
 

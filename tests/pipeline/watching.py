@@ -14,7 +14,7 @@ from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes
 from flexgroup.properties.verdict import Verdict
-from flexgroup.trace.schema import MULTICAST
+from flexgroup.trace.schema import MULTICAST, VIEW
 
 from ..properties.histories import Event
 
@@ -31,7 +31,7 @@ def rows_of(events: Sequence[Event], part: int | None = None) -> pa.Table:
                 "step": steps[event.process],
                 "time": time,
                 "message": event.message,
-                "destinations": list(event.others) if event.kind == MULTICAST else None,
+                "destinations": list(event.others) if event.kind in (MULTICAST, VIEW) else None,
                 "part": part,
                 "writer": None,
             }
@@ -66,12 +66,14 @@ def followed(
     complete: bool = True,
     hold: int = HOLD,
     lost: Sequence[int] = (),
+    processes: int | None = None,
 ) -> tuple[Follower, list[Verdict], dict[str, Verdict]]:
     """Follow a run to its end, the state going through bytes between any two batches.
 
     What was told, in order, and the final verdicts by property.
     """
     follower = Follower("told", hold)
+    follower.processes = processes
     told: list[Verdict] = []
     for batch in batches:
         told += follower.take(batch)

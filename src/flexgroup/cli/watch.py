@@ -16,6 +16,7 @@ from flexgroup.pipeline.spark.session import SMALL_JOB
 
 if TYPE_CHECKING:
     from flexgroup.pipeline.watch.stream import TraceSetWatch
+    from flexgroup.pipeline.watch.watch_metrics import WatchFigures
     from flexgroup.pipeline.watch.watched_run import BatchReport
 
 # Watching is many small jobs, parallel over runs, few of which go on at the same time.
@@ -34,6 +35,11 @@ COMMAND = Command(
         Option("--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)"),
         PROPERTIES_OPTION,
         master_option(),
+        Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="answer collectors of metrics here, in the text format of Prometheus",
+        ),
         Group(
             "",
             flag("--once", "check what is there, and stop"),
@@ -48,20 +54,28 @@ COMMAND = Command(
 def run(options: argparse.Namespace) -> int:
     from flexgroup.pipeline.spark.session import refuse_connect, refuse_without_pyspark, start
     from flexgroup.properties.catalogue import known_properties
+    from flexgroup.wire.address import parse_server_address
 
     properties = None if options.properties is None else known_properties(options.properties)
     refuse_without_pyspark()
     from flexgroup.pipeline.watch.sources import traces_at
     from flexgroup.pipeline.watch.stream import TraceSetWatch
+    from flexgroup.pipeline.watch.watch_metrics import WatchMetrics
 
     traces_at(options.traces)
     refuse_connect(options.master, "watching")
+    metrics_at = None if options.metrics is None else parse_server_address(options.metrics)
     out = options.out or options.traces.rstrip("/") + "/_watch"
     printer = Printer(options.json)
     settings = LOCAL_SETTINGS if options.master is None else None
     started = start(options.master, "flexgroup watch", settings)
     try:
-        watch = TraceSetWatch(started.spark, options.traces, out, printer.tell, properties)
+        watch = TraceSetWatch(
+            started.spark, options.traces, out, printer.tell, properties,
+            figures_told=printer.tell_figures,
+        )  # fmt: skip
+        if metrics_at is not None:
+            WatchMetrics(watch.figures).serve(metrics_at.host, metrics_at.port)
         with watch.plain_errors(), stop_requests(signal.SIGINT, signal.SIGTERM) as stopping:
             follow(watch, options.once, options.until_finished, stopping)
         if watch.found_any():
@@ -107,6 +121,11 @@ class Printer:
         lines = self._objects(run, notes) if self._as_json else self._texts(run, notes)
         for line in lines:
             print(line, flush=True)
+
+    def tell_figures(self, figures: WatchFigures) -> None:
+        """Print the figures after a batch, for programs."""
+        if self._as_json:
+            print(json.dumps({"metrics": figures.to_json()}), flush=True)
 
     def _objects(self, run: str, notes: BatchReport) -> Iterator[str]:
         for row in notes.violations:

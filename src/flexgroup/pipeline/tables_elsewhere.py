@@ -9,12 +9,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.object_stores import is_store
 from flexgroup.pipeline.spark.errors import readable, unless_missing
+from flexgroup.pipeline.spark.session import executors_are_here
+
+
+def can_reach(spark: SparkSession, location: str) -> bool:
+    """Tell whether a location is not in a store that pyarrow knows and this Spark does not; of a
+    Spark that is elsewhere nobody knows, so it has to try."""
+    if not is_store(location) or not executors_are_here(spark):
+        return True
+    java, context = spark._jvm, spark.sparkContext._jsc
+    assert java is not None
+    assert context is not None
+    try:
+        java.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
+            urlsplit(location).scheme, context.hadoopConfiguration()
+        )
+    except Exception:  # whatever is missing, Spark will not do without it
+        return False
+    return True
 
 
 def refuse_to_overwrite_there(spark: SparkSession, place: str, names: Iterable[str]) -> None:

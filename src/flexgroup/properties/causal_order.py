@@ -43,6 +43,17 @@ Edges = tuple[Ints, Ints]
 
 
 def check(run: IndexedHistory) -> Verdict:
+    wrong, order = too_early(run)
+    if len(wrong):
+        return violation(run, wrong)
+    if len(order) < run.message_count:
+        return _contradiction(run, order)
+    return holds(run, NAME)
+
+
+def too_early(run: IndexedHistory) -> tuple[Ints, Ints]:
+    """Return the copies that were delivered too early; and the messages, in an order in which none
+    comes before what precedes it: not all of them if the trace contradicts itself."""
     by_sender, by_delivery = _precedence(run)
     latest = latest_of_same_sender(run)
     order = np.arange(run.message_count)
@@ -62,12 +73,7 @@ def check(run: IndexedHistory) -> Verdict:
             run.message_count,
         )
         latest = np.maximum(latest, in_past)
-    wrong = premature(run, latest)
-    if len(wrong):
-        return _violation(run, wrong)
-    if len(order) < run.message_count:
-        return _contradiction(run, order)
-    return holds(run, NAME)
+    return premature(run, latest), order
 
 
 def _precedence(run: IndexedHistory) -> tuple[Edges, Edges]:
@@ -89,7 +95,7 @@ def _precedence(run: IndexedHistory) -> tuple[Edges, Edges]:
     return by_sender, (queues.message[useful], message[after[useful]])
 
 
-def _violation(run: IndexedHistory, wrong: Ints) -> Verdict:
+def violation(run: IndexedHistory, wrong: Ints) -> Verdict:
     copies = run.copies
     copy = earliest(run, wrong)
     here = np.flatnonzero(copies.process == copies.process[copy])

@@ -39,10 +39,10 @@ def check(run: IndexedHistory) -> Verdict:
     early = int(wrong[np.argmin(deliveries.time[first[wrong]])])
     row = int(by_time[latest[early]])
     ancestor = int(np.searchsorted(run.identities, multicasts.message[row]))
-    return _violation(run, len(wrong), ancestor, early, int(first[early]))
+    return violation(run, len(wrong), ancestor, early, int(first[early]))
 
 
-def _violation(
+def violation(
     run: IndexedHistory, violations: int, ancestor: int, early: int, first_row: int
 ) -> Verdict:
     path = _path(run, ancestor, early)

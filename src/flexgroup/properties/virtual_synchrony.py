@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, plural, shown, violated
-from flexgroup.properties.indexed_history import NONE, IndexedHistory, lookup
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory, lookup
 from flexgroup.properties.kernels.grouping import distinct, runs
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
@@ -38,22 +38,25 @@ class Stays:
     left: Ints
     change: Ints
 
+    def chosen(self, which: Flags) -> Stays:
+        return Stays(self.process[which], self.entered[which], self.left[which], self.change[which])
+
 
 def check(run: IndexedHistory) -> Verdict:
     views = run.history.views
     if len(views.process) == 0:
         return Verdict(NAME, Outcome.UNKNOWN, 0, None, "the trace has no views")
-    stays = _stays(run)
-    row, stay = _deliveries_in(run, stays)
-    missing = _missing(run, stays, row, stay)
+    stays = stays_in_views(run)
+    row, stay = deliveries_in(run, stays)
+    missing = missing_in(run, stays, row, stay)
     if len(missing) == 0:
         changes = plural(len(stays.process), "change")
         explanation = f"checked {plural(len(row), 'delivery')} before {changes} of view"
         return Verdict(NAME, Outcome.HOLDS, 0, None, explanation)
-    return _violation(run, stays, row, stay, missing)
+    return violation(run, stays, row, stay, missing)
 
 
-def _stays(run: IndexedHistory) -> Stays:
+def stays_in_views(run: IndexedHistory) -> Stays:
     """Return pairs of view rows that follow each other at a process with no crash between them."""
     views, crashes = run.history.views, run.history.crashes
     process = np.concatenate([views.process, crashes.process])
@@ -66,7 +69,7 @@ def _stays(run: IndexedHistory) -> Stays:
     return Stays(process[first], step[first], step[first + 1], pair)
 
 
-def _deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
+def deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
     """Return the first deliveries that fall into a stay, as rows, and the stay of each."""
     deliveries, row = run.history.deliveries, run.queues.row
     steps = 1 + max(int(deliveries.step.max(initial=0)), int(stays.left.max(initial=0)))
@@ -78,7 +81,7 @@ def _deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
     return row[inside], stay[inside]
 
 
-def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
+def missing_in(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
     """Return what was delivered between two views by one process and not by another that had to.
 
     Each line has a change of views (its number), a message, and the process that missed it.
@@ -103,7 +106,7 @@ def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
     return np.stack([change[owner], message[owner], process], axis=1)
 
 
-def _violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing: Ints) -> Verdict:
+def violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing: Ints) -> Verdict:
     """Return the verdict that is explained by the earliest delivery that another process misses."""
     deliveries = run.history.deliveries
     key = stays.change[stay] * run.message_count + run.delivered[row]

@@ -36,7 +36,7 @@ from flexgroup.trace.history import (
     parse_view,
     views_of,
 )
-from flexgroup.trace.rules import refuse_broken_rules
+from flexgroup.trace.rules import SEE, is_empty_in, refuse_broken_rules, rows_told
 from flexgroup.trace.run import Run, lost_processes, run_of
 
 
@@ -67,8 +67,7 @@ def read_table(
         column = table.column(position)
         if field.name in required and column.null_count:
             raise UsageError(
-                f"'{path}': column '{field.name}' has empty rows, and must not; "
-                "see docs/trace.md for the columns"
+                f"'{path}': {is_empty_in(field.name, rows_told(column.null_count))}; {SEE}"
             )
         if column.type != field.type and not pa.types.is_dictionary(column.type):
             table = table.set_column(position, field.name, column.cast(field.type))

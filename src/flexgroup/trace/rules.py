@@ -63,6 +63,10 @@ def rows_told(number: int) -> str:
     return "1 row" if number == 1 else f"{number} rows"
 
 
+def is_empty_in(column: str, rows: str) -> str:
+    return f"column '{column}' is empty in {rows}"
+
+
 def broken_rules(kind: str, rows: pa.Table | pa.RecordBatch) -> Iterator[BrokenRule]:
     """Yield the rules about single rows that events of this kind do not keep, as far as their
     columns are there."""
@@ -70,7 +74,7 @@ def broken_rules(kind: str, rows: pa.Table | pa.RecordBatch) -> Iterator[BrokenR
         if name in rows.schema.names and rows.column(name).null_count:
             column = rows.column(name)
             empty = rows_told(column.null_count)
-            yield BrokenRule(name, f"column '{name}' is empty in {empty}", _flags(column.is_null()))
+            yield BrokenRule(name, is_empty_in(name, empty), _flags(column.is_null()))
     for name in NATURAL:
         if name in rows.schema.names:
             yield from _beyond_bounds(name, rows.column(name))

@@ -263,7 +263,8 @@ def keep_steps(directory: Path, kind: str, prefix: str, steps: int) -> int:
 
 
 def blocks_by_kind(columns: list[bytes]) -> Iterator[tuple[str, Block]]:
-    """Yield each kind of event that occurs in drained columns, with its rows."""
+    """Yield each kind of event that occurs in drained columns, with its rows: views and crashes
+    before deliveries, which is the order in which whoever watches has to see parts appear."""
     block: Block = {
         name: np.frombuffer(column, dtype=DTYPES[type_])
         for name, type_, column in zip(COLUMNS, TYPES, columns, strict=True)
@@ -272,7 +273,7 @@ def blocks_by_kind(columns: list[bytes]) -> Iterator[tuple[str, Block]]:
     if len(kinds) == 1:
         yield schema.KINDS[kinds[0]], block
         return
-    for number in kinds:
+    for number in kinds[::-1]:
         chosen = np.flatnonzero(block["kind"] == number)
         yield schema.KINDS[number], {name: column[chosen] for name, column in block.items()}
 

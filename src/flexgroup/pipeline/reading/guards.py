@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from flexgroup.trace import schema
-from flexgroup.trace.rules import LARGEST, LIST, NATURAL, SEE, ListRule
+from flexgroup.trace.rules import LARGEST, LIST, NATURAL, SEE, ListRule, is_empty_in
 
 Broken = tuple[Column, Column]
 """Whether a row breaks a rule, and what to say then."""
@@ -43,7 +43,7 @@ def broken(kind: str, name: str) -> Column:
 def _rules(kind: str, name: str) -> Iterator[Broken]:
     column, where = f.col(name), f"a {kind} event"
     if name in schema.required_columns(kind):
-        yield column.isNull(), f.lit(f"column '{name}' is empty in {where}")
+        yield column.isNull(), f.lit(is_empty_in(name, where))
     if name in NATURAL:
         value = f.concat(f.lit(f"column '{name}' of {where} is "), column.cast("string"))
         yield column < 0, f.concat(value, f.lit(", and must not be negative"))

@@ -22,6 +22,7 @@ from flexgroup.pipeline.spark.errors import condition_of, explained, readable, u
 from flexgroup.pipeline.spark.frames import CHECKED, FINISHED, read_files, spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.reader import runs_by_name
+from flexgroup.trace.rules import is_empty_in
 from flexgroup.trace.run import Run
 from flexgroup.trace.run_files import refuse_file_problems
 
@@ -76,8 +77,8 @@ def _empty(rows: DataFrame, required: Sequence[str]) -> DataFrame:
 def _refuse_empty_rows(empty: DataFrame) -> None:
     for row in empty.limit(1).collect():
         raise UsageError(
-            f"'{unquote(row['file'])}' has no column '{row['column']}', or empty rows in it, and "
-            "must not; see docs/trace.md for the columns"
+            f"'{unquote(row['file'])}': {is_empty_in(row['column'], 'some row')}, or not there at"
+            " all; see docs/trace.md for the columns"
         )
 
 

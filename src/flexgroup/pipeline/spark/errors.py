@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 _FILE = re.compile(r"while reading file (\S.*?\.parquet)\.")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ?(.*)")
-_RAISED = re.compile(r"^(.*?)(?: SQLSTATE: \w+)?$")
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _OURS = re.compile(r"^flexgroup\.core\.errors\.UsageError: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)$", re.MULTILINE
@@ -123,8 +123,10 @@ def explained(error: Exception, path: str) -> UsageError:
     told_by_a_task = _OURS.search(text)
     if told_by_a_task:
         return UsageError(told_by_a_task[1])
-    if condition == "USER_RAISED_EXCEPTION":
-        return UsageError(_RAISED.sub(r"\1", _reason(str(error))))
+    # Where several stages fail, Spark says only how many did, and the trace below says why.
+    raised = _RAISED.search(text)
+    if raised:
+        return UsageError(raised[1])
     if condition == "PATH_NOT_FOUND":
         return UsageError(f"'{path}' does not exist; give the directory of a trace set")
     for cause in CAUSES:

@@ -18,14 +18,18 @@ from flexgroup.pipeline.verify.event_rows import CODES, EVENT_ROWS, integers
 from flexgroup.pipeline.watch.message_intervals import MessageIntervals
 from flexgroup.pipeline.watch.pending import PendingHistory, removals
 from flexgroup.pipeline.watch.reassembly import Reassembly, RefusedError
+from flexgroup.pipeline.watch.view_window import EVERYTHING, Passed, ViewWindow
 from flexgroup.pipeline.watch.violation_counts import (
     ACYCLIC,
+    CAUSAL,
     ORDERS,
+    REAL_TIME,
+    VIEWS,
     WATCHED,
     ViolationCounts,
 )
 from flexgroup.properties.explanations import checked
-from flexgroup.properties.indexed_history import Flags
+from flexgroup.properties.indexed_history import NONE, Flags
 from flexgroup.properties.opposite_orders import LOCAL, PAIRWISE
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace import schema
@@ -40,6 +44,11 @@ IN_DOUBT = (
     " violations than were found, and flexgroup verify counts them"
 )
 
+CONTRADICTION = (
+    "the trace contradicts itself: following causes back from a message leads to one that was"
+    " delivered before it was multicast"
+)
+
 
 class Follower:
     """Follows one run, and knows what has to be known of it."""
@@ -49,6 +58,10 @@ class Follower:
         self.hold = hold
         self.faulty: tuple[int, ...] = ()
         """The processes that are faulty by design, to be told before anything is taken."""
+        self.processes: int | None = None
+        """How many processes there are, if that is known: the others are clients."""
+        self.judged: set[str] = set(WATCHED)
+        """What is to be judged: the causes of messages are kept only if they matter."""
         self.multicasts = 0
         self.deliveries = 0
         self.in_doubt: set[str] = set()
@@ -58,13 +71,18 @@ class Follower:
         self._forgotten = MessageIntervals()
         self._released: Ints = no_ints()
         self._counts = ViolationCounts()
+        self._views = ViewWindow()
+        self._known: dict[str, int] = {}
+        """The last delivery of each process, as the last batch left it."""
+        self._looked_at: dict[str, int] = {}
+        """The same as the batch before it left it, which is what views were judged by."""
 
     def take(self, arrived: pa.Table) -> list[Verdict]:
         """Return the violations that show now that these rows have come.
 
         A verdict gives the number of violations known so far, and evidence of a new one.
         """
-        rows = self._reassembly.in_order(arrived)
+        rows = self._without_views(self._reassembly.in_order(arrived))
         _refuse_foreign_rows(rows)
         if self.faulty:
             rows = self._without_the_faulty(rows)
@@ -72,9 +90,36 @@ class Follower:
         self._notice_late_news(rows)
         self._kept = pa.concat_tables([self._kept, rows])
         run = self._pending(complete=False)
-        found += self._counts.look(run, over=False)
+        found += self._counts.look(run, over=False, judged=self.judged)
+        found += self._look_at_views(run, self._known_then)
         self._forget(run)
+        self._looked_at, self._known = self._known, self._last_deliveries()
         return found
+
+    def _without_views(self, rows: pa.Table) -> pa.Table:
+        """Hand views and crashes on to where they are kept, and return the rows without views."""
+        event = integers(rows, "event")
+        is_view = event == CODES[schema.VIEW]
+        is_change = is_view | (event == CODES[schema.CRASH])
+        if VIEWS in self.judged and is_change.any():
+            changes = rows.filter(pa.array(is_change))
+            self._views.take(changes, lambda process: self._looked_at.get(str(process), -1))
+        return rows.filter(pa.array(~is_view)) if is_view.any() else rows
+
+    def _look_at_views(self, run: PendingHistory, passed: Passed) -> list[Verdict]:
+        verdict = self._views.look(run, passed) if VIEWS in self.judged else None
+        if self._views.is_cut:
+            self.in_doubt.add(VIEWS)
+        return [] if verdict is None else [self._counts.tell(verdict)]
+
+    def _known_then(self, process: int) -> int:
+        """Return the last step of a process that was known before this batch."""
+        return self._known.get(str(process), -1)
+
+    def _last_deliveries(self) -> dict[str, int]:
+        begin = f"{schema.DELIVER} at "
+        last = self._reassembly.last_step.items()
+        return {name.removeprefix(begin): step for name, step in last if name.startswith(begin)}
 
     def finish(
         self, complete: bool, lost: Sequence[int] = ()
@@ -84,7 +129,9 @@ class Follower:
         The last events of some processes may be lost.
         """
         self._reassembly.refuse_gaps()
-        new = self._counts.look(self._pending(complete, self._lost_since(lost)), over=True)
+        run = self._pending(complete, self._lost_since(lost))
+        new = self._counts.look(run, over=True, judged=self.judged)
+        new += self._look_at_views(run, lambda process: EVERYTHING)
         unknown = {
             verdict.property: verdict for verdict in new if verdict.outcome is Outcome.UNKNOWN
         }
@@ -93,6 +140,12 @@ class Follower:
         held = Verdict("", Outcome.HOLDS, 0, None, seen)
         doubt = Verdict("", Outcome.UNKNOWN, 0, None, IN_DOUBT)
         unknown |= {name: replace(doubt, property=name) for name in self.in_doubt}
+        if self._counts.contradicts_itself:
+            self.in_doubt.add(CAUSAL)
+            unknown[CAUSAL] = Verdict(CAUSAL, Outcome.UNKNOWN, 0, None, CONTRADICTION)
+        without_views = self._views.outcome_without_violations()
+        if without_views is not None:
+            unknown[VIEWS] = without_views
         counts = self._counts.told
         final = [
             Verdict(name, Outcome.VIOLATED, counts[name], None, seen)
@@ -135,7 +188,7 @@ class Follower:
         if len(again):
             # Whether the process was a destination is forgotten, too. If it was not, these
             # orders give its delivery a place.
-            self.in_doubt.update((LOCAL, PAIRWISE, ACYCLIC))
+            self.in_doubt.update((CAUSAL, LOCAL, PAIRWISE, ACYCLIC, REAL_TIME))
             names = ("process", "step", "time", "message")
             found.append(
                 self._counts.delivered_again(
@@ -157,14 +210,45 @@ class Follower:
             self.in_doubt.update(ORDERS)
 
     def _forget(self, run: PendingHistory) -> None:
-        going = removals(run, self.hold)
+        uncertain = self._views.unsettled(run, self._known_then) if VIEWS in self.judged else None
+        if CAUSAL in self.judged:
+            causes = self._uncertain(run)
+            uncertain = causes if uncertain is None else uncertain | causes
+        going = removals(run, self.hold, uncertain, has_causes=CAUSAL in self.judged)
+        if going.gave_up:
+            # What was waited for may be the cause of messages to come, and stands before them.
+            self.in_doubt.update((CAUSAL, REAL_TIME))
+            if self._views.has_views:
+                self.in_doubt.add(VIEWS)
         self._counts.components += going.components
+        if REAL_TIME in self.judged:
+            self._counts.real_time.forget(run, going.leaving)
         leaving = run.identities[going.leaving]
         self._forgotten.add(leaving)
         self._released = run.identities[going.released]
         if len(leaving):
             gone = np.isin(integers(self._kept, "message"), leaving)
             self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
+        if VIEWS in self.judged:
+            self._views.forget(self._pending(complete=False))
+
+    def _uncertain(self, run: PendingHistory) -> Flags:
+        """Tell of which messages the sender may have delivered more before it multicast them."""
+        known = np.flatnonzero(run.multicast_row != NONE)
+        rows, sent = run.multicast_row[known], run.history.multicasts
+        processes, place = np.unique(sent.process[rows], return_inverse=True)
+        passed = np.array([self._passed(process) for process in processes.tolist()], dtype=np.int64)
+        uncertain = np.zeros(run.message_count, dtype=np.bool_)
+        uncertain[known] = sent.step[rows] > passed[place] if len(known) else False
+        return uncertain
+
+    def _passed(self, process: int) -> int:
+        """Return the step up to which all deliveries of a process are known."""
+        last = self._reassembly.last_step.get(f"{schema.DELIVER} at {process}")
+        is_client = self.processes is not None and process >= self.processes and last is None
+        if is_client or process in self.faulty:
+            return int(np.iinfo(np.int64).max)
+        return -1 if last is None else last
 
     @property
     def kept(self) -> int:
@@ -177,9 +261,11 @@ class Follower:
         self = cls(state["run"])
         vars(self).update(state)
         self.faulty, self.in_doubt = tuple(self.faulty), set(self.in_doubt)
+        self.judged = set(self.judged)
         self._reassembly = Reassembly(**state["_reassembly"])
         self._forgotten = MessageIntervals(**state["_forgotten"])
-        self._counts = ViolationCounts(**state["_counts"])
+        self._counts = ViolationCounts.restored(state["_counts"])
+        self._views = ViewWindow(**state["_views"])
         return self
 
 

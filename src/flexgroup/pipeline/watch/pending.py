@@ -54,36 +54,75 @@ class PendingHistory(IndexedHistory):
 
 @dataclass(frozen=True)
 class Removals:
-    """Which messages are forgotten, which are waited for no longer, and how many cyclic
-    components go."""
+    """Which messages are forgotten, which are waited for no longer, how many cyclic components
+    go, and whether anything is given up that may still matter."""
 
     leaving: Flags
     released: Flags
     components: int
+    gave_up: bool
 
 
-def removals(run: PendingHistory, hold: int) -> Removals:
-    """Return what can go; more than `hold` deliveries are not kept for the sake of order."""
+def removals(
+    run: PendingHistory, hold: int, uncertain: Flags | None = None, has_causes: bool = False
+) -> Removals:
+    """Return what can go; more than `hold` deliveries are not kept for the sake of order.
+
+    Messages of which something is uncertain are waited for, too. If causes matter, what follows
+    causally from messages that are kept is kept.
+    """
     waiting = run.is_open & ~run.released
-    held = _behind(run, waiting)
-    released = run.released
-    if np.count_nonzero(held[run.queues.message]) > hold:
+    released, gave_up = run.released, False
+    if uncertain is not None:
+        held = _behind(run, waiting | uncertain, has_causes)
+        gave_up = _deliveries_of(run, held) > hold
+    if uncertain is None or gave_up:
+        held = _behind(run, waiting, has_causes=False)
+    if _deliveries_of(run, held) > hold:
+        gave_up = True
         given_up = waiting & _old(run, held)
-        held_then = _behind(run, waiting & ~given_up)
-        if np.count_nonzero(held_then[run.queues.message]) > hold:
+        held_then = _behind(run, waiting & ~given_up, has_causes=False)
+        if _deliveries_of(run, held_then) > hold:
             given_up, held_then = waiting, np.zeros_like(held)
         released, held = released | (given_up & ~held_then), held_then
     components = sum(1 for component in run.merge.components if not held[component[0]])
-    return Removals(~held & ~run.is_open, released & run.is_open, components)
+    return Removals(~held & ~run.is_open, released & run.is_open, components, gave_up)
 
 
-def _behind(run: PendingHistory, waiting: Flags) -> Flags:
+def _deliveries_of(run: PendingHistory, held: Flags) -> int:
+    return int(np.count_nonzero(held[run.queues.message]))
+
+
+def _behind(run: PendingHistory, waiting: Flags, has_causes: bool) -> Flags:
     """Tell, per message, whether it waits itself, or some process delivered it after one that
-    does."""
+    does, or, if causes matter, it follows causally from one that does."""
     queues = run.queues
-    rank = np.where(waiting, WAITING, DONE)
-    behind: Flags = latest_ancestor(run.merge, queues.process, queues.message, rank) == WAITING
-    return behind
+    while True:
+        rank = np.where(waiting, WAITING, DONE)
+        behind: Flags = latest_ancestor(run.merge, queues.process, queues.message, rank) == WAITING
+        if not has_causes:
+            return behind
+        waiting = behind | _multicast_after(run, behind)
+        if np.array_equal(waiting, behind):
+            return behind
+
+
+def _multicast_after(run: PendingHistory, held: Flags) -> Flags:
+    """Tell, per message, whether its sender had multicast or delivered one that is held before."""
+    sent, deliveries = run.history.multicasts, run.history.deliveries
+    known = np.flatnonzero(run.multicast_row != NONE)
+    sender, step = (column[run.multicast_row[known]] for column in (sent.process, sent.step))
+    kept = np.flatnonzero(held[run.delivered])
+    process = np.concatenate([sender[held[known]], deliveries.process[kept]])
+    steps = np.concatenate([step[held[known]], deliveries.step[kept]])
+    processes, place = np.unique(process, return_inverse=True)
+    first = np.full(len(processes) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, place, steps)
+    at = np.searchsorted(processes, sender)
+    concerned = np.append(processes, NONE)[at] == sender
+    after = np.zeros(run.message_count, dtype=np.bool_)
+    after[known] = concerned & (step > first[at])
+    return after
 
 
 def _old(run: PendingHistory, held: Flags) -> Flags:

@@ -23,9 +23,10 @@ from flexgroup.trace import schema
 
 ARRIVING = EVENT_ROWS.append(pa.field("part", pa.int32())).append(pa.field("writer", pa.string()))
 """Rows with the number of the part they came in, or null if their file has none, and who wrote that
-part, or null if one writes for all processes."""
+part, or null if one writes for all processes. Of a view, `message` is the number and `destinations`
+are the members; of one that a process was only told of there is no message."""
 
-FOLLOWED = (schema.MULTICAST, schema.DELIVER, schema.CRASH)
+FOLLOWED = (schema.MULTICAST, schema.DELIVER, schema.CRASH, schema.VIEW)
 
 _ORDERED = (schema.MULTICAST, schema.DELIVER)
 

@@ -23,8 +23,16 @@ STARTS, ENDS = -1, -2
 """These stand in place of an event's code in the rows that describe a run: when it starts, and when
 it is over."""
 
-COLUMNS = ARRIVING.insert(0, pa.field("run", pa.string())).append(pa.field("told", pa.string()))
-"""The columns of the stream; `told` is the row of `started` or `runs`, as JSON."""
+COLUMNS = pa.schema(
+    [
+        pa.field("run", pa.string()),
+        *ARRIVING,
+        pa.field("told", pa.string()),
+        pa.field("written", pa.int64()),
+    ]
+)
+"""The columns of the stream; `told` is the row of `started` or `runs`, as JSON, and `written` when
+the file was, in microseconds since 1970."""
 
 PART = rf"^{AS_PART}\.parquet$"
 """What follows the run in the name of a part."""
@@ -72,7 +80,16 @@ def arriving(spark: SparkSession, traces: str, ticks: str) -> DataFrame:
 _EVENTS = pa.schema(
     [
         schema.EVENT_COLUMNS.field(name)
-        for name in ("run", "process", "step", "time", "origin", "seq", "destinations")
+        for name in (
+            "run",
+            "process",
+            "step",
+            "time",
+            "origin",
+            "seq",
+            "destinations",
+            "detail",
+        )
     ]
 )
 
@@ -86,6 +103,8 @@ def _with_codes(events: DataFrame) -> DataFrame:
     # Numbers that no message has would pass for another message: the follower refuses them.
     is_odd = broken(schema.DELIVER, "origin") | broken(schema.DELIVER, "seq")
     kind = f.regexp_extract("_metadata.file_path", r"/event=(\w+)/[^/]*$", 1)
+    is_view, view = kind == schema.VIEW, f.from_json("detail", _VIEW)
+    is_installed = ~f.coalesce(view["told"], f.lit(False))
     # RUN-part-NUMBER.parquet, or of one of several writers RUN@WRITER-NUMBER.parquet.
     is_of_run = f.startswith("_metadata.file_name", "run")
     rest = f.substr("_metadata.file_name", f.length("run") + 1)
@@ -93,11 +112,18 @@ def _with_codes(events: DataFrame) -> DataFrame:
     return events.withColumns(
         {
             "event": f.coalesce(*(f.when(kind == name, CODES[name]) for name in FOLLOWED)),
-            "message": f.when(is_odd, NO_MESSAGE).otherwise(packed_message()),
+            "message": f.when(is_view, f.when(is_installed, view["number"]).otherwise(NO_MESSAGE))
+            .when(is_odd, NO_MESSAGE)
+            .otherwise(packed_message()),
+            "destinations": f.when(is_view, view["members"]).otherwise(f.col("destinations")),
             "part": f.when(is_of_run & (number != ""), number),
             "writer": f.when(is_of_run & (writer != ""), writer),
+            "written": f.unix_micros("_metadata.file_modification_time"),
         }
     )
+
+
+_VIEW = "number bigint, members array<int>, told boolean"
 
 
 def _told(runs: DataFrame) -> DataFrame:
@@ -107,5 +133,6 @@ def _told(runs: DataFrame) -> DataFrame:
         {
             "event": f.when(starts, STARTS).otherwise(ENDS),
             "told": f.to_json(described, {"ignoreNullFields": "false"}),
+            "written": f.unix_micros("_metadata.file_modification_time"),
         }
     )

@@ -9,8 +9,10 @@ nothing is told twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 
 import pyarrow as pa
@@ -18,10 +20,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from flexgroup.pipeline.in_memory.verdict_table import verdict_table
+from flexgroup.pipeline.in_memory.verdict_table import VERDICTS, verdict_table
 from flexgroup.pipeline.spark.errors import readable, unless_missing
 from flexgroup.pipeline.spark.frames import nothing, read_files, rows_of, spark_schema
 from flexgroup.pipeline.watch.follower import HOLD
+from flexgroup.pipeline.watch.kept_tables import KeptTables, last_told
 from flexgroup.pipeline.watch.reassembly import ARRIVING
 from flexgroup.pipeline.watch.sources import (
     ENDS,
@@ -30,6 +33,7 @@ from flexgroup.pipeline.watch.sources import (
     location_of,
     traces_at,
 )
+from flexgroup.pipeline.watch.watch_metrics import WatchFigures
 from flexgroup.pipeline.watch.watched_run import BatchReport, Description, WatchedRun
 
 STATE = pa.schema(
@@ -40,13 +44,20 @@ STATE = pa.schema(
         pa.field("ending", pa.bool_()),
         pa.field("watched", pa.binary()),
         pa.field("notes", pa.string()),
+        pa.field("events", pa.int64()),
+        pa.field("kept", pa.int64()),
+        pa.field("oldest", pa.int64()),
     ]
 )
 """A row per run that goes on, or was over with this batch: how far it has come, what is known of
-it, what the last batch brought to light."""
+it, what the last batch brought to light, how many events came and how many are kept, and when the
+oldest file that came was written."""
 
 OVER = pa.schema([pa.field("run", pa.string())])
 """The runs that were over with a batch, one folder each: nobody looks at them again."""
+
+NAMES_KEPT = 100_000
+"""So many runs that are over are remembered: nothing is told of what comes of them later."""
 
 PAUSE = "1 second"
 """The time between looking for new files and looking again."""
@@ -65,6 +76,7 @@ class TraceSetWatch:
         tell: Tell,
         properties: Sequence[str] | None = None,
         hold: int = HOLD,
+        figures_told: Callable[[WatchFigures], None] | None = None,
     ) -> None:
         self._spark = spark
         self._path = traces
@@ -76,6 +88,9 @@ class TraceSetWatch:
         self._stopping = False
         self._failure: Exception | None = None
         self._one_batch = Lock()
+        self.figures = WatchFigures()
+        self._figures_told = figures_told
+        self._tables = KeptTables(spark, self._out)
         self._over = self._told_over()
         """The batch with which each run was over."""
         self._late: set[str] = set()
@@ -140,6 +155,7 @@ class TraceSetWatch:
                 raise
 
     def _advance(self, arrived: DataFrame, batch: int) -> None:
+        begun = time.monotonic()
         before = self._state(batch - 1).where(~f.col("run").isin(sorted(self._late)))
         function = advancing(batch, self._properties, self._hold)
         after = (
@@ -148,7 +164,9 @@ class TraceSetWatch:
             .applyInArrow(function, spark_schema(STATE))
         )
         after.write.mode("overwrite").parquet(self._slot(batch))
-        news = self._state(batch).select("run", "over", "ending", "notes").orderBy("run").collect()
+        told = ("run", "over", "ending", "notes", "events", "kept", "oldest")
+        size = f.coalesce(f.length("watched"), f.lit(0)).alias("size")
+        news = self._state(batch).select(*told, size).orderBy("run").collect()
         self._late = {row.run for row in news if self._over.get(row.run, batch) < batch}
         news = [row for row in news if row.run not in self._late]
         notes = {
@@ -162,6 +180,37 @@ class TraceSetWatch:
             self._tick(batch)
         for run, note in notes.items():
             self._tell(run, note)
+        self._make_small(batch, {row.run for row in news if not row.over})
+        self._count(news, notes.values(), begun)
+
+    def _make_small(self, batch: int, going_on: Collection[str]) -> None:
+        """Bound what was written by the batches before this one, which Spark will not repeat."""
+        keep = partial(last_told, going_on=going_on)
+        kept = self._tables.make_small("violations", VERDICTS, batch, keep)
+        if kept is not None:
+            self.figures.rows_kept = len(kept)
+        names = self._tables.make_small("over", OVER, batch, lambda rows: rows[-NAMES_KEPT:])
+        if names is not None:
+            remembered = {row["run"] for row in names}
+            self._over = {
+                run: over for run, over in self._over.items() if over >= batch or run in remembered
+            }
+
+    def _count(self, news: Sequence[Row], notes: Iterable[BatchReport], begun: float) -> None:
+        figures = self.figures
+        told = sum(len(note.violations) for note in notes)
+        figures.violations += told
+        figures.rows_kept += told
+        figures.runs_refused += sum(bool(note.refused) for note in notes)
+        figures.runs_over += sum(row.over for row in news)
+        figures.runs_open = sum(not row.over for row in news)
+        figures.window_events = sum(row.kept or 0 for row in news if not row.over)
+        figures.state_bytes = sum(row.size for row in news)
+        written = [row.oldest for row in news if row.oldest is not None]
+        events = sum(row.events or 0 for row in news)
+        figures.batch_done(events, begun, min(written, default=None))
+        if self._figures_told is not None:
+            self._figures_told(figures)
 
     def _record(self, batch: int, notes: dict[str, BatchReport]) -> None:
         rows = [row for note in notes.values() for row in note.violations]
@@ -186,6 +235,9 @@ class TraceSetWatch:
         self._spark.range(1).coalesce(1).write.mode("overwrite").parquet(
             f"{self._out}/ticks/{batch}"
         )
+        for name in self._tables.names("ticks"):
+            if name.isdecimal() and int(name) < batch - 2:  # Spark has gone through it
+                self._tables.remove(f"ticks/{name}")
 
     def _slot(self, batch: int) -> str:
         return f"{self._out}/state/slot={batch % 2}"
@@ -233,12 +285,14 @@ def advancing(
         elif row["over"]:
             return STATE.empty_table()
         elif arrived.num_rows == 0 and not row["ending"]:
-            return pa.Table.from_pylist([{**row, "batch": batch, "notes": None}], STATE)
+            nothing_new = {"batch": batch, "notes": None, "events": 0, "oldest": None}
+            return pa.Table.from_pylist([{**row, **nothing_new}], STATE)
         else:
             watched = WatchedRun.from_bytes(row["watched"])
+        events = arrived.filter(pa.compute.field("event") >= 0)
         notes = watched.advance(
             batch,
-            arrived.filter(pa.compute.field("event") >= 0).select(ARRIVING.names).cast(ARRIVING),
+            events.select(ARRIVING.names).cast(ARRIVING),
             _told(arrived, STARTS),
             _told(arrived, ENDS),
         )
@@ -249,6 +303,9 @@ def advancing(
             "ending": watched.ended_in is not None and not watched.over,
             "watched": None if watched.over else watched.to_bytes(),
             "notes": notes.to_json(),
+            "events": events.num_rows,
+            "kept": watched.follower.kept,
+            "oldest": pa.compute.min(arrived.column("written")).as_py(),
         }
         return pa.Table.from_pylist([after], STATE)
 

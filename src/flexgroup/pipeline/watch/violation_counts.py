@@ -7,13 +7,24 @@ missing may still come, and so may the multicast of a message that was delivered
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from flexgroup.core.message import ORIGIN_BITS
 from flexgroup.pipeline.watch.pending import PendingHistory
-from flexgroup.properties import fifo_order, integrity, missing_deliveries, prefix_order
+from flexgroup.pipeline.watch.real_time import RealTimeOrder
+from flexgroup.properties import (
+    causal_order,
+    fifo_order,
+    integrity,
+    missing_deliveries,
+    prefix_order,
+    real_time_order,
+    virtual_synchrony,
+)
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.integrity import (
@@ -29,9 +40,11 @@ from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Deliveries, Ints, no_ints
 
 FIFO, PREFIX, ACYCLIC = "fifo order", "prefix order", "acyclic order"
+CAUSAL, REAL_TIME = causal_order.NAME, real_time_order.NAME
 AT_THE_END = tuple(missing_deliveries.FIND)
-WATCHED = (integrity.NAME, *AT_THE_END, FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
-ORDERS = (FIFO, LOCAL, PAIRWISE, PREFIX, ACYCLIC)
+ORDERS = (FIFO, CAUSAL, LOCAL, PAIRWISE, PREFIX, ACYCLIC, REAL_TIME)
+VIEWS = virtual_synchrony.NAME
+WATCHED = (integrity.NAME, *AT_THE_END, *ORDERS, VIEWS)
 
 STEP_BITS = 43
 """A delivery is named by one integer: so many low bits are its step, and the process is above."""
@@ -55,10 +68,23 @@ class ViolationCounts:
     wrong_here: Ints = field(default_factory=no_ints)
     too_early_here: Ints = field(default_factory=no_ints)
     """The deliveries among those that are kept that were counted already."""
+    too_early_causally: int = 0
+    too_early_causally_here: Ints = field(default_factory=no_ints)
+    contradicts_itself: bool = False
+    """A message was delivered before it was multicast, or something that follows from it was."""
+    real_time: RealTimeOrder = field(default_factory=RealTimeOrder)
 
-    def look(self, run: PendingHistory, over: bool) -> list[Verdict]:
-        """Return the verdicts on properties of which more violations are known than were told."""
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> ViolationCounts:
+        """Return the counts of these attributes, as a snapshot gives them."""
+        return cls(**{**state, "real_time": RealTimeOrder(**state["real_time"])})
+
+    def look(self, run: PendingHistory, over: bool, judged: Collection[str]) -> list[Verdict]:
+        """Return the verdicts on properties of which more violations are known than were told;
+        what costs most is done only if it is to be judged."""
         found = [
+            self._causal(run) if CAUSAL in judged else None,
+            self.real_time.look(run) if REAL_TIME in judged else None,
             self._integrity(run, over),
             self._fifo(run),
             self._opposed(run, LOCAL, opposed_locally(run)),
@@ -71,6 +97,11 @@ class ViolationCounts:
         new = [verdict for verdict in found if verdict is not None]
         self.told.update({verdict.property: verdict.violations for verdict in new})
         return new
+
+    def tell(self, verdict: Verdict) -> Verdict:
+        """Note what was told by others."""
+        self.told[verdict.property] = verdict.violations
+        return verdict
 
     def delivered_again(self, rows: Deliveries) -> Verdict:
         """Return the verdict on deliveries of messages that all their destinations had
@@ -113,6 +144,18 @@ class ViolationCounts:
         if not new.any():
             return None
         return replace(fifo_order.check(run), violations=self.too_early)
+
+    def _causal(self, run: PendingHistory) -> Verdict | None:
+        copies, order = causal_order.too_early(run)
+        self.contradicts_itself |= len(order) < run.message_count
+        is_early = np.zeros(len(run.delivered), dtype=np.bool_)
+        is_early[run.copies.row[copies]] = True
+        new, self.too_early_causally_here = _uncounted(run, is_early, self.too_early_causally_here)
+        self.too_early_causally += int(np.count_nonzero(new))
+        if not new.any():
+            return None
+        shown = copies[new[run.copies.row[copies]]]
+        return replace(causal_order.violation(run, shown), violations=self.too_early_causally)
 
     def _opposed(self, run: PendingHistory, name: str, found: Disagreements) -> Verdict | None:
         process = run.history.deliveries.process

@@ -101,6 +101,7 @@ class WatchedRun:
     def _learn(self, run: Run) -> None:
         if self.wanted is None:
             self.wanted = list(run.promised)
+        self.follower.judged, self.follower.processes = set(self.wanted), run.processes
         if run.faulty != self.follower.faulty:
             if self.follower.multicasts or self.follower.deliveries:
                 raise RefusedError(
