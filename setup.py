@@ -181,6 +181,7 @@ OUT_OF_REACH = {
     "pipeline",
     "properties",
     "report",
+    "sweeps",
     "testing",
 }
 

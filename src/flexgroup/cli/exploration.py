@@ -10,6 +10,7 @@ from pathlib import Path
 
 from flexgroup.cli.arguments import import_protocols, print_json
 from flexgroup.cli.explore_all import explore_all_systems
+from flexgroup.cli.on_spark import check_spark_options, walks_on_spark
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
@@ -21,6 +22,13 @@ from flexgroup.worlds.explorer.result import ExplorationResult, Violation, lette
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
+
+WITHOUT_SPARK = {
+    "save": "its folder has all that is needed to go on",
+    "resume": "give the folder that the search began with, and the same options",
+    "max-memory": "see to Spark's own settings",
+}
+"""The options that do not go with --spark."""
 
 
 def explore(options: argparse.Namespace) -> int:
@@ -44,6 +52,12 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--pct D needs a depth of 1 or more, and --walks N: how many to take")
     if options.walks is not None and (options.save or options.resume):
         raise UsageError("walks are not saved: take more of them with another --seed")
+    check_spark_options(options, WITHOUT_SPARK)
+    if options.spark is not None and options.workers > 1:
+        raise UsageError("--workers share a search here; on Spark, give the cores with --master")
+    limits = ("max_states", "max_depth", "max_seconds")
+    if options.spark and options.walks and any(getattr(options, name) for name in limits):
+        raise UsageError("walks on Spark are bounded by --walks alone; leave out --max-...")
 
 
 def _scope(options: argparse.Namespace) -> Scope:
@@ -180,6 +194,7 @@ def _search(
                 options=how,
                 limits=limits,
                 workers=options.workers,
+                elsewhere=walks_on_spark(options, plan, scope) if options.spark else None,
                 report=show,
                 interrupted=interrupted,
             )
