@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flexgroup.cli.arguments import import_protocols, print_json
 from flexgroup.cli.explore_all import explore_all_systems
-from flexgroup.cli.on_spark import check_spark_options, walks_on_spark
+from flexgroup.cli.on_spark import check_spark_options, search_on_spark, walks_on_spark
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
@@ -161,8 +161,15 @@ def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
     if options.json:
         print_json(explored.to_json())
     else:
-        explored.show(options.out, options.save or options.resume)
+        explored.show(options.out, _how_to_go_on(options))
     return 1 if result.violations or (unseen and result.exhausted) else 0
+
+
+def _how_to_go_on(options: argparse.Namespace) -> str:
+    if options.spark is not None and options.walks is None:
+        return f"go on with the same command, and --spark {options.spark}, within larger bounds"
+    saved = options.save or options.resume
+    return f"go on with: flexgroup explore --resume {saved}" if saved else ""
 
 
 def _search(
@@ -199,6 +206,8 @@ def _search(
                 interrupted=interrupted,
             )
             return walks.take(), how
+        if options.spark is not None:
+            return search_on_spark(options, plan, scope, how, limits, show, interrupted)
         saved = read_snapshot(options.resume) if options.resume is not None else None
         exploration = Exploration(
             plan,
@@ -264,8 +273,9 @@ class Explored:
     unseen: list[str]
     """The orders that had to be seen sometimes, and were not."""
 
-    def show(self, out: Path | None, saved: Path | None) -> None:
-        """Print it; `out` is where counterexamples were written, `saved` a stopped search."""
+    def show(self, out: Path | None, saved: str) -> None:
+        """Print it; `out` is where counterexamples were written, and `saved` tells how to go on
+        with a search that was stopped, if that is possible."""
         plan, result = self.plan, self.result
         channels = "fifo" if result.scope.fifo else "reordering"
         print(f"{plan.name} over {channels} channels, {result.scope.described()}")
@@ -285,7 +295,7 @@ class Explored:
         if out is not None and self.counterexamples:
             print(f"script, diagram and trace written to {out}")
         if result.stopped_at and saved:
-            print(f"saved; go on with: flexgroup explore --resume {saved}")
+            print(f"saved; {saved}")
         print(result.last_line())
 
     def _show_counterexample(self, found: Violation, minimised: Minimised) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from flexgroup.sweeps.table import Row, Sweep
     from flexgroup.virtual.campaign import Drawn, Judged
     from flexgroup.worlds.explorer.all_systems import SystemOutcome
-    from flexgroup.worlds.explorer.explorer import SearchLimits
+    from flexgroup.worlds.explorer.explorer import SearchLimits, SearchProgress
     from flexgroup.worlds.explorer.random_walks import Elsewhere, WalkOptions, WalkTotals
+    from flexgroup.worlds.explorer.result import ExplorationResult
     from flexgroup.worlds.explorer.scope import Scope
     from flexgroup.worlds.explorer.search_setup import SearchOptions
 
@@ -116,3 +117,29 @@ def schedules_on_spark(
 
     sweep = Schedules(tuple(drawn), most_executions, tuple(options.protocols))
     yield from sweep.judged(rows_of(options, sweep, "schedules"))
+
+
+def search_on_spark(
+    options: argparse.Namespace,
+    plan: StackPlan,
+    scope: Scope,
+    how: SearchOptions,
+    limits: SearchLimits,
+    report: Callable[[SearchProgress], None],
+    interrupted: Callable[[], bool],
+) -> tuple[ExplorationResult, SearchOptions]:
+    """Search one scope level by level; return the result and how the search was made at last."""
+    from flexgroup.sweeps.large_search import LargeSearch, parts_for, parts_on_spark
+    from flexgroup.sweeps.search_part import Question
+
+    spark = started_spark(options, "search")
+    search = LargeSearch(
+        Question(plan.name, scope, how, parts_for(spark), tuple(options.protocols)),
+        folder_of(options, "search"),
+        parts_on_spark(spark),
+        limits,
+        options.keep_going,
+        report,
+        interrupted,
+    )
+    return search.run(), search.options

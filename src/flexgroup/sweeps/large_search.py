@@ -187,7 +187,6 @@ class LargeSearch:
 
     def run(self) -> ExplorationResult:
         self._began = time.monotonic()
-        self._knows: Tables | None = None
         self.folder = self.folder.absolute()
         described = {
             "search": FORMAT,
@@ -200,13 +199,14 @@ class LargeSearch:
             self._pass = self._last_pass() or self._begin_first()
             while True:
                 self.question = self._pass.question
-                stopped_at = self._levels()
-                if stopped_at is not None:
-                    return self._outcome(stopped_at)
+                ended = self._levels()
+                if isinstance(ended, str):
+                    return self._outcome(ended)
+                self._pass = ended
 
-    def _levels(self) -> str | None:
+    def _levels(self) -> str | Pass:
         """Search the pass level by level; return what stopped it, if anything but its end did, or
-        None if there is another pass."""
+        the next pass if there has to be one."""
         now = self._pass
         while True:
             stopped_at = ""
@@ -215,17 +215,17 @@ class LargeSearch:
                 if now.findings() and not self.keep_going:
                     return ""
                 if self.options.reduce and now.sum("strays"):
-                    return self._begin_again(NO_ORDER, replace(self.options, reduce=False))
+                    return self._another(replace(self.options, reduce=False), NO_ORDER)
                 if (is_over or now.states >= LEARNING) and self._has_learnt():
-                    return self._begin_again(None, self.options)
+                    return self._another(self.options)
                 if is_over:
                     return ""
                 stopped_at = self._limit()
             trouble = self._search_level(is_last=bool(stopped_at))
             if trouble == ASYMMETRIC:
-                return self._begin_again(NO_SYMMETRY, replace(self.options, symmetry=False))
+                return self._another(replace(self.options, symmetry=False), NO_SYMMETRY)
             if trouble == ABOUT_CLIENTS:
-                return self._begin_again(None, replace(self.options, follow_clients=True))
+                return self._another(replace(self.options, follow_clients=True))
             if stopped_at:
                 return stopped_at
             seconds = time.monotonic() - self._began
@@ -285,16 +285,16 @@ class LargeSearch:
             question = replace(self.question, options=options)
             return self._begin_pass(Pass(self.folder / "pass-00001", question, []))
 
-    def _begin_again(self, note: str | None, options: SearchOptions) -> None:
+    def _another(self, options: SearchOptions, *notes: str) -> Pass:
         """Begin another pass: with the tables of this one, if it is made in the same way."""
         before = self._pass
         is_alike = options == before.question.options
         number = int(before.folder.name.rpartition("-")[2]) + 1
-        self._pass = self._begin_pass(
+        return self._begin_pass(
             Pass(
                 self.folder / f"pass-{number:05}",
                 replace(before.question, options=options),
-                before.notes + ([note] if note else []),
+                [*before.notes, *notes],
                 before.number + 1 if is_alike else 1,
                 list(before.all_tables()) if is_alike else [],
             )

@@ -17,6 +17,7 @@ import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -77,6 +78,8 @@ class Question:
     protocols: tuple[str, ...] = ()
 
     def new_search(self, workers: int, me: int) -> Search:
+        for module in self.protocols:
+            import_module(module)
         return new_search(parse_stack(self.stack), self.scope, self.options, workers, me)
 
 
@@ -290,14 +293,12 @@ def _search_part(question: Question, level: Level, part: int) -> PartTotals:
     totals.states = search.visited.count - before
     totals.transitions, totals.terminals = search.transitions, search.terminals
     totals.complete, totals.strays = search.complete, search.strays
-    totals.findings = [tuple(finding) for finding in search.findings]
+    totals.findings = [(broken, state, at) for broken, state, at in search.findings]
     search.visited = Visited()
     return totals
 
 
-def _expand(
-    search: Search, found: Integers, level: int, folder: Path, totals: PartTotals
-) -> None:
+def _expand(search: Search, found: Integers, level: int, folder: Path, totals: PartTotals) -> None:
     """Take in what is new among these states, and write what it leads to."""
     file = PackedStates(folder)
     for first in range(0, len(found), AT_ONCE):
@@ -375,16 +376,19 @@ def _is_among(wanted: Integers, visited: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _as_visited(known: Integers) -> bytes:
+    """Return states that were visited in the form in which a table of them is packed.
+
+    At which level they were is not asked any more, only that it was an earlier one.
+    """
     rows = np.zeros((len(known), 3), np.dtype("<i8"))
     rows[:, 0] = known
     rows[:, 1] = NONE
-    rows[:, 2] = NONE
     return rows.tobytes()
 
 
 def _write_visited(folder: Path, search: Search, level: int) -> None:
     rows = np.array(search.visited.rows(), np.int64).reshape(-1, 3)
-    rows = rows[rows[:, 2] == level]
+    rows = rows[(rows[:, 2] == level) & (rows[:, 1] != NONE)]
     rows = rows[np.argsort(rows[:, 0])]
     table = pa.Table.from_arrays(
         [pa.array(rows[:, 0]), pa.array(rows[:, 1])], ["fingerprint", "parent"]
