@@ -25,7 +25,7 @@ def found_with(archive: Path, installed: Path, form: str) -> str:
     path = os.pathsep.join([str(archive), str(installed.parent)])
     environment = {**os.environ, "PYTHONPATH": path, "FLEXGROUP_PURE": form}
     done = subprocess.run(
-        [sys.executable, "-S", "-c", WHERE],
+        [sys.executable, "-c", WHERE],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stdout.strip()

@@ -32,9 +32,7 @@ BOTH = SearchOptions()
 
 CHAIN = from_clients(4, (0, 2), (0, 2), (1, 2, 3), (1, 2, 3))
 CYCLE = from_clients(4, (0, 2), (0, 2), (0, 3), (2, 3))
-CRASH = Scope(
-    3, (PlannedCast(3, (0, 1)), PlannedCast(4, (0, 1))), bounds=Bounds(crashes=1)
-)
+CRASH = Scope(3, (PlannedCast(3, (0, 1)), PlannedCast(4, (0, 1))), bounds=Bounds(crashes=1))
 NAMED_FAULTS = Scope(
     3,
     (PlannedCast(1, (0, 1, 2)),),
@@ -45,9 +43,7 @@ NAMED_FAULTS = Scope(
 )
 
 
-def here(
-    parts: Sequence[int], work: Callable[[int], PartTotals], folder: Path
-) -> list[PartTotals]:
+def here(parts: Sequence[int], work: Callable[[int], PartTotals], folder: Path) -> list[PartTotals]:
     """Do the parts of a level in this process."""
     return [work(part) for part in parts]
 

@@ -226,8 +226,10 @@ class LargeSearch:
                 return self._another(replace(self.options, symmetry=False), NO_SYMMETRY)
             if trouble == ABOUT_CLIENTS:
                 return self._another(replace(self.options, follow_clients=True))
-            if stopped_at:
+            if stopped_at and any(part.states for part in now.levels[-1]):
                 return stopped_at
+            if stopped_at:  # there was nothing behind the bound
+                return self._another(self.options) if self._has_learnt() else ""
             seconds = time.monotonic() - self._began
             found = sum(part.states for part in now.levels[-1])
             self.report(
@@ -360,7 +362,7 @@ class LargeSearch:
         notes = list(now.notes)
         if search.machine.timers_seen and not self.question.scope.bounds.timers:
             notes.append(TIMERS_IGNORED)
-        depth = len(now.levels)
+        depth = sum(any(part.states for part in level) for level in now.levels)
         decided = bool(now.findings()) and not self.keep_going
         result = ExplorationResult(
             scope=self.question.scope,

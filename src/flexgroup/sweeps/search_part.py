@@ -327,6 +327,9 @@ def _ends(search: Search) -> list[list[list[int]]]:
 
 
 def _forget_counts(search: Search) -> None:
+    """Let the search begin with no states and nothing counted, whatever was done with it before."""
+    search.next_level()
+    search.next_level()
     search.transitions = search.terminals = search.complete = search.strays = 0
     search.findings = []
     search.found = set()
