@@ -185,6 +185,7 @@ OUT_OF_REACH = {
     "pipeline",
     "properties",
     "report",
+    "sweeps",
     "testing",
 }
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
+import zlib
 from importlib import import_module
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -48,7 +50,8 @@ def choose_form() -> None:
     Called once, by the package itself, before it imports anything of its own.
     """
     if not os.path.isdir(PACKAGE):
-        return  # in a zip file, as Spark ships it, there are sources only
+        give_way()  # in a zip file, as Spark ships it, there are sources only
+        return
     if os.environ.get("FLEXGROUP_PURE") != "1":
         edited = edited_since_compiled()
         if not edited:
@@ -61,6 +64,42 @@ def choose_form() -> None:
         )
     sys.path_hooks.insert(0, find_sources)
     sys.path_importer_cache.pop(PACKAGE, None)  # this module was found by the usual finder
+
+
+def give_way() -> None:
+    """Where this package was shipped in a zip file, and the same sources are installed with their
+    compiled modules, let these take the place of the zip file."""
+    if os.environ.get("FLEXGROUP_PURE") == "1":
+        return
+    for entry in sys.path:
+        folder = os.path.join(entry, "flexgroup")
+        if is_compiled(folder) and is_same(os.path.dirname(PACKAGE), folder):
+            package = sys.modules["flexgroup"]
+            package.__path__[:] = [folder]
+            package.__file__ = os.path.join(folder, "__init__.py")
+            del sys.modules[__name__]
+            import_module(__name__).choose_form()
+            return
+
+
+def is_compiled(folder: str) -> bool:
+    """Tell whether there are extension modules in the folder of a package."""
+    extensions = FileFinder(os.path.join(folder, "core"), (ExtensionFileLoader, EXTENSION_SUFFIXES))
+    return extensions.find_spec("message") is not None
+
+
+def is_same(archive: str, folder: str) -> bool:
+    """Tell whether the sources in a zip file are those in a folder, byte by byte."""
+    try:
+        with zipfile.ZipFile(archive) as shipped:
+            for info in shipped.infolist():
+                source = os.path.join(os.path.dirname(folder), *info.filename.split("/"))
+                with open(source, "rb") as file:
+                    if zlib.crc32(file.read()) != info.CRC:
+                        return False
+    except (OSError, zipfile.BadZipFile):
+        return False
+    return True
 
 
 def edited_since_compiled() -> list[str]:

@@ -101,7 +101,7 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
     with (
         reserved_directory(DEMO, SMALL, tmp_path, False),
-        pytest.raises(UsageError, match="another experiment is being run"),
+        pytest.raises(UsageError, match="in use, by another command"),
     ):
         claim(tmp_path)
     claim(tmp_path)

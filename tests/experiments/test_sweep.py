@@ -10,12 +10,11 @@ import pytest
 
 from flexgroup.core.errors import FlexGroupError
 from flexgroup.experiments.sweep import (
-    MAKING,
-    claimed,
     expected_work,
     long_ones_first,
     sweep,
 )
+from flexgroup.sweeps.tasks import MAKING
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
@@ -86,21 +85,6 @@ def test_runs_that_take_long_begin_first() -> None:
 def test_planned_multicasts_are_work_too() -> None:
     one, each = (Scenario("skeen", 8, 0, casts=casts) for casts in ("0@0s", "all@0s"))
     assert 0 < expected_work(one) < expected_work(each)
-
-
-def test_tasks_share_the_runs_out_among_themselves(tmp_path: Path) -> None:
-    one, other = (claimed(tmp_path, 5, name) for name in ("one", "other"))
-    assert [next(one), next(other), next(other), next(one)] == [0, 1, 2, 3]
-    assert (list(other), list(one)) == ([4], [])
-
-
-def test_a_task_that_is_tried_again_does_again_what_it_had_claimed(tmp_path: Path) -> None:
-    """What it had reported is lost with it."""
-    died, lives = claimed(tmp_path, 6, "died"), claimed(tmp_path, 6, "lives")
-    assert [next(died), next(lives), next(died)] == [0, 1, 2]
-    (tmp_path / "3").touch()  # by one that died before it could write its name
-    assert list(claimed(tmp_path, 6, "died", is_retry=True)) == [0, 2, 3, 4, 5]
-    assert list(lives) == []
 
 
 def test_a_run_that_fails_says_why_in_one_line(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ class Cluster:
             "SPARK_WORKER_DIR": str(directory / "work"),
             "SPARK_LOG_DIR": str(directory),
             "JDK_JAVA_OPTIONS": FAST_START,
+            # Else they would find what is installed here, which is the same: see test_shipped.py.
+            "FLEXGROUP_PURE": "1",
         }
         self.processes: list[subprocess.Popen[bytes]] = []
 

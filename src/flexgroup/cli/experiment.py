@@ -17,7 +17,7 @@ from flexgroup.properties.verdict import Outcome
 if TYPE_CHECKING:
     from flexgroup.experiments.experiment import Experiment
     from flexgroup.experiments.run import Result
-    from flexgroup.experiments.sweep import Progress
+    from flexgroup.sweeps.tasks import Progress
 
 SCALES = ("small", "paper")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from flexgroup.cli.arguments import import_protocols, print_json
 from flexgroup.cli.explore_all import explore_all_systems
+from flexgroup.cli.on_spark import check_spark_options, search_on_spark, walks_on_spark
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
@@ -21,6 +22,13 @@ from flexgroup.worlds.explorer.result import ExplorationResult, Violation, lette
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
+
+WITHOUT_SPARK = {
+    "save": "its folder has all that is needed to go on",
+    "resume": "give the folder that the search began with, and the same options",
+    "max-memory": "see to Spark's own settings",
+}
+"""The options that do not go with --spark."""
 
 
 def explore(options: argparse.Namespace) -> int:
@@ -46,6 +54,12 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("walks are not saved: take more of them with another --seed")
     if options.memory is not None and (options.walks is not None or options.all_destinations):
         raise UsageError("--memory is for the search of one system: leave it out, or the others")
+    check_spark_options(options, WITHOUT_SPARK)
+    if options.spark is not None and options.workers > 1:
+        raise UsageError("--workers share a search here; on Spark, give the cores with --master")
+    limits = ("max_states", "max_depth", "max_seconds")
+    if options.spark and options.walks and any(getattr(options, name) for name in limits):
+        raise UsageError("walks on Spark are bounded by --walks alone; leave out --max-...")
 
 
 def _scope(options: argparse.Namespace) -> Scope:
@@ -149,8 +163,15 @@ def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
     if options.json:
         print_json(explored.to_json())
     else:
-        explored.show(options.out, options.save or options.resume)
+        explored.show(options.out, _how_to_go_on(options))
     return 1 if result.violations or (unseen and result.exhausted) else 0
+
+
+def _how_to_go_on(options: argparse.Namespace) -> str:
+    if options.spark is not None and options.walks is None:
+        return f"go on with the same command, and --spark {options.spark}, within larger bounds"
+    saved = options.save or options.resume
+    return f"go on with: flexgroup explore --resume {saved}" if saved else ""
 
 
 def _search(
@@ -182,10 +203,13 @@ def _search(
                 options=how,
                 limits=limits,
                 workers=options.workers,
+                elsewhere=walks_on_spark(options, plan, scope) if options.spark else None,
                 report=show,
                 interrupted=interrupted,
             )
             return walks.take(), how
+        if options.spark is not None:
+            return search_on_spark(options, plan, scope, how, limits, show, interrupted)
         saved = read_snapshot(options.resume) if options.resume is not None else None
         exploration = Exploration(
             plan,
@@ -252,8 +276,9 @@ class Explored:
     unseen: list[str]
     """The orders that had to be seen sometimes, and were not."""
 
-    def show(self, out: Path | None, saved: Path | None) -> None:
-        """Print it; `out` is where counterexamples were written, `saved` a stopped search."""
+    def show(self, out: Path | None, saved: str) -> None:
+        """Print it; `out` is where counterexamples were written, and `saved` tells how to go on
+        with a search that was stopped, if that is possible."""
         plan, result = self.plan, self.result
         channels = "fifo" if result.scope.fifo else "reordering"
         print(f"{plan.name} over {channels} channels, {result.scope.described()}")
@@ -274,7 +299,7 @@ class Explored:
         if out is not None and self.counterexamples:
             print(f"script, diagram and trace written to {out}")
         if result.stopped_at and saved:
-            print(f"saved; go on with: flexgroup explore --resume {saved}")
+            print(f"saved; {saved}")
         print(result.last_line())
 
     def _show_counterexample(self, found: Violation, minimised: Minimised) -> None:

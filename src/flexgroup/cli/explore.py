@@ -17,6 +17,7 @@ from flexgroup.cli.arguments import (
     seconds,
     stack_option,
 )
+from flexgroup.cli.on_spark import spark_options
 
 COMMAND = Command(
     "explore",
@@ -137,6 +138,10 @@ COMMAND = Command(
                 "--resume", type=path_here, metavar="FILE",
                 help="go on with a search that was saved",
             ),
+        ),
+        Group(
+            "on Spark, where one machine takes too long or has too little memory",
+            *spark_options(),
         ),
         Group(
             "walks, where there are too many schedules",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from flexgroup.cli.arguments import print_json
+from flexgroup.cli.on_spark import systems_on_spark
 from flexgroup.cli.progress import status_line
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
@@ -74,6 +75,7 @@ def _row(
             options=options,
             limits=limits,
             workers=arguments.workers,
+            elsewhere=systems_on_spark(arguments, plan, size, how) if arguments.spark else None,
             report=lambda row: status(
                 f"{plan.name}: {row.systems:,} systems, {row.not_exhausted:,} of them not "
                 f"exhausted, {row.states:,} states"

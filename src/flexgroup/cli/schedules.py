@@ -19,6 +19,7 @@ from flexgroup.cli.arguments import (
     protocols_option,
     repeated,
 )
+from flexgroup.cli.on_spark import check_spark_options, schedules_on_spark, spark_options
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import UsageError
 
@@ -51,13 +52,14 @@ COMMAND = Command(
         Option("--first", type=int, default=0, metavar="SEED", help="the first seed (0)"),
         Option(
             "--workers", type=from_one, default=os.cpu_count() or 1, metavar="N",
-            help="how many processes share the work (all processors)",
+            help="how many processes share the work, without --spark (all processors)",
         ),
         flag("--whole", "print bad schedules as drawn, without making them smaller"),
         Option(
             "--out", type=path_here, metavar="DIR",
             help="write bad schedules and their traces; of --replay, the trace",
         ),
+        *spark_options(),
         protocols_option(),
     ),
 )  # fmt: skip
@@ -65,6 +67,7 @@ COMMAND = Command(
 
 def run(options: argparse.Namespace) -> int:
     import_protocols(options.protocols)
+    check_spark_options(options, {"replay": "one schedule is executed here; leave --spark out"})
     if options.out is not None:
         make_folder(options.out)
     if options.replay is not None:
@@ -93,10 +96,14 @@ def run(options: argparse.Namespace) -> int:
             " kept takes a total order with safe, and sides a stack without it"
         )
     most = 0 if options.whole else MOST_EXECUTIONS
+    if options.spark is None:
+        all_judged = judge_all(drawn, options.workers, most)
+    else:
+        all_judged = schedules_on_spark(options, drawn, most)
     seconds = 0.0
     bad: list[Judged] = []
     with progress_bar("executing schedules", not options.json) as show:
-        for number, judged in enumerate(judge_all(drawn, options.workers, most), 1):
+        for number, judged in enumerate(all_judged, 1):
             show(number / len(drawn))
             seconds += judged.cpu_seconds
             if judged.problems:

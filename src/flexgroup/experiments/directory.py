@@ -8,13 +8,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments.experiment import Experiment
+from flexgroup.sweeps.folder import LOCK, locked, writable, write_whole
 from flexgroup.trace.run import SOFTWARE
-
-LOCK = "_lock"
 
 ANOTHER = "choose another --out, or add --force to replace what is there"
 
@@ -53,43 +52,16 @@ def reserved_directory(
     is replaced only if forced.
     """
     directory = Directory(path)
-    with _writable(path):
-        path.mkdir(parents=True, exist_ok=True)
-        if not force:
+    with writable(path, "an experiment", "--out"):
+        if path.exists() and not force:
             _refuse_others(directory, experiment, scale)
-        lock = (path / LOCK).open("w")
-    with lock:
-        _lock(lock, path)
-        with _writable(path):
+    with locked(path, "an experiment", "--out"):
+        with writable(path, "an experiment", "--out"):
             if force:
                 _remove(directory)
-            draft = path / f"_{directory.description.name}"
-            draft.write_text(json.dumps(describe(experiment, scale), indent=2) + "\n", "utf-8")
-            draft.replace(directory.description)
+            described = json.dumps(describe(experiment, scale), indent=2) + "\n"
+            write_whole(directory.description, described.encode())
         yield directory
-
-
-@contextmanager
-def _writable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(
-            f"cannot write an experiment into '{path}': {error.strerror or error}; "
-            "choose a directory that you may write to"
-        ) from None
-
-
-def _lock(file: IO[str], path: Path) -> None:
-    """Let nobody else work here meanwhile; the lock goes with the process, however that ends."""
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UsageError(
-            f"another experiment is being run in '{path}'; wait for it, or choose another --out"
-        ) from None
 
 
 def describe(experiment: Experiment, scale: str) -> dict[str, Any]:

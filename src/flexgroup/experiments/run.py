@@ -17,12 +17,13 @@ from flexgroup.experiments.directory import Directory
 from flexgroup.experiments.experiment import Experiment
 from flexgroup.experiments.findings import Findings
 from flexgroup.experiments.page import page
-from flexgroup.experiments.sweep import Progress, Swept, sweep
+from flexgroup.experiments.sweep import Swept, sweep
 from flexgroup.metrics.catalogue import METRICS, PACKETS_OF_TYPE
 from flexgroup.metrics.tables import points, with_packet_types
 from flexgroup.pipeline.result_tables import in_order, write_tables
 from flexgroup.properties.verdict import Outcome
 from flexgroup.report.figures import figure_file
+from flexgroup.sweeps.tasks import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

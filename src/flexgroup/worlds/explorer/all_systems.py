@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import Any
@@ -39,6 +39,23 @@ def systems(
         yield replace(from_clients(processes, *chosen, fifo=fifo), replicas=replicas)
 
 
+def systems_for(
+    plan: StackPlan, processes: int, messages: int, fifo: bool = True
+) -> Iterator[Scope]:
+    """List them for a stack: where it needs groups of replicas, each process is a group."""
+    alone = replicas_of_sizes([1] * processes) if plan.needs_replicas else ()
+    return systems(processes, messages, fifo, alone)
+
+
+@dataclass(frozen=True)
+class SystemOutcome:
+    """What exploring one system came to."""
+
+    verdict: Verdict
+    states: int
+    transitions: int
+
+
 @dataclass
 class SystemTotals:
     """What exploring all systems of one size came to."""
@@ -61,19 +78,20 @@ class SystemTotals:
     """One for each system, in the order of `systems`."""
     seconds: float = 0.0
 
-    def add(self, outcome: ExplorationResult) -> None:
+    def add(self, outcome: SystemOutcome) -> None:
+        verdict = outcome.verdict
         self.systems += 1
-        self.verdicts.append(verdict_on(outcome))
+        self.verdicts.append(verdict)
         self.states += outcome.states
         self.transitions += outcome.transitions
         if outcome.states > self.most_states:
             self.most_states = outcome.states
-            self.largest = outcome.scope.described()
-        self.violating += bool(outcome.violations)
-        self.not_exhausted += not outcome.exhausted
-        for name in sorted(outcome.broken):
+            self.largest = verdict.scope.described()
+        self.violating += bool(verdict.broken)
+        self.not_exhausted += not verdict.exhausted
+        for name in sorted(verdict.broken):
             self.broken[name] += 1
-            self.examples.setdefault(name, outcome.scope)
+            self.examples.setdefault(name, verdict.scope)
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -104,20 +122,20 @@ def explore_all(
     options: SearchOptions | None = None,
     limits: SearchLimits | None = None,
     workers: int = 1,
+    elsewhere: Iterable[SystemOutcome] | None = None,
     report: Callable[[SystemTotals], None] = lambda totals: None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> SystemTotals:
     """Explore all systems of a size, each for all properties that can be broken in it.
 
-    Where a stack needs groups of replicas, each process is a group. The limits are those of one
-    system; the next one is explored nevertheless.
+    The limits are those of one system; the next one is explored nevertheless. What is explored
+    `elsewhere` comes from there, in the order of systems.
     """
     began = time.monotonic()
     result = SystemTotals(plan.name, processes, messages)
-    alone = replicas_of_sizes([1] * processes) if plan.needs_replicas else ()
-    todo = systems(processes, messages, fifo, alone)
+    todo = systems_for(plan, processes, messages, fifo)
     how = options or SearchOptions(), limits or SearchLimits()
-    for outcome in _outcomes(plan, how, todo, workers):
+    for outcome in _outcomes(plan, how, todo, workers) if elsewhere is None else elsewhere:
         result.add(outcome)
         result.seconds = time.monotonic() - began
         report(result)
@@ -129,16 +147,20 @@ def explore_all(
 
 def _outcomes(
     plan: StackPlan, how: tuple[SearchOptions, SearchLimits], todo: Iterator[Scope], workers: int
-) -> Iterator[ExplorationResult]:
+) -> Iterator[SystemOutcome]:
     methods = multiprocessing.get_all_start_methods()
     if workers == 1 or "fork" not in methods:
         for scope in todo:
-            yield explore(plan, scope, *how, keep_going=True)
+            yield _outcome(explore(plan, scope, *how, keep_going=True))
         return
     context: Any = multiprocessing.get_context("fork")
     # A plan holds classes, which may be a test's own: it is inherited, not sent.
     with context.Pool(workers, initializer=_remember, initargs=(plan, *how)) as pool:
-        yield from pool.imap(_explore, todo, chunksize=16)
+        yield from map(_outcome, pool.imap(_explore, todo, chunksize=16))
+
+
+def _outcome(result: ExplorationResult) -> SystemOutcome:
+    return SystemOutcome(verdict_on(result), result.states, result.transitions)
 
 
 _inherited: list[tuple[StackPlan, SearchOptions, SearchLimits]] = []

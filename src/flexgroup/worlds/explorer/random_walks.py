@@ -51,6 +51,9 @@ each, and in a large scope most of them are met once."""
 
 Choose = Callable[[list[Transition]], Transition]
 
+Elsewhere = Callable[["WalkOptions", list[range]], Iterator["WalkTotals"]]
+"""Takes walks, some at once, somewhere else; returns what they came to, in the order of walks."""
+
 
 class EvenChances:
     """Any transition with equal chance, and any fault at any of so many steps."""
@@ -220,6 +223,7 @@ class RandomWalks:
     options: SearchOptions = field(default_factory=SearchOptions)
     limits: SearchLimits = field(default_factory=SearchLimits)
     workers: int = 1
+    elsewhere: Elsewhere | None = None
     report: Callable[[SearchProgress], None] = nobody
     interrupted: Callable[[], bool] = lambda: False
 
@@ -280,6 +284,9 @@ class RandomWalks:
             range(first, min(first + AT_ONCE, self.walks))
             for first in range(0, self.walks, AT_ONCE)
         ]
+        if self.elsewhere is not None:
+            yield from self.elsewhere(how, todo)
+            return
         methods = multiprocessing.get_all_start_methods()
         if self.workers == 1 or "fork" not in methods:
             yield from map(walker.take, todo)
