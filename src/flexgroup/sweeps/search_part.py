@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -429,7 +430,7 @@ def _as_visited(known: Integers) -> bytes:
 
 
 def _write_visited(folder: Path, search: Search, level: int) -> None:
-    rows = np.array(search.visited.rows(), np.int64).reshape(-1, 3)
+    rows = np.fromiter(chain.from_iterable(search.visited.rows()), np.int64).reshape(-1, 3)
     rows = rows[(rows[:, 2] == level) & (rows[:, 1] != NONE)]
     rows = rows[np.argsort(rows[:, 0])]
     table = pa.Table.from_arrays(
