@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from flexgroup.core.message import ORIGIN_MASK
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
-from flexgroup.properties.kernels.grouping import distinct, marked, runs, scattered
+from flexgroup.properties.kernels.grouping import distinct, lookup, marked, runs, scattered
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.verdict import Step
 from flexgroup.trace.history import (
@@ -264,11 +264,3 @@ def _of_correct(rows: Rows, faulty: tuple[int, ...]) -> Rows:
         if isinstance(column, np.ndarray) and len(column) == len(kept)
     }
     return replace(rows, **columns)
-
-
-def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Tell where each wanted key stands among the sorted ones, and whether it is there at all."""
-    place = np.searchsorted(sorted_keys, wanted)
-    if len(sorted_keys) == 0:
-        return place, np.zeros(len(wanted), dtype=np.bool_)
-    return place, sorted_keys[np.minimum(place, len(sorted_keys) - 1)] == wanted

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, plural, shown, violated
-from flexgroup.properties.indexed_history import NONE, IndexedHistory, lookup
-from flexgroup.properties.kernels.grouping import distinct, runs
+from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.kernels.grouping import distinct, lookup, runs
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
 
@@ -39,18 +39,44 @@ class Stays:
     change: Ints
 
 
+@dataclass(frozen=True)
+class Missed:
+    """What was delivered between two views by one process and not by another that had to."""
+
+    stays: Stays
+    row: Ints
+    stay: Ints
+    """The first deliveries that fall into a stay, and the stay of each."""
+    lines: Ints
+    """Each has a change of views (its number), a message, and the process that missed it."""
+    causes: Ints
+    """The deliveries that others missed, as places in `row`; sorted by process and step."""
+
+
 def check(run: IndexedHistory) -> Verdict:
-    views = run.history.views
-    if len(views.process) == 0:
+    if len(run.history.views.process) == 0:
         return Verdict(NAME, Outcome.UNKNOWN, 0, None, "the trace has no views")
+    missed = missing(run)
+    if len(missed.lines) == 0:
+        return kept(len(missed.row), len(missed.stays.process))
+    return _violation(run, missed)
+
+
+def kept(deliveries: int, changes: int) -> Verdict:
+    """Return the verdict on a run in which nothing is missing, of so many deliveries."""
+    before = f"{plural(deliveries, 'delivery')} before {plural(changes, 'change')} of view"
+    return Verdict(NAME, Outcome.HOLDS, 0, None, f"checked {before}")
+
+
+def missing(run: IndexedHistory) -> Missed:
+    """Return what is missing of the messages that the history tells of: it may have only some of
+    those of the run, as long as it has all views and crashes."""
     stays = _stays(run)
     row, stay = _deliveries_in(run, stays)
-    missing = _missing(run, stays, row, stay)
-    if len(missing) == 0:
-        changes = plural(len(stays.process), "change")
-        explanation = f"checked {plural(len(row), 'delivery')} before {changes} of view"
-        return Verdict(NAME, Outcome.HOLDS, 0, None, explanation)
-    return _violation(run, stays, row, stay, missing)
+    lines = _missing(run, stays, row, stay)
+    key = stays.change[stay] * run.message_count + run.delivered[row]
+    causes = np.flatnonzero(np.isin(key, lines[:, 0] * run.message_count + lines[:, 1]))
+    return Missed(stays, row, stay, lines, causes)
 
 
 def _stays(run: IndexedHistory) -> Stays:
@@ -103,21 +129,22 @@ def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
     return np.stack([change[owner], message[owner], process], axis=1)
 
 
-def _violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing: Ints) -> Verdict:
+def _violation(run: IndexedHistory, missed: Missed) -> Verdict:
     """Return the verdict that is explained by the earliest delivery that another process misses."""
-    deliveries = run.history.deliveries
-    key = stays.change[stay] * run.message_count + run.delivered[row]
-    wanted = missing[:, 0] * run.message_count + missing[:, 1]
-    causes = np.flatnonzero(np.isin(key, wanted))
-    cause = int(causes[np.argmin(deliveries.time[row[causes]])])
-    change, message, process = (int(value) for value in missing[wanted == key[cause]][0])
+    deliveries, stays, row, stay = run.history.deliveries, missed.stays, missed.row, missed.stay
+    cause = int(missed.causes[np.argmin(deliveries.time[row[missed.causes]])])
+    lines_of = missed.lines[
+        (missed.lines[:, 0] == stays.change[stay[cause]])
+        & (missed.lines[:, 1] == run.delivered[row[cause]])
+    ]
+    change, message, process = (int(value) for value in lines_of[0])
     delivery = run.delivery(int(row[cause]))
     before, after = divmod(change, len(run.history.views.distinct))
-    missed = int(np.flatnonzero((stays.change == change) & (stays.process == process))[0])
+    other = int(np.flatnonzero((stays.change == change) & (stays.process == process))[0])
     witness = [delivery]
     late = run.row_at(np.array([message]), np.array([process]))[0]
-    last = f"process {process} installed v {_at(stays.entered[missed])} and then w"
-    last += f" {_at(stays.left[missed])} and did not deliver a between them"
+    last = f"process {process} installed v {_at(stays.entered[other])} and then w"
+    last += f" {_at(stays.left[other])} and did not deliver a between them"
     if late != NONE:
         witness.append(run.delivery(int(late)))
         last += f", but outside them {at(witness[1])}"
@@ -127,7 +154,7 @@ def _violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing
         f" delivered a {at(delivery)} and then installed w {_at(stays.left[stay[cause]])}",
         last,
     ]
-    return violated(NAME, len(missing), witness, lines)
+    return violated(NAME, len(missed.lines), witness, lines)
 
 
 def _at(step: np.int64) -> str:
