@@ -47,7 +47,8 @@ def check(run: IndexedHistory) -> Verdict:
     if len(wrong):
         return violation(run, wrong)
     if len(order) < run.message_count:
-        return _contradiction(run, order)
+        caught = np.setdiff1d(np.arange(run.message_count), order)
+        return contradiction(len(caught), run.identity(int(caught[0])))
     return holds(run, NAME)
 
 
@@ -117,11 +118,12 @@ def violation(run: IndexedHistory, wrong: Ints) -> Verdict:
     return violated(NAME, len(wrong), witness, lines)
 
 
-def _contradiction(run: IndexedHistory, order: Ints) -> Verdict:
-    caught = np.setdiff1d(np.arange(run.message_count), order)
+def contradiction(caught: int, message: int) -> Verdict:
+    """Return the verdict on a run in which so many messages, this one among them, lie on loops of
+    causes or behind them."""
     explanation = (
         f"the trace contradicts itself: following causes back from"
-        f" {plural(len(caught), 'message')}, message {name_of(run.identity(int(caught[0])))}"
+        f" {plural(caught, 'message')}, message {name_of(message)}"
         f" among them, leads to a message that was delivered before it was multicast"
     )
     return Verdict(NAME, Outcome.UNKNOWN, 0, None, explanation)

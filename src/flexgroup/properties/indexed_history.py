@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
-from flexgroup.properties.kernels.grouping import distinct, marked, numbered, runs, scattered
+from flexgroup.properties.kernels.grouping import (
+    distinct,
+    lookup,
+    marked,
+    numbered,
+    runs,
+    scattered,
+)
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.verdict import Step
 from flexgroup.trace.history import (
@@ -273,13 +280,3 @@ def _narrowed(identities: Ints) -> Ints:
     origin = identities & ORIGIN_MASK
     bits = int(origin.max(initial=0)).bit_length()
     return ((identities >> ORIGIN_BITS) << bits) | origin
-
-
-def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Tell where each wanted key stands among the sorted ones, and whether it is there at all."""
-    if len(sorted_keys) == len(wanted) and (sorted_keys == wanted).all():
-        return np.arange(len(wanted)), np.ones(len(wanted), dtype=np.bool_)
-    place = np.searchsorted(sorted_keys, wanted)
-    if len(sorted_keys) == 0:
-        return place, np.zeros(len(wanted), dtype=np.bool_)
-    return place, sorted_keys[np.minimum(place, len(sorted_keys) - 1)] == wanted

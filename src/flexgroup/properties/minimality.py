@@ -16,8 +16,8 @@ import numpy as np
 
 from flexgroup.core.message import ORIGIN_MASK, name_of
 from flexgroup.properties.explanations import describe, lost_events, plural, violated
-from flexgroup.properties.indexed_history import IndexedHistory, lookup
-from flexgroup.properties.kernels.grouping import distinct
+from flexgroup.properties.indexed_history import IndexedHistory
+from flexgroup.properties.kernels.grouping import distinct, lookup
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Ints, Lost, Packets, may_be_lost
 from flexgroup.trace.schema import RECEIVE, SEND

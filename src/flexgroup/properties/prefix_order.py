@@ -11,6 +11,9 @@ Violations are counted in pairs of processes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, holds, violated
@@ -25,15 +28,51 @@ from flexgroup.trace.history import Ints
 NAME = "prefix order"
 
 
+@dataclass(frozen=True)
+class SkippedFirst:
+    """The pairs of processes of which one skipped a message; and the violation that was complete
+    first: `process` delivered `skipped`, which `other` missed, and `other` delivered `overtaking`,
+    which `process` missed or delivered only then."""
+
+    pairs: Sequence[tuple[int, int]]
+    process: int = NONE
+    other: int = NONE
+    skipped: int = NONE
+    overtaking: int = NONE
+
+
 def check(run: IndexedHistory) -> Verdict:
-    opposed, skipped = _find(run)
+    return _verdict(run, *_find(run))
+
+
+def check_part(run: IndexedHistory, skipped: SkippedFirst) -> Verdict:
+    """Check a run of which only the messages in cyclic components are given, and those that tell
+    what was skipped in the whole run."""
+    opposed = _opposed(run)
+    pairs = np.array(skipped.pairs, dtype=np.int64).reshape(-1, 2)
+    named = np.array([[skipped.process, skipped.other]], dtype=np.int64)
+    messages = np.searchsorted(run.identities, [[skipped.skipped, skipped.overtaking]])
+    first = Skips(*np.concatenate([named, messages], axis=1).T)
+    return _verdict(run, opposed, first, pairs)
+
+
+def _verdict(
+    run: IndexedHistory, opposed: Disagreements, skipped: Skips, pairs: Ints | None = None
+) -> Verdict:
+    """Return the verdict, given the pairs in which one skipped a message if `skipped` has not
+    all."""
     one, other = _processes(run, opposed, skipped)
+    if pairs is not None:
+        one, other = (
+            np.concatenate([ends[: len(opposed.first)], more])
+            for ends, more in zip((one, other), pairs.T, strict=True)
+        )
     if len(one) == 0:
         return holds(run, NAME)
     width = 1 + max(int(one.max()), int(other.max()))
-    pairs = len(distinct(np.minimum(one, other) * width + np.maximum(one, other)))
+    count = len(distinct(np.minimum(one, other) * width + np.maximum(one, other)))
     found = evidence(run, opposed) if len(opposed.first) else _evidence(run, skipped)
-    return violated(NAME, pairs, *found)
+    return violated(NAME, count, *found)
 
 
 def disagreeing(run: IndexedHistory) -> tuple[Ints, Ints]:
@@ -44,9 +83,13 @@ def disagreeing(run: IndexedHistory) -> tuple[Ints, Ints]:
 def _find(run: IndexedHistory) -> tuple[Disagreements, Skips]:
     copies = run.copies
     skipped = skips(copies.message, copies.process, copies.row, run.message_count)
+    return _opposed(run), skipped
+
+
+def _opposed(run: IndexedHistory) -> Disagreements:
     at_destinations = run.cyclic.chosen(run.expected[run.cyclic.row])
     alike = np.zeros(run.message_count, dtype=np.int64)
-    return run.opposed_among(at_destinations, alike), skipped
+    return run.opposed_among(at_destinations, alike)
 
 
 def _processes(run: IndexedHistory, opposed: Disagreements, skipped: Skips) -> tuple[Ints, Ints]:

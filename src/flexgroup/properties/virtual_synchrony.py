@@ -13,13 +13,13 @@ decided as any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from flexgroup.properties.explanations import Letters, at, plural, shown, violated
-from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory, lookup
-from flexgroup.properties.kernels.grouping import distinct, runs
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
+from flexgroup.properties.kernels.grouping import distinct, lookup, runs
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
 
@@ -42,18 +42,50 @@ class Stays:
         return Stays(self.process[which], self.entered[which], self.left[which], self.change[which])
 
 
+@dataclass(frozen=True)
+class Missed:
+    """What was delivered between two views by one process and not by another that had to."""
+
+    stays: Stays
+    row: Ints
+    stay: Ints
+    """The first deliveries that fall into a stay, and the stay of each."""
+    lines: Ints
+    """Each has a change of views (its number), a message, and the process that missed it."""
+    causes: Ints
+    """The deliveries that others missed, as places in `row`; sorted by process and step."""
+
+
 def check(run: IndexedHistory) -> Verdict:
-    views = run.history.views
-    if len(views.process) == 0:
+    if len(run.history.views.process) == 0:
         return Verdict(NAME, Outcome.UNKNOWN, 0, None, "the trace has no views")
-    stays = stays_in_views(run)
-    row, stay = deliveries_in(run, stays)
-    missing = missing_in(run, stays, row, stay)
-    if len(missing) == 0:
-        changes = plural(len(stays.process), "change")
-        explanation = f"checked {plural(len(row), 'delivery')} before {changes} of view"
-        return Verdict(NAME, Outcome.HOLDS, 0, None, explanation)
-    return violation(run, stays, row, stay, missing)
+    missed = missing(run)
+    if len(missed.lines) == 0:
+        return kept(len(missed.row), len(missed.stays.process))
+    return violation(run, missed)
+
+
+def kept(deliveries: int, changes: int) -> Verdict:
+    """Return the verdict on a run in which nothing is missing, of so many deliveries."""
+    before = f"{plural(deliveries, 'delivery')} before {plural(changes, 'change')} of view"
+    return Verdict(NAME, Outcome.HOLDS, 0, None, f"checked {before}")
+
+
+def missing(run: IndexedHistory, stays: Stays | None = None) -> Missed:
+    """Return what is missing in these stays, or in all, of the messages that the history tells of:
+    it may have only some of those of the run, as long as it has all views and crashes."""
+    stays = stays_in_views(run) if stays is None else stays
+    row, stay = _deliveries_in(run, stays)
+    nothing = np.empty(0, dtype=np.int64)
+    missed = Missed(stays, row, stay, _missing(run, stays, row, stay), nothing)
+    return with_causes(run, missed)
+
+
+def with_causes(run: IndexedHistory, missed: Missed) -> Missed:
+    """Return what was missed with the deliveries that tell so."""
+    key = missed.stays.change[missed.stay] * run.message_count + run.delivered[missed.row]
+    wanted = missed.lines[:, 0] * run.message_count + missed.lines[:, 1]
+    return replace(missed, causes=np.flatnonzero(np.isin(key, wanted)))
 
 
 def stays_in_views(run: IndexedHistory) -> Stays:
@@ -69,7 +101,7 @@ def stays_in_views(run: IndexedHistory) -> Stays:
     return Stays(process[first], step[first], step[first + 1], pair)
 
 
-def deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
+def _deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
     """Return the first deliveries that fall into a stay, as rows, and the stay of each."""
     deliveries, row = run.history.deliveries, run.queues.row
     steps = 1 + max(int(deliveries.step.max(initial=0)), int(stays.left.max(initial=0)))
@@ -81,7 +113,7 @@ def deliveries_in(run: IndexedHistory, stays: Stays) -> tuple[Ints, Ints]:
     return row[inside], stay[inside]
 
 
-def missing_in(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
+def _missing(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints:
     """Return what was delivered between two views by one process and not by another that had to.
 
     Each line has a change of views (its number), a message, and the process that missed it.
@@ -106,21 +138,22 @@ def missing_in(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints) -> Ints
     return np.stack([change[owner], message[owner], process], axis=1)
 
 
-def violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing: Ints) -> Verdict:
+def violation(run: IndexedHistory, missed: Missed) -> Verdict:
     """Return the verdict that is explained by the earliest delivery that another process misses."""
-    deliveries = run.history.deliveries
-    key = stays.change[stay] * run.message_count + run.delivered[row]
-    wanted = missing[:, 0] * run.message_count + missing[:, 1]
-    causes = np.flatnonzero(np.isin(key, wanted))
-    cause = int(causes[np.argmin(deliveries.time[row[causes]])])
-    change, message, process = (int(value) for value in missing[wanted == key[cause]][0])
+    deliveries, stays, row, stay = run.history.deliveries, missed.stays, missed.row, missed.stay
+    cause = int(missed.causes[np.argmin(deliveries.time[row[missed.causes]])])
+    lines_of = missed.lines[
+        (missed.lines[:, 0] == stays.change[stay[cause]])
+        & (missed.lines[:, 1] == run.delivered[row[cause]])
+    ]
+    change, message, process = (int(value) for value in lines_of[0])
     delivery = run.delivery(int(row[cause]))
     before, after = divmod(change, len(run.history.views.distinct))
-    missed = int(np.flatnonzero((stays.change == change) & (stays.process == process))[0])
+    other = int(np.flatnonzero((stays.change == change) & (stays.process == process))[0])
     witness = [delivery]
     late = run.row_at(np.array([message]), np.array([process]))[0]
-    last = f"process {process} installed v {_at(stays.entered[missed])} and then w"
-    last += f" {_at(stays.left[missed])} and did not deliver a between them"
+    last = f"process {process} installed v {_at(stays.entered[other])} and then w"
+    last += f" {_at(stays.left[other])} and did not deliver a between them"
     if late != NONE:
         witness.append(run.delivery(int(late)))
         last += f", but outside them {at(witness[1])}"
@@ -130,7 +163,7 @@ def violation(run: IndexedHistory, stays: Stays, row: Ints, stay: Ints, missing:
         f" delivered a {at(delivery)} and then installed w {_at(stays.left[stay[cause]])}",
         last,
     ]
-    return violated(NAME, len(missing), witness, lines)
+    return violated(NAME, len(missed.lines), witness, lines)
 
 
 def _at(step: np.int64) -> str:

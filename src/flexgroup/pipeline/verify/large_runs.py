@@ -8,17 +8,19 @@ large run and property; everything else stays in DataFrames.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
+from flexgroup.pipeline.verify.causal_checks import causal_findings
+from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
     FAULTS,
@@ -30,6 +32,7 @@ from flexgroup.pipeline.verify.message_checks import COUNTED, NOTES, UNDELIVERED
 from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, check_orders
 from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_frames import parted_events
+from flexgroup.pipeline.verify.prefix_checks import skipped_messages
 from flexgroup.pipeline.verify.slice_edges import EDGE_WIDTH, reach
 from flexgroup.pipeline.verify.small_histories import (
     TASK_COLUMNS,
@@ -40,7 +43,14 @@ from flexgroup.pipeline.verify.small_histories import (
     task_rows,
     with_topic,
 )
-from flexgroup.properties import virtual_synchrony
+from flexgroup.pipeline.verify.view_checks import view_findings
+from flexgroup.properties import (
+    causal_order,
+    fifo_order,
+    prefix_order,
+    real_time_order,
+    virtual_synchrony,
+)
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
@@ -75,6 +85,12 @@ class RunFindings:
     totals: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     messages: dict[str, list[int]] = field(default_factory=dict)
     ranks: dict[str, list[int]] = field(default_factory=dict)
+    answers: bool = False
+    """Whether a process multicasts after it delivered something."""
+    decided: dict[str, Verdict] = field(default_factory=dict)
+    """Verdicts that need no explanation from events."""
+    skipped: prefix_order.SkippedFirst | None = None
+    """What processes skipped, if some message was not delivered everywhere."""
 
     def add(self, about: str, kind: str, total: int, rank: list[int], messages: list[int]) -> None:
         self.totals[about][kind] = total
@@ -92,13 +108,13 @@ def large_runs(
     notes, told = _exact_notes(traces, layouts, {*ORDERS, *kinds})
     found = _findings(told)
     late = _runs_with_late_multicasts(told)
-    answering = _runs_that_multicast_after_delivering(traces, layouts)
+    _add_causes(traces, layouts, found)
+    _add_views(traces, layouts, found)
+    _add_skipped(traces, layouts, found)
     judged = _Judged()
     for layout in layouts:
         number = layout.plan.number
-        whole = _only_as_a_whole(
-            found[number], VIEW in traces.kinds, number in late, number in answering
-        )
+        whole = _only_as_a_whole(number in late)
         judged.add(layout, found[number], whole)
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
     if not judged.tasks:
@@ -121,10 +137,17 @@ class _Judged:
         told = checked(seen.get(DELIVER, 0), seen.get(MULTICAST, 0))
         topics: dict[str, dict[str, dict[str, int]]] = defaultdict(dict)
         for name in layout.plan.properties:
-            about = _found_by(name)
-            if name in whole:
+            about = _found_by(name, findings)
+            if name in findings.decided:
+                self.verdicts.append(verdict_row(layout.plan.run, findings.decided[name]))
+            elif name in whole:
                 topics[WHOLE][name] = {}
-            elif name == virtual_synchrony.NAME:
+            elif name == prefix_order.NAME and findings.skipped and findings.skipped.pairs:
+                topic = COMPONENT if COMPONENT in findings.totals else name
+                topics[topic][name] = {}
+                first = (findings.skipped.skipped, findings.skipped.overtaking)
+                self.messages += ((layout.plan.number, topic, message) for message in first)
+            elif name == virtual_synchrony.NAME and name not in findings.totals:
                 topics[NO_VIEWS][name] = {}
             elif not findings.totals.get(about):
                 verdict = Verdict(name, Outcome.HOLDS, 0, None, told)
@@ -141,7 +164,7 @@ class _Judged:
                 )
         for topic, checks in topics.items():
             in_all = None if topic == WHOLE else told
-            self.tasks.append(task_of(layout.plan, topic, checks, in_all))
+            self.tasks.append(task_of(layout.plan, topic, checks, in_all, findings.skipped))
 
 
 def _judge_excerpts(
@@ -157,7 +180,8 @@ def _judge_excerpts(
         .select("number", f.lit(COMPONENT).alias("topic"), f.explode("messages").alias("message"))
         .join(topics, ["number", "topic"])
     )
-    chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components)
+    # What was skipped may be in a component as well.
+    chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components).distinct()
     chosen = f.broadcast(chosen) if are_few else chosen
     orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
     parts = [
@@ -169,23 +193,65 @@ def _judge_excerpts(
     return judge_groups(union(parts))
 
 
-def _found_by(name: str) -> str:
-    if name in FOUND_IN_COMPONENTS or name == "prefix order":
+def _found_by(name: str, findings: RunFindings) -> str:
+    if name in FOUND_IN_COMPONENTS or name == prefix_order.NAME:
         return COMPONENT
-    return "fifo order" if name == "causal order" else name
+    # If nobody multicast after a delivery, as when all senders are clients, FIFO is all.
+    return fifo_order.NAME if name == causal_order.NAME and not findings.answers else name
 
 
-def _only_as_a_whole(
-    findings: RunFindings, has_views: bool, late_multicasts: bool, answering: bool
-) -> set[str]:
+def _add_causes(
+    traces: TraceSet, layouts: Sequence[Layout], found: Mapping[int, RunFindings]
+) -> None:
+    """Add what causal order shows in runs in which a process multicasts after it delivered."""
+    causes = causal_findings(traces, layouts)
+    early = [
+        Early(number, message, process, position + 1)
+        for number, each in causes.items()
+        if each.earliest
+        for _, message, process, position in [each.earliest]
+    ]
+    faulty = {layout.plan.number: layout.plan.faulty for layout in layouts}
+    chains = chains_of_causes(traces, early, faulty)
+    for number, each in causes.items():
+        found[number].answers = True
+        if each.wrong:
+            found[number].add(causal_order.NAME, "", each.wrong, [], chains[number])
+        elif each.unordered:
+            verdict = causal_order.contradiction(each.unordered, each.least)
+            found[number].decided[causal_order.NAME] = verdict
+
+
+def _add_views(
+    traces: TraceSet, layouts: Sequence[Layout], found: Mapping[int, RunFindings]
+) -> None:
+    """Add what virtual synchrony shows in runs that have views."""
+    for number, seen in view_findings(traces, layouts).items():
+        name = virtual_synchrony.NAME
+        if seen.missing:
+            *rank, message = seen.first
+            found[number].add(name, "", seen.missing, rank, [message])
+        else:
+            found[number].decided[name] = virtual_synchrony.kept(seen.deliveries, seen.changes)
+
+
+def _add_skipped(
+    traces: TraceSet, layouts: Sequence[Layout], found: Mapping[int, RunFindings]
+) -> None:
+    """Add what processes skipped in runs in which some message was not delivered everywhere."""
+    numbers = [
+        layout.plan.number
+        for layout in layouts
+        if prefix_order.NAME in layout.plan.properties
+        and UNDELIVERED in found[layout.plan.number].totals
+    ]
+    for number, skipped in skipped_messages(traces, layouts, numbers).items():
+        found[number].skipped = skipped
+
+
+def _only_as_a_whole(late_multicasts: bool) -> set[str]:
     """Return the properties that only the whole of this run decides."""
-    conditions = {
-        virtual_synchrony.NAME: has_views,
-        "prefix order": UNDELIVERED in findings.totals,
-        "real-time order": late_multicasts,
-        "causal order": answering,
-    }
-    return {name for name, holds in conditions.items() if holds}
+    return {real_time_order.NAME} if late_multicasts else set()
 
 
 @dataclass(frozen=True)
@@ -282,25 +348,6 @@ def _runs_with_late_multicasts(notes: Sequence[_Told]) -> set[int]:
         if (np.maximum.accumulate(latest)[:-1] >= begins[1:]).any():
             late.add(number)
     return late
-
-
-def _runs_that_multicast_after_delivering(traces: TraceSet, layouts: Sequence[Layout]) -> set[int]:
-    """Return the runs in which a process multicasts after it delivered something.
-
-    Where none does, as when all senders are clients, causal order is FIFO order.
-    """
-    numbers = [layout.plan.number for layout in layouts if "causal order" in layout.plan.properties]
-    if not numbers:
-        return set()
-
-    def steps(kind: str, pick: Column) -> DataFrame:
-        rows = traces.events(kind, "process", "step").where(f.col("number").isin(numbers))
-        return rows.groupBy("number", "process").agg(pick)
-
-    sent = steps("multicast", f.max("step").alias("last"))
-    delivered = steps("deliver", f.min("step").alias("first"))
-    both = sent.join(delivered, ["number", "process"]).where("last > first")
-    return {row.number for row in both.select("number").distinct().collect()}
 
 
 def crashed(traces: TraceSet, numbers: list[int]) -> dict[int, tuple[int, ...]]:

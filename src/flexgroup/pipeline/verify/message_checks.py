@@ -8,13 +8,14 @@ the slice that checks their order, multicast copies to the destination that chec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_parts import partial_history
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
     PackedRow,
@@ -27,22 +28,16 @@ from flexgroup.pipeline.verify.packed_rows import (
     received_by_run,
     unpack,
 )
-from flexgroup.pipeline.verify.parted_events import DELIVER_COLUMNS, MULTICAST_COLUMNS
 from flexgroup.pipeline.verify.steps_taken import STEPS, refuse_steps_taken_twice
 from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.grouping import runs
 from flexgroup.trace.history import (
-    Deliveries,
     Faults,
-    History,
     Ints,
-    Multicasts,
     by_key,
-    by_pairs,
     in_order,
 )
-from flexgroup.trace.run_events import refuse_repeated_multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 NEVER = np.iinfo(np.int64).min
@@ -119,13 +114,7 @@ def check_messages(layouts: Mapping[int, Layout]) -> Stage:
                 for kind in (STEPS, MULTICAST, DELIVER)
             }
             refuse_steps_taken_twice(layout.plan.run, *unpack(payloads[STEPS], 3))
-            history = History(
-                **layout.plan.facts(),
-                multicasts=_multicasts(unpack(payloads[MULTICAST], MULTICAST_COLUMNS)),
-                deliveries=_deliveries(unpack(payloads[DELIVER], DELIVER_COLUMNS)),
-                crashes=_crashes(layout),
-            )
-            refuse_repeated_multicasts(history.run, history.multicasts.message)
+            history = replace(partial_history(payloads, layout.plan), crashes=_crashes(layout))
             yield packed_batch(_packed(IndexedHistory(history), layout))
 
     return stage
@@ -144,27 +133,6 @@ def slice_columns(layout: Layout) -> tuple[str, ...]:
         *(["label"] if "local order" in layout.plan.properties else []),
         *("process", "step"),
         *(["expected"] if "prefix order" in layout.plan.properties else []),
-    )
-
-
-def _deliveries(columns: list[Ints]) -> Deliveries:
-    process, step, time, origin, seq = columns
-    order = by_pairs(process, step)
-    message = (seq << ORIGIN_BITS) | origin
-    depth = np.zeros(0, dtype=np.int64)  # nobody here asks for it
-    return Deliveries(process[order], step[order], time[order], message[order], depth)
-
-
-def _multicasts(columns: list[Ints]) -> Multicasts:
-    process, step, time, origin, seq, lengths, targets = columns
-    order = by_pairs(process, step)
-    message = (seq << ORIGIN_BITS) | origin
-    ends = np.cumsum(lengths)
-    chosen, _ = runs((ends - lengths)[order], ends[order])
-    offsets = np.zeros(len(order) + 1, dtype=np.int64)
-    np.cumsum(lengths[order], out=offsets[1:])
-    return Multicasts(
-        process[order], step[order], time[order], message[order], offsets, targets[chosen]
     )
 
 

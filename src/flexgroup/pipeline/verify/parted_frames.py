@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -10,7 +10,6 @@ from pyspark.sql import functions as f
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.pipeline.verify.event_rows import packed_message
-from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_events import (
     READ,
@@ -24,16 +23,17 @@ from flexgroup.trace.schema import DELIVER
 
 
 def parted_events(
-    traces: TraceSet, layouts: Mapping[int, Layout], kinds: Collection[str], parts: int
+    traces: TraceSet, runs: Collection[int], kinds: Collection[str], parts: int
 ) -> DataFrame:
-    """Return PACKED_ROWS of the events of these runs and kinds, by part of their messages."""
+    """Return PACKED_ROWS of the events of these runs, by their numbers, and kinds, by part of their
+    messages."""
     present = sorted(traces.kinds.intersection(kinds) | {DELIVER})
     if traces.files is not None:
-        return _from_files(traces, layouts, present, parts)
-    large = f.col("number").isin(list(layouts))
+        return _from_files(traces, runs, present, parts)
+    wanted = f.col("number").isin(list(runs))
     frames = [
         _from_spark(traces, kind)
-        .where(large)
+        .where(wanted)
         .mapInArrow(part_events(kind, parts), spark_schema(PACKED_ROWS))
         for kind in present
     ]
@@ -48,10 +48,10 @@ def _from_spark(traces: TraceSet, kind: str) -> DataFrame:
 
 
 def _from_files(
-    traces: TraceSet, layouts: Mapping[int, Layout], kinds: Sequence[str], parts: int
+    traces: TraceSet, runs: Collection[int], kinds: Sequence[str], parts: int
 ) -> DataFrame:
     assert traces.files is not None
-    numbers = {layout.plan.run: number for number, layout in layouts.items()}
+    numbers = {traces.described[number].run: number for number in runs}
     table = pieces_table(pieces_of(traces.files, kinds, numbers))
     pieces = traces.spark.createDataFrame(table).repartitionById(table.num_rows, f.col("place"))
     return pieces.mapInArrow(read_and_part(numbers, parts), spark_schema(PACKED_ROWS))

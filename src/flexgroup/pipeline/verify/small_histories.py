@@ -20,7 +20,7 @@ from flexgroup.pipeline.in_memory.verdict_table import VERDICTS, verdict_row, ve
 from flexgroup.pipeline.spark.frames import spark_schema, with_columns
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
-from flexgroup.properties import integrity, missing_deliveries
+from flexgroup.properties import integrity, missing_deliveries, prefix_order
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -57,7 +57,12 @@ def judge(table: pa.Table) -> pa.Table:
         process, step = ([getattr(rows, name) for rows in kept] for name in ("process", "step"))
         refuse_repeated_steps(about.run, np.concatenate(process), np.concatenate(step))
     run = IndexedHistory(history)
-    verdicts = [_check(run, name, totals) for name, totals in task["checks"].items()]
+    verdicts = [
+        prefix_order.check_part(run, prefix_order.SkippedFirst(**task["skipped"]))
+        if name == prefix_order.NAME and task["skipped"]
+        else _check(run, name, totals)
+        for name, totals in task["checks"].items()
+    ]
     if task["seen"] is not None:
         verdicts = [
             replace(verdict, explanation=task["seen"])
@@ -86,11 +91,17 @@ TASK_COLUMNS = pa.schema({"number": pa.int32(), "topic": pa.string(), "task": pa
 
 
 def task_of(
-    plan: CheckPlan, topic: str, checks: Mapping[str, Totals], seen: str | None = None
+    plan: CheckPlan,
+    topic: str,
+    checks: Mapping[str, Totals],
+    seen: str | None = None,
+    skipped: prefix_order.SkippedFirst | None = None,
 ) -> Task:
     """Return the task of checking these properties of a run, each with the totals of the whole run
-    if the topic is a part of it; `seen` tells how much was looked at in the whole run."""
+    if the topic is a part of it; `seen` tells how much was looked at in the whole run, `skipped`
+    what processes skipped in it."""
     what = {"about": plan.facts(), "checks": checks, "seen": seen}
+    what["skipped"] = vars(skipped) if skipped else None
     return plan.number, topic, json.dumps(what)
 
 

@@ -70,11 +70,10 @@ class ViewWindow:
         stays = virtual_synchrony.stays_in_views(whole)
         known = np.array([passed(process) for process in stays.process.tolist()])
         stays = stays.chosen(stays.left <= known) if len(known) else stays
-        row, stay = virtual_synchrony.deliveries_in(whole, stays)
-        missing = virtual_synchrony.missing_in(whole, stays, row, stay)
+        missed = virtual_synchrony.missing(whole, stays)
         names = [
             f"{views.distinct[before]} {views.distinct[after]} {whole.identity(message)} {process}"
-            for change, message, process in missing.tolist()
+            for change, message, process in missed.lines.tolist()
             for before, after in [divmod(change, len(views.distinct))]
         ]
         is_new = np.array([name not in set(self.counted) for name in names], dtype=np.bool_)
@@ -82,7 +81,8 @@ class ViewWindow:
         if not is_new.any():
             return None
         self.violations += int(np.count_nonzero(is_new))
-        told = virtual_synchrony.violation(whole, stays, row, stay, missing[is_new])
+        news = virtual_synchrony.with_causes(whole, replace(missed, lines=missed.lines[is_new]))
+        told = virtual_synchrony.violation(whole, news)
         return replace(told, violations=self.violations)
 
     def unsettled(self, run: PendingHistory, passed: Passed) -> Flags:

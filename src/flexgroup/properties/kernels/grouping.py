@@ -35,6 +35,16 @@ def distinct(values: Ints) -> Ints:
     return ordered[is_new]
 
 
+def lookup(sorted_keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Tell where each wanted key stands among the sorted ones, and whether it is there at all."""
+    if len(sorted_keys) == len(wanted) and (sorted_keys == wanted).all():
+        return np.arange(len(wanted)), np.ones(len(wanted), dtype=np.bool_)
+    place = np.searchsorted(sorted_keys, wanted)
+    if len(sorted_keys) == 0:
+        return place, np.zeros(len(wanted), dtype=np.bool_)
+    return place, sorted_keys[np.minimum(place, len(sorted_keys) - 1)] == wanted
+
+
 def scattered(count: int, at: Ints, values: Ints) -> Ints:
     """Return so many numbers: the values at the given places, the last one if a place is given
     twice, and -1 elsewhere."""

@@ -1,0 +1,189 @@
+"""Causal order of runs that come in slices is that of the plain-Python property, however they are
+cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flexgroup.core.message import message_id
+from flexgroup.pipeline.reading.trace_set import open_trace_set
+from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
+from flexgroup.pipeline.verify.causal_rows import PARTS_A_SLICE, CausalEvents, causal_events
+from flexgroup.pipeline.verify.timeline import EARLIER, LATER, Timeline
+from flexgroup.properties import causal_order
+from flexgroup.properties.indexed_history import IndexedHistory
+from flexgroup.properties.kernels.causal_slices import (
+    CausalFindings,
+    CausalScan,
+    CausalSlice,
+)
+from flexgroup.properties.verdict import Outcome, Step
+from flexgroup.trace.history import History, Ints
+from flexgroup.trace.schema import DELIVER, MULTICAST
+
+from ..properties.histories import Event, history_of
+from .made_up_runs import write_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEEDS = range(400)
+
+
+def made_up(seed: int) -> History:
+    """Messages to some of a few processes, delivered soon or late, rarely never, and in some
+    runs before they were multicast."""
+    chance = random.Random(seed)
+    processes = chance.randint(2, 5)
+    late = chance.choice([0.1, 2, 40])
+    hasty = chance.choice([0, 0, 0.02, 0.05])
+    lossy = chance.choice([0, 0, 0.02])
+    sent = [0] * (processes + 1)
+    events: list[tuple[float, Event]] = []
+    for time in range(chance.randint(5, 60)):
+        origin = chance.randrange(processes + chance.choice([0, 1]))
+        message = message_id(origin, sent[origin])
+        sent[origin] += 1
+        to = tuple(sorted(chance.sample(range(processes), chance.randint(1, processes))))
+        events.append((time, Event(origin, MULTICAST, message, to)))
+        for process in to:
+            delay = 1 + late * chance.random() ** 3
+            if chance.random() < hasty:
+                delay = -chance.choice([2, 10, 40])
+            if chance.random() >= lossy:
+                events.append((time + delay, Event(process, DELIVER, message)))
+    told = [event for _, event in sorted(events, key=lambda timed: timed[0])]
+    history = history_of(told, processes)
+    return replace(history, faulty=(chance.randrange(processes),) if seed % 5 == 4 else ())
+
+
+def cut(history: History, parts: int, chance: random.Random) -> Timeline:
+    """Cut a run by its times, or without any regard to them."""
+    sent, heard = history.multicasts, history.deliveries
+    processes = np.unique(np.concatenate([sent.process, heard.process]))
+    begins = np.full((len(processes), parts - 1), LATER, dtype=np.int64)
+    bounds = np.linspace(0, max(sent.time.max(), heard.time.max(initial=0)), parts + 1)[1:-1]
+    blind = chance.random() < 0.3
+    last_sent, first_heard, last_heard = [], [], []
+    for row, process in enumerate(processes.tolist()):
+        own, other = sent.process == process, heard.process == process
+        steps = np.concatenate([sent.step[own], heard.step[other]])
+        times = np.concatenate([sent.time[own], heard.time[other]])
+        for place, bound in enumerate(bounds.tolist()):
+            begins[row, place] = steps[times >= bound].min(initial=LATER)
+        if blind:
+            begins[row] = sorted(chance.randint(0, int(steps.max())) for _ in bounds)
+        counts = process not in history.faulty
+        last_sent.append(sent.step[own].max(initial=EARLIER))
+        first_heard.append(heard.step[other & counts].min(initial=LATER))
+        last_heard.append(heard.step[other & counts].max(initial=EARLIER))
+    ends = (np.array(steps, dtype=np.int64) for steps in (last_sent, first_heard, last_heard))
+    return Timeline(processes, begins, *ends)
+
+
+def scanned(events: CausalEvents, faulty: tuple[int, ...], **limits: int) -> CausalFindings:
+    known: dict[int, Ints] = {}
+    while True:
+        scan = CausalScan(faulty, known, **limits)
+        for number, rows in events.by_slice():
+            scan.advance(number, rows)
+        scan.finish()
+        if not scan.found:
+            return scan.findings
+        known.update(scan.found)
+
+
+def agrees(history: History, found: CausalFindings) -> bool:
+    verdict = causal_order.check(IndexedHistory(history))
+    if verdict.outcome is Outcome.VIOLATED:
+        _, message, process, position = found.earliest or (0, 0, 0, 0)
+        early = Step(process, position + 1, DELIVER, message)
+        return found.wrong == verdict.violations and early in (verdict.witness or ())
+    if verdict.outcome is Outcome.UNKNOWN:
+        told = causal_order.contradiction(found.unordered, found.least)
+        return found.wrong == 0 and told == verdict
+    return found.wrong == found.unordered == 0
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    seed=st.sampled_from(SEEDS),
+    parts=st.sampled_from([2, 9, 17, 40]),
+    most_waiting=st.sampled_from([0, 3, 10, 1000]),
+    clock_bytes=st.sampled_from([8, 100, 10_000]),
+)
+def test_going_through_the_slices_finds_what_the_property_finds(
+    seed: int, parts: int, most_waiting: int, clock_bytes: int
+) -> None:
+    history = made_up(seed)
+    timeline = cut(history, parts, random.Random(seed + parts))
+    events = causal_events(IndexedHistory(history), timeline)
+    limits = {"most_waiting": most_waiting, "clock_bytes": clock_bytes}
+    assert agrees(history, scanned(events, history.faulty, **limits))
+
+
+def alone(history: History, parts: int) -> CausalFindings | None:
+    """What the checkers of slices find who see nothing else, if they can tell."""
+    timeline = cut(history, parts, random.Random(parts))
+    events = causal_events(IndexedHistory(history), timeline)
+    found = CausalFindings()
+    if events.out_of_sight or events.back_in_time:
+        return None
+    windows: dict[int, CausalSlice] = {}
+    for number, rows in events.windows(-(-parts // PARTS_A_SLICE)):
+        windows[number] = windows.get(number, CausalSlice()).and_then(rows)
+    for number, rows in windows.items():
+        scan = CausalScan(history.faulty)
+        sent, heard = rows.sent.came == number, rows.heard.came == number
+        scan.advance(number - 1, rows.part(~sent, ~heard))
+        scan.findings = CausalFindings()
+        scan.advance(number, rows.part(sent, heard))
+        if scan.waits:
+            return None
+        found.take(scan.findings)
+    return found
+
+
+def test_slices_decide_alone_where_they_see_enough() -> None:
+    """And often enough they do, so that this says something."""
+    decided = {Outcome.HOLDS: 0, Outcome.VIOLATED: 0}
+    for seed in SEEDS:
+        history = made_up(seed)
+        found = alone(history, 17)
+        if found is not None:
+            assert agrees(history, found), seed
+            decided[Outcome.VIOLATED if found.wrong else Outcome.HOLDS] += 1
+    assert min(decided.values()) >= 10, decided
+
+
+def test_the_runs_keep_and_break_causal_order_and_contradict_themselves() -> None:
+    outcomes = [causal_order.check(IndexedHistory(made_up(seed))).outcome for seed in SEEDS]
+    assert min(outcomes.count(outcome) for outcome in Outcome) >= 3, outcomes
+
+
+def test_spark_says_the_same_in_the_same_words(spark: SparkSession, tmp_path: Path) -> None:
+    histories = [replace(made_up(seed), run=f"made-up-{seed:03}") for seed in SEEDS[::8]]
+    expected = {
+        history.run: causal_order.check(IndexedHistory(history)).to_json() for history in histories
+    }
+    traces = open_trace_set(spark, str(write_all(tmp_path, histories)))
+    limits = SizeLimits(events_from_files=0, whole_deliveries=0, cell_deliveries=2)
+    with patch.object(large_runs, "MOST_TASKS", 8):
+        found = {row.run: row for row in verify(traces, [causal_order.NAME], limits).collect()}
+    assert found.keys() == expected.keys()
+    for run, told in expected.items():
+        assert (found[run].outcome, found[run].violations) == (told["outcome"], told["violations"])
+        assert found[run].explanation == told["explanation"], run
+        assert json.loads(found[run].witness or "null") == told["witness"], run
+    # Some of the causes are indirect.
+    lengths = [str(told["explanation"]).count(" -> ") for told in expected.values()]
+    assert max(lengths) >= 2
