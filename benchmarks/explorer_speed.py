@@ -31,7 +31,10 @@ from flexgroup.worlds.explorer.search_setup import SearchOptions
 SMALL = from_clients(2, (0, 1), (0, 1), fifo=False)
 LARGER = from_clients(3, (0, 1), (1, 2), (0, 2), (0,), fifo=False)
 LARGE = from_clients(3, (0, 1), (1, 2), (0, 2), (0, 1), fifo=False)
-BEYOND = from_clients(3, (0, 1), (1, 2), (0, 2), (0,), (1,), (2,), fifo=False)
+BEYOND = from_clients(4, (0, 1), (1, 2), (0, 2), (0,), (1,), (3,), (3,), fifo=False)
+STATES_BEYOND = 3_995_099 * 13
+"""What happens at process 3, and what elsewhere, goes on independently: their states multiply."""
+
 FULL = SearchOptions(reduce=False, symmetry=False)
 
 WANTED = 100_000 if compiled() else 30_000
@@ -113,6 +116,8 @@ def beyond_memory(plan: StackPlan, megabytes: int, workers: int) -> None:
     """Search a scope that does not fit into so much memory."""
     outcome = explore(plan, BEYOND, FULL, workers=workers, memory=megabytes << 20)
     shown(outcome, workers)
+    if outcome.states != STATES_BEYOND:
+        raise AssertionError(f"there are {STATES_BEYOND:,} states")
     whole = peak() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 * (workers > 1)
     print(
         f"with {megabytes} MB: {outcome.in_files:,} visited states in files, "
