@@ -265,7 +265,11 @@ class Follower:
         self._reassembly = Reassembly(**state["_reassembly"])
         self._forgotten = MessageIntervals(**state["_forgotten"])
         self._counts = ViolationCounts.restored(state["_counts"])
-        self._views = ViewWindow(**state["_views"])
+        if "_views" in state:
+            self._views = ViewWindow(**state["_views"])
+        else:  # it was followed by a version that did not keep what these need
+            self._views = ViewWindow()
+            self.in_doubt |= {CAUSAL, REAL_TIME, VIEWS}
         return self
 
 
