@@ -187,8 +187,8 @@ class Follower:
         found = []
         if len(again):
             # Whether the process was a destination is forgotten, too. If it was not, these
-            # orders give its delivery a place.
-            self.in_doubt.update((CAUSAL, LOCAL, PAIRWISE, ACYCLIC, REAL_TIME))
+            # orders give its delivery a place, and it counts in its view.
+            self.in_doubt.update((CAUSAL, LOCAL, PAIRWISE, ACYCLIC, REAL_TIME, VIEWS))
             names = ("process", "step", "time", "message")
             found.append(
                 self._counts.delivered_again(
