@@ -216,10 +216,9 @@ class Follower:
             uncertain = causes if uncertain is None else uncertain | causes
         going = removals(run, self.hold, uncertain, has_causes=CAUSAL in self.judged)
         if going.gave_up:
-            # What was waited for may be the cause of messages to come, and stands before them.
-            self.in_doubt.update((CAUSAL, REAL_TIME))
-            if self._views.has_views:
-                self.in_doubt.add(VIEWS)
+            # What was waited for may be the cause of messages to come, stands before them, and may
+            # be missing in a view that is still to be heard of.
+            self.in_doubt.update((CAUSAL, REAL_TIME, VIEWS))
         self._counts.components += going.components
         if REAL_TIME in self.judged:
             self._counts.real_time.forget(run, going.leaving)
