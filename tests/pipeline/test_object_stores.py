@@ -1,4 +1,4 @@
-"""Traces and results in a store of objects, with and without Spark: a stand-in for S3 of its own."""
+"""Traces and results in a store of objects, with and without Spark; moto stands in for S3."""
 
 from __future__ import annotations
 

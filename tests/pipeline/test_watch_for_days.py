@@ -18,12 +18,15 @@ from flexgroup.pipeline.watch.kept_tables import KeptTables, Rows, last_told
 from flexgroup.pipeline.watch.stream import TraceSetWatch
 from flexgroup.pipeline.watch.violation_counts import WATCHED
 from flexgroup.pipeline.watch.watch_metrics import COUNTERS, GAUGES, WatchFigures, WatchMetrics
+from flexgroup.properties.catalogue import check
+from flexgroup.properties.verdict import Outcome
+from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DISORDERLY = Scenario("fifo", 3, 3, "random:2", "lan", duration=0.003)
+DISORDERLY = Scenario("fifo", 4, 6, "random:2", "lan", duration=0.005)
 """Promises no total order, and has none."""
 
 
@@ -85,8 +88,16 @@ def test_runs_that_end_leave_a_bounded_number_of_files(
         states.append(watch.figures.state_bytes)
     assert max(files[-1].values()) <= 4, files
     assert states[-1] == 0
-    found = spark.read.parquet(watch.violations).select("run").distinct().count()
-    assert found == 4
+    rows = spark.read.parquet(watch.violations).orderBy("batch").collect()
+    found = {(row.run, row.property): row.violations for row in rows}
+    expected = {
+        (run.run, verdict.property): verdict.violations
+        for run in read_runs(traces)
+        for verdict in check(load_history(traces, run), WATCHED)
+        if verdict.outcome is Outcome.VIOLATED
+    }
+    assert found == expected
+    assert len({run for run, _ in expected}) > 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     figures = [line["metrics"] for line in lines if "metrics" in line]
     assert figures[-1]["runs_over"] == 1

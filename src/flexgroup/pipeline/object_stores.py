@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -92,7 +92,7 @@ def _counts(file: pafs.FileInfo, root: str) -> bool:
     return name.startswith(("runs/", "events/")) and not file.base_name.startswith(("_", "."))
 
 
-def refuse_to_overwrite_in_store(location: str, names: tuple[str, ...]) -> None:
+def refuse_to_overwrite_in_store(location: str, names: Sequence[str]) -> None:
     """Raise a UsageError if one of these tables is there already, or if nobody can look there."""
     with _told(location):
         store, root = _store_of(location)

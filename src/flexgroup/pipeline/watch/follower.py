@@ -187,8 +187,8 @@ class Follower:
         found = []
         if len(again):
             # Whether the process was a destination is forgotten, too. If it was not, these
-            # orders give its delivery a place.
-            self.in_doubt.update((CAUSAL, LOCAL, PAIRWISE, ACYCLIC, REAL_TIME))
+            # orders give its delivery a place, and it counts in its view.
+            self.in_doubt.update((CAUSAL, LOCAL, PAIRWISE, ACYCLIC, REAL_TIME, VIEWS))
             names = ("process", "step", "time", "message")
             found.append(
                 self._counts.delivered_again(
@@ -216,10 +216,9 @@ class Follower:
             uncertain = causes if uncertain is None else uncertain | causes
         going = removals(run, self.hold, uncertain, has_causes=CAUSAL in self.judged)
         if going.gave_up:
-            # What was waited for may be the cause of messages to come, and stands before them.
-            self.in_doubt.update((CAUSAL, REAL_TIME))
-            if self._views.has_views:
-                self.in_doubt.add(VIEWS)
+            # What was waited for may be the cause of messages to come, stands before them, and may
+            # be missing in a view that is still to be heard of.
+            self.in_doubt.update((CAUSAL, REAL_TIME, VIEWS))
         self._counts.components += going.components
         if REAL_TIME in self.judged:
             self._counts.real_time.forget(run, going.leaving)
@@ -265,7 +264,11 @@ class Follower:
         self._reassembly = Reassembly(**state["_reassembly"])
         self._forgotten = MessageIntervals(**state["_forgotten"])
         self._counts = ViolationCounts.restored(state["_counts"])
-        self._views = ViewWindow(**state["_views"])
+        if "_views" in state:
+            self._views = ViewWindow(**state["_views"])
+        else:  # it was followed by a version that did not keep what these need
+            self._views = ViewWindow()
+            self.in_doubt |= {CAUSAL, REAL_TIME, VIEWS}
         return self
 
 

@@ -77,7 +77,7 @@ class ViolationCounts:
     @classmethod
     def restored(cls, state: dict[str, Any]) -> ViolationCounts:
         """Return the counts of these attributes, as a snapshot gives them."""
-        return cls(**{**state, "real_time": RealTimeOrder(**state["real_time"])})
+        return cls(**{**state, "real_time": RealTimeOrder(**state.get("real_time", {}))})
 
     def look(self, run: PendingHistory, over: bool, judged: Collection[str]) -> list[Verdict]:
         """Return the verdicts on properties of which more violations are known than were told;
