@@ -124,7 +124,7 @@ def test_a_search_that_has_ended_is_not_made_again(tmp_path: Path) -> None:
     assert told(replace(search, do_parts=nobody).run()) == told(first)
 
 
-class PowerFailure(Exception):
+class PowerFailureError(Exception):
     """The driver is gone, at this moment."""
 
 
@@ -140,10 +140,10 @@ def test_a_search_that_ended_within_a_level_ends_as_one_that_did_not(
     ) -> list[PartTotals]:
         if folder.name == f"level-{level:05}":
             here(parts[:parts_done], work, folder)
-            raise PowerFailure
+            raise PowerFailureError
         return here(parts, work, folder)
 
-    with pytest.raises(PowerFailure):
+    with pytest.raises(PowerFailureError):
         replace(search, do_parts=fails).run()
     committed = list((tmp_path / "search").glob(f"*/level-*/{COMMITTED}"))
     assert len(committed) == level

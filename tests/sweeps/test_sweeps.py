@@ -38,12 +38,12 @@ PIECES = 5
 CYCLE = from_clients(4, (0, 2), (0, 2), (0, 3), (2, 3))
 
 
-class Interrupted(Exception):
+class NoSparkError(Exception):
     """Spark is not there."""
 
 
 def no_spark() -> SparkSession:
-    raise Interrupted
+    raise NoSparkError
 
 
 def told(totals: SystemTotals) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_what_is_finished_needs_no_spark(spark: SparkSession, tmp_path: Path) ->
     again = fill_table(no_spark, SYSTEMS, tmp_path)
     assert (again.found, again.done, again.rows) == (PIECES, 0, first.rows)
     (tmp_path / ROWS / "000003.parquet").unlink()
-    with pytest.raises(Interrupted):
+    with pytest.raises(NoSparkError):
         fill_table(no_spark, SYSTEMS, tmp_path)
     mended = fill_table(lambda: spark, SYSTEMS, tmp_path)
     assert (mended.found, mended.done) == (PIECES - 1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
     from flexgroup.worlds.explorer.result import ExplorationResult
     from flexgroup.worlds.explorer.scope import Scope
     from flexgroup.worlds.explorer.search_setup import SearchOptions
+
+PAYS_FROM = 10**9
+"""So many states do not fit into the memory of most machines: 36 bytes each, and the frontier."""
+
+SMALL_FOR_SPARK = (
+    "without --spark a search takes a quarter of the processor time: Spark pays above a billion "
+    "states, or with many machines"
+)
 
 
 def spark_options() -> tuple[Option, Option]:
@@ -142,4 +151,7 @@ def search_on_spark(
         report,
         interrupted,
     )
-    return search.run(), search.options
+    result = search.run()
+    if result.states < PAYS_FROM:
+        result = replace(result, notes=(*result.notes, SMALL_FOR_SPARK))
+    return result, search.options

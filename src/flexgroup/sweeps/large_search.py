@@ -171,7 +171,7 @@ class LargeSearch:
     """What to search and where; `run` does it, or goes on where it was killed or stopped."""
 
     question: Question
-    """With as many parts as there should be if the search is new."""
+    """It has as many parts as there should be if the search is new."""
     folder: Path
     do_parts: DoParts
     limits: SearchLimits = field(default_factory=SearchLimits)

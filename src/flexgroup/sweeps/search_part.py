@@ -107,7 +107,7 @@ class Level:
     tables: tuple[str, ...]
     """The folders with what has to be known of steps before, in the order in which they came."""
     visited: tuple[tuple[str, ...], ...]
-    """For each part, the folders with what it has visited."""
+    """The folders with what each part has visited."""
     is_last: bool = False
     """Whether to count the states only, since the search ends here for now."""
 

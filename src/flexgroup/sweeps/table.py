@@ -52,6 +52,9 @@ class Sweep(ABC):
     def begin(self) -> Callable[[int], list[Row]]:
         """Make what all pieces need, on an executor; return what does one of them."""
 
+    may_end_early: ClassVar[bool] = False
+    """Whether there may be rows that are enough."""
+
     def is_enough(self, rows: list[Row]) -> bool:
         """Tell whether nothing is wanted of the pieces behind one with these rows."""
         return False
@@ -117,10 +120,11 @@ def _do(spark: SparkSession, sweep: Sweep, folder: Path, pending: list[int]) -> 
 
 def _wanted(sweep: Sweep, folder: Path) -> range:
     """Return the pieces up to the first, if there is one, that is finished and enough."""
-    for piece in range(sweep.pieces()):
+    wanted = range(sweep.pieces())
+    for piece in wanted if sweep.may_end_early else ():
         if _is_finished(folder, piece) and sweep.is_enough(_read(sweep, folder, piece)):
             return range(piece + 1)
-    return range(sweep.pieces())
+    return wanted
 
 
 def _file(folder: Path, piece: int) -> Path:

@@ -75,6 +75,8 @@ class Walks(Sweep):
 
         return rows_of
 
+    may_end_early = True
+
     def is_enough(self, rows: list[Row]) -> bool:
         return any(row["broken"] or row["is_about_clients"] for row in rows)
 
