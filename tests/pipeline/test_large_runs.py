@@ -195,9 +195,7 @@ def only(history: History, messages: np.ndarray[Any, Any]) -> History:
             np.concatenate([[0], np.cumsum(lengths[kept])]),
             cast.targets[np.repeat(kept, lengths)],
         ),
-        deliveries=Deliveries(
-            rows.process[at], rows.step[at], rows.time[at], rows.message[at], rows.depth[at]
-        ),
+        deliveries=Deliveries(rows.process[at], rows.step[at], rows.time[at], rows.message[at]),
     )
 
 

@@ -17,7 +17,7 @@ COLUMNS = pa.schema(
 )
 
 MOST_BLOCKS = 100_000
-"""Of runs that are mixed, so many blocks of 64 steps are looked at again: one step is enough."""
+"""So many blocks of 64 steps are looked at again, at most: one step taken twice is enough."""
 
 
 def duplicate_steps(traces: TraceSet, numbers: Sequence[int] | None = None) -> DataFrame:

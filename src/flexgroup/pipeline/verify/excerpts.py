@@ -17,7 +17,7 @@ from flexgroup.properties.kernels.grouping import distinct, marked
 from flexgroup.trace.history import Ints
 
 KEPT = 20_000
-"""Of components with at most so many messages together, all are kept."""
+"""Components with at most so many messages together are kept whole."""
 
 
 @dataclass(frozen=True)

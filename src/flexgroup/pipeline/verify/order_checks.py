@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from flexgroup.core.message import ORIGIN_BITS
 from flexgroup.pipeline.verify import excerpts
@@ -34,7 +33,7 @@ from flexgroup.pipeline.verify.packed_rows import (
 )
 from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER
 from flexgroup.properties import fifo_order, real_time_order
-from flexgroup.properties.indexed_history import IndexedHistory
+from flexgroup.properties.indexed_history import Flags, IndexedHistory
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
 from flexgroup.properties.kernels.grouping import distinct, largest_before, marked, numbered
 from flexgroup.properties.kernels.head_merge import cyclic_components
@@ -84,18 +83,16 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
     expected = columns.pop("expected")[order] if "expected" in columns else None
     number = np.repeat(np.arange(len(count)), count)[order]
     del order
-    cell = layout.cell(first)
-    begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
-    inside = np.ones(len(identities), dtype=np.bool_)
-    frontier = np.full(int(process.max()) + 1, NOTHING, dtype=np.int64)
-    if place < layout.slices - 1:
-        inside, frontier = smallest_cut(process, number, cell < end)
-    if place > 0:
-        inside &= ~smallest_cut(process, number, cell < begin)[0]
-    yield from _edges(layout, place, process, step, cell[number], frontier)
-    chosen = np.flatnonzero(inside[number])
-    renumbered = (np.cumsum(inside) - 1)[number[chosen]]
-    members = identities[inside]
+    members, renumbered = identities, number
+    inside: Flags = np.ones(len(identities), dtype=np.bool_)
+    chosen: Ints | slice = slice(None)
+    if layout.slices > 1:
+        cell = layout.cell(first)
+        inside, frontier = _between_cuts(layout, place, process, number, cell)
+        yield from _edges(layout, place, process, step, cell[number], frontier)
+        chosen = np.flatnonzero(inside[number])
+        renumbered = (np.cumsum(inside) - 1)[number[chosen]]
+        members = identities[inside]
     components = cyclic_components(process[chosen], renumbered, len(members))
     if components:
         rows = _RowsOfSlice(
@@ -121,6 +118,20 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
                 ),
             ),
         )
+
+
+def _between_cuts(
+    layout: Layout, place: int, process: Ints, number: Ints, cell: Ints
+) -> tuple[Flags, Ints]:
+    """Tell which messages are in the slice, and return the frontier of the cut at its end."""
+    begin, end = place * layout.cells_a_slice, (place + 1) * layout.cells_a_slice
+    inside: Flags = np.ones(len(cell), dtype=np.bool_)
+    frontier = np.full(int(process.max()) + 1, NOTHING, dtype=np.int64)
+    if place < layout.slices - 1:
+        inside, frontier = smallest_cut(process, number, cell < end)
+    if place > 0:
+        inside &= ~smallest_cut(process, number, cell < begin)[0]
+    return inside, frontier
 
 
 @dataclass(frozen=True)
@@ -162,12 +173,12 @@ def _edges(
     own = (cell >= begin) & (cell < end)
     count = len(frontier)
 
-    def lowest(rows: NDArray[np.bool_]) -> Ints:
+    def lowest(rows: Flags) -> Ints:
         result = np.full(count, LATER, dtype=np.int64)
         np.minimum.at(result, process[rows], step[rows])
         return result
 
-    def highest(rows: NDArray[np.bool_]) -> Ints:
+    def highest(rows: Flags) -> Ints:
         result = np.full(count, EARLIER, dtype=np.int64)
         np.maximum.at(result, process[rows], step[rows])
         return result
