@@ -89,10 +89,26 @@ class CausalRun:
         return -(-self.timeline.parts // PARTS_A_SLICE)
 
 
-def causal_findings(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, CausalFindings]:
-    """Return what is wrong with causal order in those of these runs that are to be checked for it,
-    and in which a process multicasts after it delivered something."""
-    runs = _answering(traces, [each for each in layouts if NAME in each.plan.properties])
+def answering_runs(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, CausalRun]:
+    """Return those of these runs that are to be checked for causal order, and in which a process
+    multicasts after it delivered something. For others it is FIFO order."""
+    asked = {each.plan.number: each for each in layouts if NAME in each.plan.properties}
+    if not asked:
+        return {}
+    bounds = {
+        number: layout.bounds[CELLS_A_PART - 1 :: CELLS_A_PART] for number, layout in asked.items()
+    }
+    faulty = {number: layout.plan.faulty for number, layout in asked.items()}
+    runs, place = {}, 0
+    for number, timeline in timelines(traces, bounds, faulty).items():
+        if timeline.answers:
+            runs[number] = CausalRun(asked[number], timeline, place)
+            place += runs[number].slices
+    return runs
+
+
+def causal_findings(traces: TraceSet, runs: Mapping[int, CausalRun]) -> dict[int, CausalFindings]:
+    """Return what is wrong with causal order in these runs."""
     if not runs:
         return {}
     found = {number: CausalFindings() for number in runs}
@@ -105,22 +121,6 @@ def causal_findings(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, Ca
         chosen = {number: replace(runs[number], place=0) for number in sorted(unclear)}
         found.update(_one_after_the_other(traces, chosen))
     return found
-
-
-def _answering(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, CausalRun]:
-    if not layouts:
-        return {}
-    bounds = {
-        layout.plan.number: layout.bounds[CELLS_A_PART - 1 :: CELLS_A_PART] for layout in layouts
-    }
-    faulty = {layout.plan.number: layout.plan.faulty for layout in layouts}
-    runs, place = {}, 0
-    for number, timeline in timelines(traces, bounds, faulty).items():
-        if timeline.answers:
-            layout = next(layout for layout in layouts if layout.plan.number == number)
-            runs[number] = CausalRun(layout, timeline, place)
-            place += runs[number].slices
-    return runs
 
 
 def _at_the_same_time(traces: TraceSet, runs: Mapping[int, CausalRun]) -> DataFrame:

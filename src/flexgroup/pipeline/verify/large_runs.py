@@ -8,17 +8,18 @@ large run and property; everything else stays in DataFrames.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
-from flexgroup.pipeline.verify.causal_checks import causal_findings
+from flexgroup.pipeline.verify.causal_checks import CausalRun, answering_runs, causal_findings
 from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
@@ -58,6 +59,9 @@ PART_DELIVERIES = 500_000
 
 MOST_TASKS = 1000
 
+MOST_WHOLE = 20_000_000
+"""How many deliveries one task may be given; each takes about 150 bytes."""
+
 FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
 
@@ -88,16 +92,17 @@ class RunFindings:
 
 def large_runs(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
     """Return the verdicts on these runs, except those on minimality."""
-    notes = _exact_notes(traces, layouts)
+    answering = answering_runs(traces, layouts)
+    notes = _exact_notes(traces, [_without_causes(layout, answering) for layout in layouts])
     found = _findings(notes)
     late = _runs_with_late_multicasts(notes, layouts)
-    _add_causes(traces, layouts, found)
+    _add_causes(traces, answering, found)
     _add_views(traces, layouts, found)
     _add_skipped(traces, layouts, found)
     judged = _Judged()
     for layout in layouts:
         number = layout.plan.number
-        whole = _only_as_a_whole(number in late)
+        whole = _only_as_a_whole(layout, number in late)
         judged.add(layout, found[number], whole)
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
     return verdicts.unionAll(_judge_excerpts(traces, notes, judged)) if judged.tasks else verdicts
@@ -173,18 +178,26 @@ def _found_by(name: str, findings: RunFindings) -> str:
     return fifo_order.NAME if name == causal_order.NAME and not findings.answers else name
 
 
+def _without_causes(layout: Layout, answering: Collection[int]) -> Layout:
+    """Return the layout of what notes are to tell: nothing about causal order where it is checked
+    apart from them."""
+    if layout.plan.number not in answering:
+        return layout
+    return replace(layout, plan=layout.plan.without(causal_order.NAME))
+
+
 def _add_causes(
-    traces: TraceSet, layouts: Sequence[Layout], found: Mapping[int, RunFindings]
+    traces: TraceSet, answering: Mapping[int, CausalRun], found: Mapping[int, RunFindings]
 ) -> None:
     """Add what causal order shows in runs in which a process multicasts after it delivered."""
-    causes = causal_findings(traces, layouts)
+    causes = causal_findings(traces, answering)
     early = [
         Early(number, message, process, position + 1)
         for number, each in causes.items()
         if each.earliest
         for _, message, process, position in [each.earliest]
     ]
-    faulty = {layout.plan.number: layout.plan.faulty for layout in layouts}
+    faulty = {number: run.layout.plan.faulty for number, run in answering.items()}
     chains = chains_of_causes(traces, early, faulty)
     for number, each in causes.items():
         found[number].answers = True
@@ -222,9 +235,19 @@ def _add_skipped(
         found[number].skipped = skipped
 
 
-def _only_as_a_whole(late_multicasts: bool) -> set[str]:
+def _only_as_a_whole(layout: Layout, late_multicasts: bool) -> set[str]:
     """Return the properties that only the whole of this run decides."""
-    return {real_time_order.NAME} if late_multicasts else set()
+    name = real_time_order.NAME
+    if not late_multicasts or name not in layout.plan.properties:
+        return set()
+    if layout.deliveries > MOST_WHOLE:
+        raise UsageError(
+            f"{name} of run '{layout.plan.run}' cannot be checked: a message was multicast so long"
+            f" after others of its slice were delivered that one task would need all"
+            f" {layout.deliveries:,} deliveries, and {MOST_WHOLE:,} fit; name the other properties"
+            f" with --property"
+        )
+    return {name}
 
 
 def _exact_notes(traces: TraceSet, layouts: Sequence[Layout]) -> DataFrame:
