@@ -49,8 +49,8 @@ from flexgroup.trace.history import Ints
 
 CELLS_A_PART = 2
 
-MOST_ROWS = 20_000_000
-"""How many rows a slice may have."""
+MOST_BYTES = 1 << 29
+"""How large a slice may be; a usual one has less than 100 MiB."""
 
 MOST_STATE = 1 << 29
 """How many bytes may go from slice to slice."""
@@ -199,19 +199,19 @@ def _packed(
 
 
 def _unpacked(run: str, packed: Mapping[str, list[bytes]]) -> CausalSlice:
+    size = sum(len(payload) for payloads in packed.values() for payload in payloads)
+    if size > MOST_BYTES:
+        raise UsageError(
+            f"causal order of run '{run}' cannot be checked: its events cannot be told apart by"
+            f" their times, so that {size >> 20} MiB of them would have to be in one piece, and"
+            f" {MOST_BYTES >> 20} fit; record times, or leave the property out with --property"
+        )
     message, process, position, time = unpack(packed.get(COPIES, []), 4)
-    rows = CausalSlice(
+    return CausalSlice(
         Sent(*unpack(packed.get(SENT, []), 5)),
         Copies(message, process, position, time, np.zeros_like(time)),
         Heard(*unpack(packed.get(HEARD, []), 4)),
     )
-    if len(rows) > MOST_ROWS:
-        raise UsageError(
-            f"causal order of run '{run}' cannot be checked: its events cannot be told apart by"
-            f" their times, so that {len(rows):,} of them would have to be in memory at once;"
-            f" record times, or leave the property out with --property"
-        )
-    return rows
 
 
 def _check_slices(runs: Mapping[int, CausalRun]) -> Stage:
