@@ -49,8 +49,8 @@ from flexgroup.trace.history import Ints
 
 CELLS_A_PART = 2
 
-MOST_ROWS = 20_000_000
-"""How many rows a slice may have."""
+MOST_BYTES = 1 << 29
+"""How large a slice may be; a usual one has less than 100 MiB."""
 
 MOST_STATE = 1 << 29
 """How many bytes may go from slice to slice."""
@@ -89,10 +89,26 @@ class CausalRun:
         return -(-self.timeline.parts // PARTS_A_SLICE)
 
 
-def causal_findings(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, CausalFindings]:
-    """Return what is wrong with causal order in those of these runs that are to be checked for it,
-    and in which a process multicasts after it delivered something."""
-    runs = _answering(traces, [each for each in layouts if NAME in each.plan.properties])
+def answering_runs(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, CausalRun]:
+    """Return those of these runs that are to be checked for causal order, and in which a process
+    multicasts after it delivered something. For others it is FIFO order."""
+    asked = {each.plan.number: each for each in layouts if NAME in each.plan.properties}
+    if not asked:
+        return {}
+    bounds = {
+        number: layout.bounds[CELLS_A_PART - 1 :: CELLS_A_PART] for number, layout in asked.items()
+    }
+    faulty = {number: layout.plan.faulty for number, layout in asked.items()}
+    runs, place = {}, 0
+    for number, timeline in timelines(traces, bounds, faulty).items():
+        if timeline.answers:
+            runs[number] = CausalRun(asked[number], timeline, place)
+            place += runs[number].slices
+    return runs
+
+
+def causal_findings(traces: TraceSet, runs: Mapping[int, CausalRun]) -> dict[int, CausalFindings]:
+    """Return what is wrong with causal order in these runs."""
     if not runs:
         return {}
     found = {number: CausalFindings() for number in runs}
@@ -105,22 +121,6 @@ def causal_findings(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, Ca
         chosen = {number: replace(runs[number], place=0) for number in sorted(unclear)}
         found.update(_one_after_the_other(traces, chosen))
     return found
-
-
-def _answering(traces: TraceSet, layouts: Sequence[Layout]) -> dict[int, CausalRun]:
-    if not layouts:
-        return {}
-    bounds = {
-        layout.plan.number: layout.bounds[CELLS_A_PART - 1 :: CELLS_A_PART] for layout in layouts
-    }
-    faulty = {layout.plan.number: layout.plan.faulty for layout in layouts}
-    runs, place = {}, 0
-    for number, timeline in timelines(traces, bounds, faulty).items():
-        if timeline.answers:
-            layout = next(layout for layout in layouts if layout.plan.number == number)
-            runs[number] = CausalRun(layout, timeline, place)
-            place += runs[number].slices
-    return runs
 
 
 def _at_the_same_time(traces: TraceSet, runs: Mapping[int, CausalRun]) -> DataFrame:
@@ -199,19 +199,19 @@ def _packed(
 
 
 def _unpacked(run: str, packed: Mapping[str, list[bytes]]) -> CausalSlice:
+    size = sum(len(payload) for payloads in packed.values() for payload in payloads)
+    if size > MOST_BYTES:
+        raise UsageError(
+            f"causal order of run '{run}' cannot be checked: its events cannot be told apart by"
+            f" their times, so that {size >> 20} MiB of them would have to be in one piece, and"
+            f" {MOST_BYTES >> 20} fit; record times, or leave the property out with --property"
+        )
     message, process, position, time = unpack(packed.get(COPIES, []), 4)
-    rows = CausalSlice(
+    return CausalSlice(
         Sent(*unpack(packed.get(SENT, []), 5)),
         Copies(message, process, position, time, np.zeros_like(time)),
         Heard(*unpack(packed.get(HEARD, []), 4)),
     )
-    if len(rows) > MOST_ROWS:
-        raise UsageError(
-            f"causal order of run '{run}' cannot be checked: its events cannot be told apart by"
-            f" their times, so that {len(rows):,} of them would have to be in memory at once;"
-            f" record times, or leave the property out with --property"
-        )
-    return rows
 
 
 def _check_slices(runs: Mapping[int, CausalRun]) -> Stage:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
-from flexgroup.pipeline.verify.causal_checks import causal_findings
+from flexgroup.pipeline.verify.causal_checks import CausalRun, answering_runs, causal_findings
 from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
@@ -70,6 +71,9 @@ ATTEMPTS = 3
 MOST_BROADCAST = 1_000_000
 """How many messages are brought to all tasks, at most: a few dozen megabytes."""
 
+MOST_WHOLE = 20_000_000
+"""How many deliveries one task may be given; each takes about 150 bytes."""
+
 FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
 
@@ -105,16 +109,18 @@ def large_runs(
 
     A step that a process took twice in events of these kinds is refused.
     """
-    notes, told = _exact_notes(traces, layouts, {*ORDERS, *kinds})
+    answering = answering_runs(traces, layouts)
+    cut = [_without_causes(layout, answering) for layout in layouts]
+    notes, told = _exact_notes(traces, cut, {*ORDERS, *kinds})
     found = _findings(told)
     late = _runs_with_late_multicasts(told)
-    _add_causes(traces, layouts, found)
+    _add_causes(traces, answering, found)
     _add_views(traces, layouts, found)
     _add_skipped(traces, layouts, found)
     judged = _Judged()
     for layout in layouts:
         number = layout.plan.number
-        whole = _only_as_a_whole(number in late)
+        whole = _only_as_a_whole(layout, number in late)
         judged.add(layout, found[number], whole)
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
     if not judged.tasks:
@@ -200,18 +206,26 @@ def _found_by(name: str, findings: RunFindings) -> str:
     return fifo_order.NAME if name == causal_order.NAME and not findings.answers else name
 
 
+def _without_causes(layout: Layout, answering: Collection[int]) -> Layout:
+    """Return the layout of what notes are to tell: nothing about causal order where it is checked
+    apart from them."""
+    if layout.plan.number not in answering:
+        return layout
+    return replace(layout, plan=layout.plan.without(causal_order.NAME))
+
+
 def _add_causes(
-    traces: TraceSet, layouts: Sequence[Layout], found: Mapping[int, RunFindings]
+    traces: TraceSet, answering: Mapping[int, CausalRun], found: Mapping[int, RunFindings]
 ) -> None:
     """Add what causal order shows in runs in which a process multicasts after it delivered."""
-    causes = causal_findings(traces, layouts)
+    causes = causal_findings(traces, answering)
     early = [
         Early(number, message, process, position + 1)
         for number, each in causes.items()
         if each.earliest
         for _, message, process, position in [each.earliest]
     ]
-    faulty = {layout.plan.number: layout.plan.faulty for layout in layouts}
+    faulty = {number: run.layout.plan.faulty for number, run in answering.items()}
     chains = chains_of_causes(traces, early, faulty)
     for number, each in causes.items():
         found[number].answers = True
@@ -249,9 +263,19 @@ def _add_skipped(
         found[number].skipped = skipped
 
 
-def _only_as_a_whole(late_multicasts: bool) -> set[str]:
+def _only_as_a_whole(layout: Layout, late_multicasts: bool) -> set[str]:
     """Return the properties that only the whole of this run decides."""
-    return {real_time_order.NAME} if late_multicasts else set()
+    name = real_time_order.NAME
+    if not late_multicasts or name not in layout.plan.properties:
+        return set()
+    if layout.deliveries > MOST_WHOLE:
+        raise UsageError(
+            f"{name} of run '{layout.plan.run}' cannot be checked: a message was multicast so long"
+            f" after others of its slice were delivered that one task would need all"
+            f" {layout.deliveries:,} deliveries, and {MOST_WHOLE:,} fit; name the other properties"
+            f" with --property"
+        )
+    return {name}
 
 
 @dataclass(frozen=True)
