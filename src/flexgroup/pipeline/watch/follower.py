@@ -229,7 +229,9 @@ class Follower:
             gone = np.isin(integers(self._kept, "message"), leaving)
             self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
         if VIEWS in self.judged:
-            self._views.forget(self._pending(complete=False))
+            seen = self._last_deliveries()
+            kept = self._pending(complete=False)
+            self._views.forget(kept, lambda process: seen.get(str(process), -1))
 
     def _uncertain(self, run: PendingHistory) -> Flags:
         """Tell of which messages the sender may have delivered more before it multicast them."""

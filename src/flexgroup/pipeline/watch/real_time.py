@@ -43,7 +43,7 @@ class RealTimeOrder:
     """The violations of real-time order in one run that were counted, and what was forgotten."""
 
     forgotten: dict[str, list[int]] = field(default_factory=dict)
-    """For each process, time, process, step and message of the latest multicast."""
+    """Time, process, step and message of the latest multicast, by process."""
     violations: int = 0
     counted: Ints = field(default_factory=no_ints)
     """The messages that are kept and were counted already."""

@@ -106,9 +106,9 @@ class ViewWindow:
             unsettled[split] = not all(self._left(place, concerned, passed) for place in places)
         return unsettled
 
-    def forget(self, run: PendingHistory) -> None:
-        """Drop the views that all their members have left, and in which nothing that is kept was
-        delivered."""
+    def forget(self, run: PendingHistory, seen: Passed) -> None:
+        """Drop the views that all their members have left, as far as deliveries were seen, and in
+        which nothing that is kept was delivered."""
         if not self.has_views:
             return
         process, step = integers(self.rows, "process"), integers(self.rows, "step")
@@ -121,7 +121,7 @@ class ViewWindow:
             for place in range(start, end - 1):
                 code = int(codes[order[place]])
                 if code != NONE and code not in done:
-                    done[code] = code not in used and self._left(code, None, None)
+                    done[code] = code not in used and self._left(code, None, seen)
                 if code != NONE and not done[code]:
                     break
                 kept[order[place]] = False
@@ -158,9 +158,9 @@ class ViewWindow:
             found[here] = np.where(before < 0, NONE, np.append(codes[mine], NONE)[before])
         return found
 
-    def _left(self, code: int, concerned: set[int] | None, passed: Passed | None) -> bool:
-        """Tell whether all members of a view, or those that a message concerns, have left it for
-        good; given how far they are known, also whether all that they did in it is known."""
+    def _left(self, code: int, concerned: set[int] | None, passed: Passed) -> bool:
+        """Tell whether all members of a view, or those that a message concerns, have left it, and
+        all that they did in it is known."""
         members = set(_view(self.rows.slice(code, 1).to_pylist()[0]).members)
         process, step, codes = (
             integers(self.rows, "process"), integers(self.rows, "step"), self._codes(),
@@ -172,7 +172,7 @@ class ViewWindow:
             after = step[(process == member) & (step > entered.max())]
             if len(after) == 0:
                 return False
-            if passed is not None and after.min() > passed(member):
+            if after.min() > passed(member):
                 return False
         return True
 
