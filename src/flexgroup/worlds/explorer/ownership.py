@@ -22,7 +22,7 @@ _REMEMBERED: Final = 1 << 16
 
 @final
 class Ownership:
-    """Whom a state belongs to, by the fingerprints of what some processes are in."""
+    """The owner of each state, told by the fingerprints of the states of some processes."""
 
     def __init__(
         self, machine: Machine, symmetry: Symmetry | None, actors: list[int], workers: int
@@ -32,7 +32,7 @@ class Ownership:
         self._machine = machine
         self._symmetry = symmetry
         self._kinds = vec[i64]()
-        """For each state of a process the lowest fingerprint under all exchanges of clients."""
+        """The lowest fingerprint of each state of a process under all exchanges of clients."""
 
     def owner(self, state: vec[i32]) -> i64:
         mixed: i64 = 0

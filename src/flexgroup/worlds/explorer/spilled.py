@@ -28,7 +28,7 @@ NONE: Final = -1
 _HALF: Final = 31
 _LOW: Final = (1 << 31) - 1
 _END: Final = 1 << 62
-"""Above all fingerprints."""
+"""No fingerprint is as high."""
 
 _BLOCK: Final = 256
 _PARENTS: Final = 8 * _BLOCK

@@ -25,7 +25,7 @@ from flexgroup.worlds.explorer.spilled import (
 )
 
 UNKNOWN: Final = -2
-"""In place of the parent of a state that was not visited."""
+"""What stands for the parent of a state that was not visited."""
 
 _A_PLACE: Final = 18
 """The bytes of a place."""
