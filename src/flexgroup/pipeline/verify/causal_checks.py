@@ -82,7 +82,7 @@ class CausalRun:
     layout: Layout
     timeline: Timeline
     place: int
-    """Of its first slice, among those of all runs."""
+    """The place of its first slice among those of all runs."""
 
     @property
     def slices(self) -> int:

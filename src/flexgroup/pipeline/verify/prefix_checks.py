@@ -33,8 +33,8 @@ FOUND = pa.schema(
         **dict.fromkeys(("step", "message", "time"), pa.int64()),
     }
 )
-"""For a pair of processes: the step at which the one delivered a message, and the time at which it
-or, if both delivered it, the other did."""
+"""What a row tells of a pair of processes: the step at which the one delivered a message, and the
+time at which it or, if both delivered it, the other did."""
 
 Pair = tuple[int, int]
 

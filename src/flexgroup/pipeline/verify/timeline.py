@@ -33,8 +33,8 @@ FIRST_STEPS = pa.schema(
         **dict.fromkeys(("first", "last_sent", "first_heard", "last_heard"), pa.int64()),
     }
 )
-"""Of the events of a process with times of a part: the first step, the last multicast, the first
-and the last delivery."""
+"""What a row tells of the events of a process with times of a part: the first step, the last
+multicast, the first and the last delivery."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Timeline:
 
     processes: Ints
     begins: Ints
-    """Per process and part but the first, the step with which the part begins; ascending."""
+    """The step with which each part but the first begins, a row for each process; ascending."""
     last_sent: Ints
     first_heard: Ints
     last_heard: Ints

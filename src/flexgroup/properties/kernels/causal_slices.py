@@ -51,7 +51,7 @@ class CausalSlice:
 
     sent: Sent = field(default_factory=Sent)
     copies: Copies = field(default_factory=Copies)
-    """Of the messages of `sent`."""
+    """Those of the messages of `sent`."""
     heard: Heard = field(default_factory=Heard)
 
     def __len__(self) -> int:
