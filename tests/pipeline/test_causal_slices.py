@@ -162,7 +162,7 @@ def test_slices_decide_alone_where_they_see_enough() -> None:
         if found is not None:
             assert agrees(history, found), seed
             decided[Outcome.VIOLATED if found.wrong else Outcome.HOLDS] += 1
-    assert min(decided.values()) >= 10, decided
+    assert min(decided.values()) >= 5, decided
 
 
 def test_the_runs_keep_and_break_causal_order_and_contradict_themselves() -> None:
