@@ -147,7 +147,6 @@ def test_what_needs_spark_is_told(
         return capsys.readouterr().err
 
     assert "--master yarn needs Spark" in refused(str(traces), "--master", "yarn")
-    assert "--out s3a://b/k needs Spark" in refused(str(traces), "--out", "s3a://b/k")
     assert "is in another file system" in refused("hdfs://n/traces")
     monkeypatch.setattr(local_files, "MOST_EVENTS", 3)
     monkeypatch.setattr(local_files.LocalFiles.runs_to_read, "__defaults__", (3,))
