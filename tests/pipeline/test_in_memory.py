@@ -147,7 +147,7 @@ def test_what_needs_spark_is_told(
         return capsys.readouterr().err
 
     assert "--master yarn needs Spark" in refused(str(traces), "--master", "yarn")
-    assert "is in another file system" in refused("hdfs://n/traces")
+    assert "is in another file system" in refused("viewfs://n/traces")
     monkeypatch.setattr(local_files, "MOST_EVENTS", 3)
     monkeypatch.setattr(local_files.LocalFiles.runs_to_read, "__defaults__", (3,))
     assert "has too many events for --engine local" in refused(str(traces))

@@ -24,7 +24,7 @@ LOOP_BYTES: Final = 4
 TAG_BYTES: Final = 12
 SMALLEST_PAYLOAD = TAG.size
 MICROSECOND: Final = 1_000
-MOST_LATENCIES: Final = 1 << 16
+MOST_LATENCIES = 1 << 16
 """How many latencies are kept one by one before they are counted."""
 
 

@@ -27,8 +27,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from librt.vecs import vec
-from mypy_extensions import i32
 
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import parse_stack
@@ -242,12 +240,12 @@ def begin_search(question: Question, folder: Path) -> int:
     """Write the first state as one that was found, and return its fingerprint."""
     search = question.new_search()
     (fingerprint, _, _), *_ = search.visited.rows()
-    part = question.share(search).ownership.owner(vec[i32](search.first))
+    part = question.share(search).ownership.owner_of(search.first)
     packed = b"".join(pack_queue(search, search.frontier))
     states = _unpacked(packed, 2 * search.actors + 3).copy()
     states[:, PARENT] = BEFORE_FIRST
     file = PackedStates(folder)
-    file.add(int(part), states.tobytes())
+    file.add(part, states.tobytes())
     file.close()
     write_tables(folder, TableUpdates([], [], []), [])
     search.machine.forget()

@@ -40,6 +40,10 @@ class Ownership:
             mixed ^= self._kind(i64(state[2 * actor]))
         return mixed % self.workers
 
+    def owner_of(self, state: list[int]) -> int:
+        """Return the owner of a state that is a list of numbers."""
+        return int(self.owner(vec[i32](state)))
+
     def _kind(self, local: i64) -> i64:
         while i64(len(self._kinds)) <= local:
             self._kinds = append(self._kinds, NONE)
