@@ -426,7 +426,7 @@ what else the machine does makes gaps, too. The table has medians of rounds, wit
 most; as root, this writes it:
 
 ```sh
-python -m benchmarks.availability --replicated 'LEADER PAXOS,LEADER WHITE-BOX' --rounds 9 \\
+python -m benchmarks.availability --replicated 'LEADER PAXOS,LEADER WHITE-BOX' --rounds 6 \\
     --csv docs/tolerance-elsewhere.csv
 ```
 """.strip()
