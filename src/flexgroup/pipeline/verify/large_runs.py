@@ -30,6 +30,7 @@ from flexgroup.pipeline.verify.event_rows import (
 )
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.message_checks import COUNTED, NOTES, UNDELIVERED, check_messages
+from flexgroup.pipeline.verify.message_parts import MOST_TASKS
 from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, check_orders
 from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_frames import parted_events
@@ -62,8 +63,6 @@ PART_DELIVERIES = 1_000_000
 
 TASK_DELIVERIES = 250_000
 """How many deliveries a task of the second stage has, at least: a task costs as much as these."""
-
-MOST_TASKS = 1000
 
 ATTEMPTS = 3
 """How often a run is cut into slices, at most; the last time, it is one slice."""

@@ -23,6 +23,7 @@ PART_DELIVERIES = 500_000
 """How many deliveries go to a task, roughly."""
 
 MOST_TASKS = 1000
+"""How many tasks a stage has, at most."""
 
 
 def by_message(traces: TraceSet, numbers: Collection[int], deliveries: int) -> DataFrame:
