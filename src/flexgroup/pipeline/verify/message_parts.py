@@ -30,7 +30,7 @@ def by_message(traces: TraceSet, numbers: Collection[int], deliveries: int) -> D
     """Return what these runs multicast and delivered, so many deliveries in all, as packed rows
     that lie in partitions by message."""
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
-    parted = parted_events(traces, numbers, ORDERS, parts)
+    parted = parted_events(traces, numbers, ORDERS, parts, {})
     return parted.repartitionById(parts, f.col("place"))
 
 
