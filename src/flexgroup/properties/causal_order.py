@@ -56,24 +56,25 @@ def too_early(run: IndexedHistory) -> tuple[Ints, Ints]:
     """Return the copies that were delivered too early; and the messages, in an order in which none
     comes before what precedes it: not all of them if the trace contradicts itself."""
     by_sender, by_delivery = _precedence(run)
-    latest = latest_of_same_sender(run)
-    order = np.arange(run.message_count)
     # If nobody multicast after a delivery, as when all senders are clients, FIFO is all.
-    if len(by_delivery[0]):
-        sources = np.concatenate([by_sender[0], by_delivery[0]])
-        targets = np.concatenate([by_sender[1], by_delivery[1]])
-        order = peel(sources, targets, run.message_count)
-        copies = run.copies
-        in_past = latest_in_causal_past(
-            order,
-            sources,
-            targets,
-            copies.message,
-            copies.process,
-            positions(run),
-            run.message_count,
-        )
-        latest = np.maximum(latest, in_past)
+    if len(by_delivery[0]) == 0:
+        return premature(run, latest_of_same_sender(run)), np.arange(run.message_count)
+    sources = np.concatenate([by_sender[0], by_delivery[0]])
+    targets = np.concatenate([by_sender[1], by_delivery[1]])
+    order = peel(sources, targets, run.message_count)
+    copies = run.copies
+    latest = latest_in_causal_past(
+        order,
+        sources,
+        targets,
+        copies.message,
+        copies.process,
+        positions(run),
+        run.message_count,
+    )
+    if len(order) < run.message_count:
+        # Those that left have what their sender multicast before in their past.
+        latest = np.maximum(latest, latest_of_same_sender(run))
     return premature(run, latest), order
 
 

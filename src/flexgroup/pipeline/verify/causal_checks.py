@@ -23,7 +23,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.causal_rows import CausalEvents, causal_events
-from flexgroup.pipeline.verify.causal_windows import CausalRun
+from flexgroup.pipeline.verify.causal_windows import CausalRun, cannot_be_cut
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_parts import MOST_TASKS, by_message, partial_histories
 from flexgroup.pipeline.verify.packed_rows import (
@@ -146,11 +146,7 @@ def _packed(number: int, events: CausalEvents) -> Iterator[PackedRow]:
 def _unpacked(run: str, packed: Mapping[str, list[bytes]]) -> CausalSlice:
     size = sum(len(payload) for payloads in packed.values() for payload in payloads)
     if size > MOST_BYTES:
-        raise UsageError(
-            f"causal order of run '{run}' cannot be checked: its events cannot be told apart by"
-            f" their times, so that {size >> 20} MiB of them would have to be in one piece, and"
-            f" {MOST_BYTES >> 20} fit; record times, or leave the property out with --property"
-        )
+        raise cannot_be_cut(run, size, MOST_BYTES)
     message, process, position, time = unpack(packed.get(COPIES, []), 4)
     return CausalSlice(
         Sent(*unpack(packed.get(SENT, []), 5)),

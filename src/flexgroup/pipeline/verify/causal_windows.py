@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.notes import Note
 from flexgroup.pipeline.verify.timeline import Timeline
@@ -40,6 +41,10 @@ from flexgroup.trace.schema import DELIVER, MULTICAST
 PARTS_A_SLICE = 8
 BEFORE = 1
 """How many parts of the slice before it the window of a slice has."""
+
+MOST_BYTES = 1 << 27
+"""How large a packed window may be; a usual one has less than 20 MiB, and checking it takes twenty
+times as much memory."""
 
 IN_WINDOW = {kind: f"{kind} in window" for kind in (MULTICAST, DELIVER)}
 """The kinds of packed rows that hold the events of windows."""
@@ -85,6 +90,15 @@ class CausalRun:
         before = np.flatnonzero(is_before)
         events = np.concatenate([np.arange(len(slice_)), before])
         return events, np.concatenate([slice_, slice_[before] + 1])
+
+
+def cannot_be_cut(run: str, size: int, most: int) -> UsageError:
+    """Return the error about a run of which so many bytes would have to be in one piece."""
+    return UsageError(
+        f"causal order of run '{run}' cannot be checked: its events cannot be told apart by"
+        f" their times, so that {size >> 20} MiB of them would have to be in one piece, and"
+        f" {most >> 20} fit; record times, or leave the property out with --property"
+    )
 
 
 def never_multicast(number: int, run: IndexedHistory) -> Iterator[Note]:

@@ -17,7 +17,9 @@ import pyarrow as pa
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.verify.causal_windows import (
     IN_WINDOW,
+    MOST_BYTES,
     CausalRun,
+    cannot_be_cut,
     check_window,
     never_multicast,
 )
@@ -110,6 +112,9 @@ def _check_windows(run: CausalRun, kinds: dict[str, list[tuple[int, pa.Buffer]]]
         for place, payload in kinds.pop(of_windows, ()):
             places.setdefault(place, {kind: [] for kind in IN_WINDOW})[kind].append(payload)
     for place in sorted(places):
+        size = sum(payload.size for of_kind in places[place].values() for payload in of_kind)
+        if size > MOST_BYTES:
+            raise cannot_be_cut(run.layout.plan.run, size, MOST_BYTES)
         history = partial_history(places.pop(place), run.layout.plan)
         yield from check_window(run, place - run.place, IndexedHistory(history))
 
