@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from spark_verify import MemoryWatch, Writer, seconds
+from spark_verify import MemoryWatch, Writer, processor_seconds, seconds, shuffled_bytes
 
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.spark.session import start
@@ -127,12 +127,18 @@ def main() -> int:
         with MemoryWatch() as memory:
             sorting, checking = math.inf, math.inf
             for number in range(options.rounds):
-                sorted_in, checked_in = seconds(sort), seconds(check)
+                sorted_in = seconds(sort)
+                worked, handed = processor_seconds(), shuffled_bytes(started.spark)
+                checked_in = seconds(check)
+                worked = processor_seconds() - worked
+                handed = shuffled_bytes(started.spark) - handed
                 print(f"round {number + 1}: sort {sorted_in:.1f} s, verify {checked_in:.1f} s")
                 sorting, checking = min(sorting, sorted_in), min(checking, checked_in)
         started.spark.stop()
     print(f"{options.deliveries:,} deliveries, {options.in_flight} in flight")
     print(f"sort {sorting:.1f} s, verify {checking:.1f} s: ratio {checking / sorting:.2f}")
+    print(f"processor time: {worked / options.deliveries * 1e6:.2f} s per million deliveries")
+    print(f"between stages: {handed / options.deliveries:.1f} bytes a delivery")
     print(f"most memory: Java {memory.java >> 20} MiB, a Python worker {memory.worker >> 20} MiB")
     return 0
 

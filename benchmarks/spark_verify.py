@@ -7,8 +7,9 @@ Does all that `flexgroup verify` does once Spark has started, asked for integrit
 acyclic order: it opens the trace set of one run, refuses what is no valid trace, steps that were
 taken twice among it, checks the properties and fetches the verdicts. And it sorts the deliveries by
 (run, process, step), in turns in one session of two cores with Spark's default memory. Prints the
-time of both and the ratio of the fastest rounds, and the most memory that Java and that any Python
-worker held.
+time of both and the ratio of the fastest rounds; the processor time of the last check, of Java and
+of all Python processes, and what its stages handed to each other; and the most memory that Java and
+that any Python worker held.
 
 `--in-flight` is the message rate: how many messages are multicast until the last destination of one
 has delivered it. `--through-spark` has Spark read the files, as on a cluster. With `--swap`, one
@@ -29,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.pipeline.reading.trace_set import open_remote, open_trace_set
@@ -206,6 +208,29 @@ def about_process(pid: int) -> tuple[str, int]:
     return fields["Name"].strip(), int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
 
 
+def processor_seconds() -> float:
+    """Return how much processor time this process and those that it started have had."""
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        try:
+            fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        # Its own, and that of its children which have ended.
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def shuffled_bytes(spark: SparkSession) -> int:
+    """Return how many bytes all stages have handed to others so far."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    nothing = gateway.new_array(gateway.jvm.double, 0)
+    store = spark.sparkContext._jsc.sc().statusStore()
+    stages = store.stageList(None, False, False, nothing, gateway.jvm.java.util.ArrayList())
+    return sum(stages.apply(place).shuffleWriteBytes() for place in range(stages.size()))
+
+
 def seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
@@ -248,13 +273,18 @@ def main() -> int:
         with MemoryWatch() as memory:
             for number in range(options.rounds):
                 sorting.append(seconds(sort))
+                worked, handed = processor_seconds(), shuffled_bytes(started.spark)
                 checking.append(seconds(check))
+                worked = processor_seconds() - worked
+                handed = shuffled_bytes(started.spark) - handed
                 print(f"round {number + 1}: sort {sorting[-1]:.1f} s, verify {checking[-1]:.1f} s")
         started.spark.stop()
     ratio = min(checking) / min(sorting)
     million = options.deliveries / 1e6
     print(f"{options.deliveries:,} deliveries, {options.in_flight} in flight")
     print(f"verify / sort: {ratio:.2f}; {min(checking) / million:.2f} s per million deliveries")
+    print(f"processor time: {worked / million:.2f} s per million deliveries")
+    print(f"between stages: {handed / options.deliveries:.1f} bytes a delivery")
     print(f"most memory: Java {memory.java >> 20} MiB, a Python worker {memory.worker >> 20} MiB")
     return 0
 

@@ -32,7 +32,7 @@ from flexgroup.properties.fifo_order import (
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
 from flexgroup.properties.kernels.grouping import marked
-from flexgroup.properties.kernels.head_merge import peel
+from flexgroup.properties.kernels.layered_clocks import LayeredClocks
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import MULTICAST
@@ -61,21 +61,13 @@ def too_early(run: IndexedHistory) -> tuple[Ints, Ints]:
         return premature(run, latest_of_same_sender(run)), np.arange(run.message_count)
     sources = np.concatenate([by_sender[0], by_delivery[0]])
     targets = np.concatenate([by_sender[1], by_delivery[1]])
-    order = peel(sources, targets, run.message_count)
+    precedence = LayeredClocks(sources, targets, run.message_count)
     copies = run.copies
-    latest = latest_in_causal_past(
-        order,
-        sources,
-        targets,
-        copies.message,
-        copies.process,
-        positions(run),
-        run.message_count,
-    )
-    if len(order) < run.message_count:
-        # Those that left have what their sender multicast before in their past.
+    latest = latest_in_causal_past(precedence, copies.message, copies.process, positions(run))
+    if len(precedence.order) < run.message_count:
+        # Those that are in the order have in their past what their sender multicast before.
         latest = np.maximum(latest, latest_of_same_sender(run))
-    return premature(run, latest), order
+    return premature(run, latest), precedence.order
 
 
 def _precedence(run: IndexedHistory) -> tuple[Edges, Edges]:

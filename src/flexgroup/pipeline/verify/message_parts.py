@@ -22,7 +22,7 @@ from flexgroup.trace.schema import DELIVER, MULTICAST
 PART_DELIVERIES = 500_000
 """How many deliveries go to a task, roughly."""
 
-MOST_TASKS = 1000
+MOST_TASKS = 20_000
 """How many tasks a stage has, at most."""
 
 
