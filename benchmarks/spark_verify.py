@@ -8,8 +8,8 @@ acyclic order: it opens the trace set of one run, refuses what is no valid trace
 taken twice among it, checks the properties and fetches the verdicts. And it sorts the deliveries by
 (run, process, step), in turns in one session of two cores with Spark's default memory. Prints the
 time of both and the ratio of the fastest rounds; the processor time of the last check, of Java and
-of all Python processes, how large the trace is, and what stages handed to each other; and the most memory that Java and
-that any Python worker held.
+of all Python processes; how large the trace is, and what stages handed to each other; and the most
+memory that Java and that any Python worker held.
 
 `--in-flight` is the message rate: how many messages are multicast until the last destination of one
 has delivered it. `--through-spark` has Spark read the files, as on a cluster. With `--swap`, one
