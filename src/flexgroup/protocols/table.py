@@ -55,6 +55,7 @@ class Fault(StrEnum):
     CRASHES_WITHOUT_AGREEMENT = "crashes, but not agreement on the last messages"
     WRONG_SUSPICIONS = "suspicions that are wrong"
     RESTARTS = "restarts of who has crashed"
+    BYZANTINE = "Byzantine processes, fewer than a third of a group"
 
 
 CRASHES = frozenset(
