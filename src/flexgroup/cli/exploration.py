@@ -263,7 +263,8 @@ def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
 
     title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
     text = script(plan.name, scope, found.run, title)
-    if any(happening.kind == "suspect" for happening in found.run):
+    refused = found.name == "conduct"  # what a process refuses, or fails at, ends a script
+    if refused or any(happening.kind == "suspect" for happening in found.run):
         return text.replace("----\n", "")
     return rewrite(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.stack import BuildStack, Stack
@@ -49,7 +50,7 @@ def parse_liars(twins: list[str], attackers: list[str]) -> Liars:
     return liars_of([*[f"{text}:{TWIN}" for text in twins], *attackers])
 
 
-def liars_of(texts: list[str]) -> Liars:
+def liars_of(texts: Iterable[str]) -> Liars:
     """The liars that texts such as `2:skip` name."""
     found: dict[int, str] = {}
     for text in texts:
