@@ -88,7 +88,7 @@ class Settings:
     seals: SealKeys | None = None
     """The keys with which stacks that need seals make and check them."""
     attack: str = ""
-    """In which way this server lies, as in trials it may; it does not, if that is empty."""
+    """The kind of attack that this server makes, for trials; empty if it is a correct one."""
     rejoin: bool = True
     """If the others exclude this server, it joins them again as a new one."""
     random: Random = field(default_factory=SystemRandom)
