@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.liars.named import KINDS
@@ -141,6 +142,20 @@ def test_a_search_with_liars_is_stopped_and_resumed(tmp_path: Path) -> None:
     assert snapshot.scope == scope
     resumed = Exploration(SKEEN, scope).run(snapshot)
     assert (resumed.states, resumed.exhausted) == (871, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--all-destinations", "3x1", "--twin", "0"], "leave out --all-destinations"),
+        (["--servers", "2", "--liar", "0:skip"], "--liar is not for --servers"),
+    ],
+)
+def test_liars_are_not_silently_left_out(
+    options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explore", "--protocol", "skeen", *options]) == 2
+    assert complaint in capsys.readouterr().err
 
 
 def test_a_scope_with_a_liar_that_does_not_exist_is_refused() -> None:
