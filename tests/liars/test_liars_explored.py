@@ -78,6 +78,20 @@ def test_the_reduced_search_has_all_ends_of_two_messages(kind: str) -> None:
     assert reduced.states < full.states
 
 
+@pytest.mark.parametrize("kind", ["twin", "impersonate"])
+def test_clients_that_multicast_alike_are_one_among_liars_as_well(kind: str) -> None:
+    """All states but the first have a mirror, in which the two clients have changed places."""
+    scope = lying(kind, (0, 2), (0, 2))
+    one, all_states = (
+        Exploration(SKEEN, scope, SearchOptions(reduce=False, symmetry=symmetry), keep_going=True)
+        for symmetry in (True, False)
+    )
+    found, others = one.run(), all_states.run()
+    assert others.states == 2 * found.states - 1
+    assert others.terminals == 2 * found.terminals
+    assert {v.name for v in found.violations} == {v.name for v in others.violations}
+
+
 def test_an_equivocating_destination_breaks_the_order_of_the_others() -> None:
     result = explore(SKEEN, lying("equivocate", (0, 1, 2), (0, 1, 2)))
     assert [violation.name for violation in result.violations] == ["prefix order"]
