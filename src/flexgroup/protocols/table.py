@@ -55,6 +55,7 @@ class Fault(StrEnum):
     CRASHES_WITHOUT_AGREEMENT = "crashes, but not agreement on the last messages"
     WRONG_SUSPICIONS = "suspicions that are wrong"
     RESTARTS = "restarts of who has crashed"
+    BYZANTINE = "Byzantine processes, fewer than a third of a group"
 
 
 CRASHES = frozenset(
@@ -63,8 +64,10 @@ CRASHES = frozenset(
         Fault.CRASHES_OF_RECEIVERS,
         Fault.CRASHES_OF_FEWER_THAN_HALF,
         Fault.CRASHES_WITHOUT_AGREEMENT,
+        Fault.BYZANTINE,
     }
 )
+"""The faults that include crashes: a process that has crashed is a Byzantine one that is silent."""
 
 
 class Genuine(StrEnum):

@@ -52,23 +52,22 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.fields import ID, INTS, MESSAGE, MESSAGES, STAMP
 from flexgroup.core.guarantees import guarantees_of_channels
 from flexgroup.core.layer import View
 from flexgroup.core.message import (
     Message,
     MessageId,
     Packet,
-    clock_of,
     name_of,
     origin_of,
-    process_of,
 )
 from flexgroup.core.precedence import find_cycle
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import guarantees_above
+from flexgroup.liars.named import liars_of
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.testing.packets_in_words import packet_in_words
 from flexgroup.worlds.bench import Bench
 
 STABILIZE_AT_MOST = 100_000
@@ -208,26 +207,7 @@ class Script:
         return answer
 
     def describe(self, packet: Packet) -> str:
-        words = [type(packet).__name__]
-        for name, kind in packet.FIELDS:
-            value = getattr(packet, name)
-            if kind == MESSAGE:
-                words.append(self._described_message(value))
-            elif kind == MESSAGES:
-                words.append(f"{name}={','.join(map(self._described_message, value)) or '-'}")
-            elif kind == ID:
-                words.append(self._name(value))
-            elif kind == STAMP:
-                words.append(f"{name}=({clock_of(value)},{process_of(value)})")
-            elif kind == INTS:
-                words.append(f"{name}={','.join(map(str, value)) or '-'}")
-            else:
-                words.append(f"{name}={value}")
-        return " ".join(words)
-
-    def _described_message(self, m: Message) -> str:
-        inner = m.payload
-        return f"[{self.describe(inner)}]" if isinstance(inner, Packet) else self._name(m.id)
+        return packet_in_words(packet, self._name)
 
     def _name(self, identity: MessageId) -> str:
         return self._names.get(identity) or name_of(identity)
@@ -235,7 +215,7 @@ class Script:
     def _stack(self, rest: str) -> list[str]:
         match = re.fullmatch(
             r"(.+) over (fifo|reordering) channels, processes (\d+)"
-            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?",
+            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?(?:, liars (\d[\w: ]*))?",
             rest,
         )
         if match is None:
@@ -256,7 +236,9 @@ class Script:
         if any(group[-1] >= size for group in groups):
             raise UsageError(f"groups {match[4]}: processes are 0 to {size - 1}")
         sizes = [_number(word) for word in match[5].split(",")] if match[5] else []
-        self._bench = Bench(plan, size, tuple(groups), replicas=replicas_of_sizes(sizes))
+        replicas = replicas_of_sizes(sizes)
+        liars = liars_of((match[6] or "").split())
+        self._bench = Bench(plan, size, tuple(groups), replicas=replicas, liars=liars)
         self._names = {}
         return ["ok"]
 
@@ -392,7 +374,7 @@ class Script:
         return self._violations() or ["holds"]
 
     def _violations(self) -> list[str]:
-        delivered = self.bench.delivered
+        delivered = self._delivered_by_correct()
         answer = []
         found = find_cycle([[m.id for m in order] for order in delivered])
         if found:
@@ -407,20 +389,26 @@ class Script:
                 )
         return answer
 
+    def _delivered_by_correct(self) -> list[list[Message]]:
+        liars = self.bench.liars
+        return [
+            [] if process in liars else order for process, order in enumerate(self.bench.delivered)
+        ]
+
     def _missing(self) -> list[tuple[MessageId, int]]:
         bench = self.bench
+        faulty = bench.crashed | bench.liars
         messages = list(bench.messages.values())
         at_correct = {
             m.id
             for process, order in enumerate(bench.delivered)
-            if process not in bench.crashed
+            if process not in faulty
             for m in order
         }
         return [
             (m, process)
             for m, process in undelivered(bench.delivered, messages)
-            if process not in bench.crashed
-            and (origin_of(m) not in bench.crashed or m in at_correct)
+            if process not in faulty and (origin_of(m) not in faulty or m in at_correct)
         ]
 
     def _process(self, text: str) -> int:
