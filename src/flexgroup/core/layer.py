@@ -428,6 +428,10 @@ class Layer:
     NEEDS_REPLICAS: ClassVar[bool] = False
     """It works only where the processes are divided into groups of replicas."""
 
+    AMONG_LIARS: ClassVar[bool] = False
+    """Any process may lie: what it refuses of what the layer below delivers is dropped, so that it
+    harms neither who brought it nor what comes with it."""
+
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     """The options a stack may ask for, written `name/option`."""
 
