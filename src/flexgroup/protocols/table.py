@@ -55,9 +55,12 @@ class Fault(StrEnum):
     CRASHES = "crashes"
     CRASHES_OF_RECEIVERS = "crashes of receivers"
     CRASHES_OF_FEWER_THAN_HALF = "crashes of fewer than half"
+    CRASHES_OF_FEWER_THAN_A_THIRD = "crashes of fewer than a third"
     CRASHES_WITHOUT_AGREEMENT = "crashes, but not agreement on the last messages"
     WRONG_SUSPICIONS = "suspicions that are wrong"
     RESTARTS = "restarts of who has crashed"
+    BYZANTINE = "Byzantine processes, fewer than a third of a group"
+    BYZANTINE = "Byzantine processes, fewer than a third of a group"
 
 
 CRASHES = frozenset(
@@ -65,6 +68,7 @@ CRASHES = frozenset(
         Fault.CRASHES,
         Fault.CRASHES_OF_RECEIVERS,
         Fault.CRASHES_OF_FEWER_THAN_HALF,
+        Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
         Fault.CRASHES_WITHOUT_AGREEMENT,
     }
 )
@@ -379,6 +383,11 @@ PROTOCOLS: dict[str, Protocol] = {
             ReplicatedBft,
             "Daisy Chain Cast, corrected, between groups of replicas of which some lie",
             "after Louzada 2024, section 5.2, and Schneider 1990",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
+            ),
             genuine=Genuine.PARTLY,
             answers=Answers.LAST,
             always=frozenset({"dcc"}),
@@ -397,6 +406,11 @@ PROTOCOLS: dict[str, Protocol] = {
             ByzCast,
             "groups of replicas in a tree: the lowest common ancestor orders, f + 1 equal relays",
             "after Coelho and others 2018; Louzada 2024, algorithm 3.4",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
+            ),
             genuine=Genuine.PARTLY,
         ),
         Protocol(
