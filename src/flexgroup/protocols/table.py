@@ -60,7 +60,6 @@ class Fault(StrEnum):
     WRONG_SUSPICIONS = "suspicions that are wrong"
     RESTARTS = "restarts of who has crashed"
     BYZANTINE = "Byzantine processes, fewer than a third of a group"
-    BYZANTINE = "Byzantine processes, fewer than a third of a group"
 
 
 CRASHES = frozenset(
