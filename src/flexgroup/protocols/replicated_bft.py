@@ -12,6 +12,11 @@ sent equal copies, under a number of the channel (`vouched_channels`): f + 1 pro
 correct member computed. What an origin submits counts if the inner layer of an honest client would
 have sent it.
 
+With the option `sealed`, members seal what they send, past the log. A receiver who has f + 1 seals
+on the same transfer puts them, as a certificate, into the log of its group: one entry instead of
+n. The members of the group take turns at that; the others wait for a while, and if nothing comes
+they do it as well.
+
 Assumes a log for each group, which fewer than a third of its members can break (`pbft`, or `log`
 in small scopes), and says truly who sent an entry. Of the inner layer: it needs no more than
 reliable FIFO channels between its processes, casts a message by sending one packet to one group,
@@ -42,6 +47,7 @@ from flexgroup.core.replicas import (
 )
 from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
+from flexgroup.protocols.parts.certificates import Certificate, Sealed, SealedCopies
 from flexgroup.protocols.parts.group_channels import Confirm, Incoming, Transfer
 from flexgroup.protocols.parts.taken_messages import TakenMessages
 from flexgroup.protocols.parts.timestamps import FAR
@@ -50,10 +56,17 @@ from flexgroup.protocols.parts.vouched_channels import (
     Sending,
     Vouched,
     confirmations,
+    enough_of,
 )
 
 INNER: Final[dict[str, type[Layer]]] = {"dcc": Dcc, "dcc-published": DccPublished}
 """The layers that groups can run, by the option that stands for each."""
+
+SEALED: Final = "sealed"
+"""The option that stands for certificates in the place of copies."""
+
+PATIENCE: Final = 100
+"""The ticks that a member waits for the one whose turn it is to show a certificate."""
 
 INNER_PACKETS: Final[tuple[type[Packet], ...]] = tuple(
     dict.fromkeys([packet for layer in INNER.values() for packet in layer.PACKETS])
@@ -71,7 +84,7 @@ class Submit(Packet):
 
 
 class ReplicatedBft(Layer):
-    __slots__ = ("delivered", "incoming", "inner", "number", "outgoing", "submitted")
+    __slots__ = ("delivered", "incoming", "inner", "number", "outgoing", "sealed", "submitted")
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
@@ -79,11 +92,19 @@ class ReplicatedBft(Layer):
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Submit, Transfer, Confirm)
-    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Confirm,)
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
+        Submit,
+        Transfer,
+        Confirm,
+        Sealed,
+        Certificate,
+    )
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (Confirm, Sealed)
     HOSTED: ClassVar[tuple[type[Packet], ...]] = INNER_PACKETS
     NEEDS_REPLICAS: ClassVar[bool] = True
     AMONG_LIARS: ClassVar[bool] = True
+    NEEDS_SEALS: ClassVar[bool] = True
+    OPTIONS: ClassVar[tuple[str, ...]] = (SEALED,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -97,6 +118,9 @@ class ReplicatedBft(Layer):
         self.delivered = TakenMessages()
         """What the inner layer has delivered. An origin that lies may have submitted something
         else under the same identity to another group."""
+
+        self.sealed: dict[int, SealedCopies] = {}
+        """What the members of each other group have sealed."""
 
     def inner_at(self, number: int) -> Layer:
         """The inner layer in its first state, at the process or client of this number."""
@@ -140,6 +164,10 @@ class ReplicatedBft(Layer):
             self.on_submit(inner, sender, packet.m)
         elif isinstance(packet, Transfer) and self.is_sent(source, packet):
             self.on_transfer(inner, source, sender, packet)
+        elif isinstance(packet, Sealed) and self.is_sealed_for_us(source, sender, packet):
+            self.on_sealed(source, sender, packet)
+        elif isinstance(packet, Certificate) and self.is_certified(source, packet):
+            self.on_certificate(inner, packet)
         elif isinstance(packet, Confirm) and self.is_another(source) and packet.number < FAR:
             self.on_confirm(source, sender, packet.number)
         else:
@@ -154,16 +182,70 @@ class ReplicatedBft(Layer):
 
     def on_transfer(self, inner: Layer, source: int, sender: int, packet: Transfer) -> None:
         group = self.context.replicas[source]
-        vouched = self.incoming.setdefault(source, Vouched(Incoming()))
+        vouched = self.channel_from(source)
         before = vouched.incoming.taken
         in_order = AS_THEY_COME not in self.context.options
-        for transfer in vouched.add(sender, packet, group, in_order):
+        self.take(inner, source, before, vouched.add(sender, packet, group, in_order))
+
+    def take(self, inner: Layer, source: int, before: int, transfers: list[Transfer]) -> None:
+        """Hand the inner layer what is due, of which so many transfers were taken before."""
+        for transfer in transfers:
             for m in transfer.messages:
                 assert isinstance(m.payload, Packet)
                 inner.on_packet(source, m.payload)
                 self.perform(inner)
-        for number in confirmations(before, vouched.incoming.taken):
-            self.send(group, Confirm(number))
+        for number in confirmations(before, self.channel_from(source).incoming.taken):
+            self.send(self.context.replicas[source], Confirm(number))
+
+    def channel_from(self, source: int) -> Vouched:
+        return self.incoming.setdefault(source, Vouched(Incoming()))
+
+    # Certificates.
+
+    def on_sealed(self, source: int, sender: int, packet: Sealed) -> None:
+        """Show a certificate as soon as there is one, if it is this member's turn."""
+        transfer = packet.transfer
+        assert isinstance(transfer, Transfer)
+        number = transfer.number
+        if self.channel_from(source).incoming.is_known(number):
+            return
+        sealed = self.sealed.setdefault(source, SealedCopies())
+        sealed.keep(sender, number, packet)
+        enough = enough_of(self.context.replicas[source])
+        certificate = sealed.certificate(number, transfer, enough)
+        if certificate is None:
+            return
+        mates = self.context.replicas[self.number]
+        if mates[number % len(mates)] == self.process:
+            self.send(mates, certificate)
+        else:
+            self.set_timer(f"{source}.{number}", PATIENCE)
+
+    def on_timer(self, name: str) -> None:
+        """Nobody has shown the certificate of this transfer."""
+        source, number = map(int, name.split("."))
+        sealed = self.sealed[source]
+        for copies in list(sealed.copies.values()):
+            copy = copies.get(number)
+            if copy is not None and isinstance(copy.transfer, Transfer):
+                enough = enough_of(self.context.replicas[source])
+                certificate = sealed.certificate(number, copy.transfer, enough)
+                if certificate is not None:
+                    self.send(self.context.replicas[self.number], certificate)
+                    return
+
+    def on_certificate(self, inner: Layer, packet: Certificate) -> None:
+        """Take what is certified, if it is not taken already."""
+        transfer = packet.transfer
+        assert isinstance(transfer, Transfer)
+        source = group_number(self.context.replicas, packet.members[0])
+        incoming = self.channel_from(source).incoming
+        if incoming.is_known(transfer.number):
+            return
+        self.cancel_timer(f"{source}.{transfer.number}")
+        self.sealed.setdefault(source, SealedCopies()).drop(transfer.number)
+        before = incoming.taken
+        self.take(inner, source, before, incoming.take(transfer, in_order=True))
 
     # What the inner layer asks for.
 
@@ -191,7 +273,14 @@ class ReplicatedBft(Layer):
                 sending = self.outgoing.setdefault(number, Sending())
                 m = Message(message_id(self.number, sending.sent), (number,), effect.packet)
                 for packet in sending.add((m,)):
-                    self.send(self.context.replicas[number], packet)
+                    self.send_transfer(number, packet)
+
+    def send_transfer(self, number: int, packet: Transfer) -> None:
+        members = self.context.replicas[number]
+        if SEALED in self.context.options:
+            self.send(members, Sealed(packet, self.seal(packet)))
+        else:
+            self.send(members, packet)
 
     def deliver_once(self, m: Message) -> None:
         if not self.delivered.has(m.id):
@@ -202,7 +291,7 @@ class ReplicatedBft(Layer):
     def on_confirm(self, source: int, sender: int, number: int) -> None:
         sending = self.outgoing.setdefault(source, Sending())
         for packet in sending.confirm(sender, number, self.context.replicas[source]):
-            self.send(self.context.replicas[source], packet)
+            self.send_transfer(source, packet)
 
     # What may have been sent.
 
@@ -221,10 +310,40 @@ class ReplicatedBft(Layer):
 
     def is_sent(self, source: int, packet: Transfer) -> bool:
         """Tell whether it is of another group, and may be under way."""
-        if not self.is_another(source):
+        if SEALED in self.context.options or not self.is_another(source):
             return False
         vouched = self.incoming.get(source)
         return (vouched or Vouched(Incoming())).is_under_way(packet.number)
+
+    def is_sealed_for_us(self, source: int, sender: int, packet: Sealed) -> bool:
+        """Tell whether the sender, of another group, has sealed it, and this group is meant."""
+        if SEALED not in self.context.options or not self.is_another(source):
+            return False
+        return self.is_for_us(packet.transfer) and self.is_sealed(
+            sender, packet.transfer, packet.seal
+        )
+
+    def is_for_us(self, transfer: Packet) -> bool:
+        """Tell whether it is a transfer to this group: another one has other numbers."""
+        if not isinstance(transfer, Transfer) or transfer.number >= FAR:
+            return False
+        return all(m.destinations == (self.number,) for m in transfer.messages)
+
+    def is_certified(self, source: int, packet: Certificate) -> bool:
+        """Tell whether a member of this group shows f + 1 seals of another group's members."""
+        if SEALED not in self.context.options or source != self.number or not packet.members:
+            return False
+        replicas = self.context.replicas
+        sealing = group_number(replicas, packet.members[0])
+        if not self.is_another(sealing) or not self.is_for_us(packet.transfer):
+            return False
+        members = {*packet.members}.intersection(replicas[sealing])
+        if len(members) != len(packet.members) or len(members) != len(packet.seals):
+            return False
+        return len(members) >= enough_of(replicas[sealing]) and all(
+            self.is_sealed(member, packet.transfer, seal)
+            for member, seal in zip(packet.members, packet.seals, strict=True)
+        )
 
 
 def unanswerable(inner: Layer, effect: Effect) -> UsageError:

@@ -102,5 +102,5 @@ class Vouched(Record):
 
 
 def confirmations(before: int, taken: int) -> list[int]:
-    """Of how many transfers the sending group is to be told, when it was so many and is more."""
+    """The numbers up to which the sending group is told that its transfers are taken."""
     return [number for number in range(before + 1, taken + 1) if number % CONFIRMED_AT_ONCE == 0]
