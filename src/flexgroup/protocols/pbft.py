@@ -9,8 +9,8 @@ too long, replicas move on to the next view, whose primary has to propose again 
 them prove to be prepared.
 
 Assumes reliable channels, which may reorder, and whose ends are known to each other; groups of
-3f + 1 replicas of which at most f are faulty: they crash, stay silent, or lie; seals that only their
-process can make. Guarantees, in each group, total order and agreement among those that are correct,
+3f + 1 replicas of which at most f are faulty: they crash, stay silent, or lie; seals that only
+their process can make. Guarantees, in each group, total order and agreement among the correct ones,
 whatever timers run out; and that what a correct process multicasts is delivered, if in the end
 messages come sooner than timers run out. Genuine. A message goes to exactly one whole group.
 
@@ -28,7 +28,7 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Recall, Suspect, Trust
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, origin_of
 from flexgroup.core.replicas import check_one_group, group_of
-from flexgroup.protocols.parts.pbft_log import CatchingUp, Checkpoints, Requests, Slot, ids_of
+from flexgroup.protocols.parts.pbft_log import Checkpoints, Requests, Slot
 from flexgroup.protocols.parts.pbft_packets import (
     Batch,
     Checkpoint,
@@ -40,22 +40,15 @@ from flexgroup.protocols.parts.pbft_packets import (
     PrePrepare,
     Request,
     ViewChange,
-    as_quoted,
-    digest_after,
     digest_of,
-    messages_of,
-    said_by_checkpoint,
-    said_by_prepare,
-    said_by_request,
 )
-from flexgroup.protocols.parts.taken_messages import TakenMessages
-from flexgroup.protocols.parts.timestamps import FAR
+from flexgroup.protocols.parts.pbft_sequence import CatchingUp, Sequence
 from flexgroup.protocols.parts.view_changes import (
     Quorums,
-    batch_with,
+    change_of,
     has_batches,
     may_send,
-    obligations,
+    proposals_again,
 )
 
 INTERVAL: Final = 128
@@ -75,9 +68,9 @@ VIEW: Final = "view"
 
 
 class Pbft(Layer):
-    __slots__ = ("batches", "catching_up", "changes", "changing", "checkpoints", "digest",
-                 "dropped", "last", "patience", "proposed", "quorums", "requests", "set_aside", "slots", "suspected",
-                 "taken", "view", "waits_for")  # fmt: skip
+    __slots__ = ("catching_up", "changes", "changing", "checkpoints", "patience", "proposed",
+                 "quorums", "requests", "sequence", "slots", "suspected", "view",
+                 "waits_for")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -96,37 +89,24 @@ class Pbft(Layer):
         interval = 1 if SHORT in context.options else INTERVAL
         self.quorums = Quorums(group_of(context.replicas, context.process), interval)
         self.view = 0
+        self.slots: dict[int, Slot] = {}
+        """The log: what was heard of each sequence number between the water marks."""
+        self.checkpoints = Checkpoints()
+        self.sequence = Sequence()
+        self.requests = Requests()
+        self.proposed = 0
+        """The last number that the primary of this view has given."""
         self.changing = False
         """Whether the view is still to begin: this process takes part in no earlier one."""
         self.changes: dict[int, ViewChange] = {}
         """What each replica said when it left its view for the highest that it wants."""
-        self.slots: dict[int, Slot] = {}
-        """The log: what was heard of numbers between the water marks."""
-        self.checkpoints = Checkpoints()
-        self.last = 0
-        """The last number whose batch is delivered; the first one is 1."""
-        self.digest = b""
-        """That of all that was delivered."""
-        self.taken = TakenMessages()
-        """What was delivered, each once."""
-        self.requests = Requests()
-        self.proposed = 0
-        """The last number that the primary of this view has given."""
-        # Not in the paper: what is decided, and told to who lacks it.
-        self.batches: dict[int, tuple[Message, ...]] = {}
-        """What is committed: those that wait for their turn, and those that were delivered since
-        the last checkpoint but one."""
-        self.set_aside = 0
-        """The batches up to this number are in stable storage, or delivered by all."""
-        self.dropped = 0
-        """All have delivered the batches up to this number."""
-        self.catching_up = CatchingUp()
-        # Patience.
         self.patience = PATIENCE
         self.waits_for = NO_MESSAGE
         """The request that the timer is about."""
+        # Not in the papers.
+        self.catching_up = CatchingUp()
         self.suspected: set[int] = set()
-        """Whom the layer below, or the world, takes for crashed: nobody is patient with them."""
+        """Whom the world, or the layer below, takes for crashed: there is no use in waiting."""
 
     @property
     def group(self) -> tuple[int, ...]:
@@ -140,7 +120,7 @@ class Pbft(Layer):
         if len(self.group) > 1:
             self.send(tuple([j for j in self.group if j != self.process]), packet)
 
-    # Requests: all replicas remember them, and the primary proposes them.
+    # Requests: all replicas remember them, and the primary gives them numbers.
 
     def on_cast(self, m: Message) -> None:
         check_one_group(self.context.replicas, m.destinations, "pbft")
@@ -152,9 +132,9 @@ class Pbft(Layer):
         self.remember(request)
 
     def remember(self, request: Request) -> None:
-        if not self.taken.has(request.m.id):
+        if not self.sequence.taken.has(request.m.id):
             self.requests.add(request)
-        self.go_on()
+            self.go_on()
 
     def go_on(self) -> None:
         """Propose what waits, or see to it that the primary does."""
@@ -169,207 +149,182 @@ class Pbft(Layer):
                 self.waits_for = min(self.requests.pending)
                 self.set_timer(VIEW, self.patience)
 
+    def stop_waiting(self) -> None:
+        self.waits_for = NO_MESSAGE
+        self.cancel_timer(VIEW)
+
     def propose(self) -> None:
         """Give a number to all that waits, if not too much is under way."""
-        while True:
-            number = self.proposed + 1
-            if number > min(self.last + WINDOW, self.checkpoints.stable + self.quorums.window):
+        high = min(self.sequence.last + WINDOW, self.checkpoints.stable + self.quorums.window)
+        while self.proposed < high:
+            numbers = range(self.sequence.last + 1, self.proposed + 1)
+            slots = [self.slots[number] for number in numbers if number in self.slots]
+            waiting = self.requests.except_in([s.accepted for s in slots if s.accepted is not None])
+            if not waiting:
                 return
-            requests = self.waiting()
-            if not requests:
-                return
-            self.proposed = number
-            proposal = self.pre_prepare(number, requests)
-            self.send_to_others(proposal)
-            self.accept(self.slot(number), proposal)
+            sealed = [request for request in waiting if self.is_authentic(request)]
+            for request in waiting:
+                if request not in sealed:
+                    self.requests.remove(request.m.id)
+            if sealed:
+                self.proposed += 1
+                proposal = self.pre_prepare(self.proposed, tuple(sealed))
+                self.send_to_others(proposal)
+                self.accept(proposal)
 
-    def waiting(self) -> tuple[Request, ...]:
-        """What is asked for and not under way, if its seal will convince the others."""
-        under_way: set[int] = set()
-        for number in range(self.last + 1, self.proposed + 1):
-            accepted = self.slots[number].accepted if number in self.slots else None
-            if accepted is not None:
-                under_way |= ids_of(accepted)
-        pending = self.requests.pending
-        waiting = [pending[m] for m in sorted(pending) if m not in under_way]
-        unsealed = [one.m.id for one in waiting if not self.is_from_its_origin(one)]
-        for m in unsealed:
-            self.requests.remove(m)
-        return tuple([one for one in waiting if one.m.id not in unsealed])
-
-    def is_from_its_origin(self, request: Request) -> bool:
-        origin = origin_of(request.m.id)
-        if origin == self.process:
-            return self.requests.has(request)
-        return self.is_sealed(origin, said_by_request(request), request.seal)
+    def is_authentic(self, request: Request) -> bool:
+        """Tell whether everybody can see that the request is that of its origin."""
+        return self.is_sealed(origin_of(request.m.id), request.said(), request.seal)
 
     def pre_prepare(self, number: int, requests: tuple[Packet, ...]) -> PrePrepare:
-        digest = digest_of(messages_of(PrePrepare(self.view, number, requests, b"")))
-        seal = self.seal(Prepare(self.view, number, digest, self.process, b""))
-        return PrePrepare(self.view, number, requests, seal)
+        digest = digest_of(PrePrepare(self.view, number, requests, b"").messages())
+        return PrePrepare(self.view, number, requests, self.prepare(number, digest).seal)
+
+    def prepare(self, number: int, digest: bytes) -> Prepare:
+        said = Prepare(self.view, number, digest, self.process, b"")
+        return Prepare(self.view, number, digest, self.process, self.seal(said))
 
     # The normal case: pre-prepare, prepare, commit.
+
+    def is_in_window(self, sender: int, number: int) -> bool:
+        """Tell whether a number is between the water marks; take note if it is above them."""
+        high = self.checkpoints.stable + self.quorums.window
+        if number > high:
+            self.want(self.catching_up.hear(sender, number, self.quorums.faulty + 1))
+        return self.checkpoints.stable < number <= high
 
     def slot(self, number: int) -> Slot:
         if number not in self.slots:
             self.slots[number] = Slot()
         return self.slots[number]
 
-    def is_in_window(self, sender: int, number: int) -> bool:
-        """Tell whether a number is between the water marks; take note if it is above them."""
-        high = self.checkpoints.stable + self.quorums.window
-        if number > high:
-            beyond = self.catching_up.beyond
-            beyond[sender] = max(number, beyond.get(sender, 0))
-            self.want(self.catching_up.reached(self.quorums.faulty + 1))
-        return self.checkpoints.stable < number <= high
-
     def on_pre_prepare(self, sender: int, packet: PrePrepare) -> None:
         if not self.is_in_window(sender, packet.number) or packet.view < self.view:
             return
-        slot = self.slot(packet.number)
         if packet.view == self.view and not self.changing:
-            self.consider(slot, packet)
-        elif sender not in slot.early or packet.view > slot.early[sender].view:
-            slot.early[sender] = packet
+            self.consider(packet)
+        else:
+            self.slot(packet.number).put_off(sender, packet)
 
-    def consider(self, slot: Slot, packet: PrePrepare) -> None:
+    def consider(self, packet: PrePrepare) -> None:
         """Accept what the primary proposes, if it is the first for this number in this view."""
-        if slot.is_accepted_in(packet.view):
+        if self.slot(packet.number).is_accepted_in(packet.view):
             return
-        digest = digest_of(messages_of(packet))
+        digest = digest_of(packet.messages())
         said = Prepare(packet.view, packet.number, digest, self.primary, b"")
         requests = [one for one in packet.requests if isinstance(one, Request)]
         if self.is_sealed(self.primary, said, packet.seal) and all(
-            [self.requests.has(one) or self.is_from_its_origin(one) for one in requests]
+            self.requests.has(request) or self.is_authentic(request) for request in requests
         ):
-            self.accept(slot, packet)
+            self.accept(packet)
 
-    def accept(self, slot: Slot, packet: PrePrepare) -> None:
-        view, number = packet.view, packet.number
-        digest = slot.digest = digest_of(messages_of(packet))
+    def accept(self, packet: PrePrepare) -> None:
+        slot = self.slot(packet.number)
         slot.accepted = packet
-        slot.prepares[self.primary] = Prepare(view, number, digest, self.primary, packet.seal)
+        slot.digest = digest_of(packet.messages())
+        slot.take_prepare(
+            Prepare(packet.view, packet.number, slot.digest, self.primary, packet.seal)
+        )
         if self.primary != self.process:
-            said = Prepare(view, number, digest, self.process, b"")
-            prepare = Prepare(view, number, digest, self.process, self.seal(said))
-            slot.prepares[self.process] = prepare
+            prepare = self.prepare(packet.number, slot.digest)
+            slot.take_prepare(prepare)
             self.send_to_others(prepare)
-        self.check_prepared(slot, number)
+        self.check_prepared(slot, packet.number)
 
     def on_prepare(self, sender: int, packet: Prepare) -> None:
         if not self.is_in_window(sender, packet.number) or packet.view < self.view:
             return
         slot = self.slot(packet.number)
-        before = slot.prepares.get(sender)
-        if slot.is_prepared_in(packet.view) or before is not None and before.view >= packet.view:
-            return
-        if not self.is_sealed(sender, said_by_prepare(packet), packet.seal):
-            raise self.refuse(sender, packet)
-        slot.prepares[sender] = packet
-        self.check_prepared(slot, packet.number)
+        if slot.lacks_prepare(packet):
+            if not self.is_sealed(sender, packet.said(), packet.seal):
+                raise self.refuse(sender, packet)
+            slot.take_prepare(packet)
+            self.check_prepared(slot, packet.number)
 
     def check_prepared(self, slot: Slot, number: int) -> None:
-        if self.changing or not slot.is_accepted_in(self.view) or slot.is_prepared_in(self.view):
+        if self.changing or slot.is_prepared_in(self.view) or not slot.is_accepted_in(self.view):
             return
-        votes = slot.agreeing_prepares()
-        if len(votes) >= self.quorums.most:
-            slot.certificate = tuple(votes[: self.quorums.most])
-            slot.certified = slot.accepted
+        if slot.prepare(self.quorums.most):
             commit = Commit(self.view, number, slot.digest)
-            slot.commits[self.process] = commit
+            slot.take_commit(self.process, commit)
             self.send_to_others(commit)
-        self.check_committed(slot, number)
+            self.check_committed(slot, number)
 
     def on_commit(self, sender: int, packet: Commit) -> None:
         if self.is_in_window(sender, packet.number):
             slot = self.slot(packet.number)
-            before = slot.commits.get(sender)
-            if before is None or before.view < packet.view:
-                slot.commits[sender] = packet
-                self.check_committed(slot, packet.number)
+            slot.take_commit(sender, packet)
+            self.check_committed(slot, packet.number)
 
     def check_committed(self, slot: Slot, number: int) -> None:
-        accepted = slot.accepted
-        if accepted is not None and slot.agreeing_commits() >= self.quorums.most:
-            self.decide(number, messages_of(accepted))
+        if slot.accepted is not None and slot.is_committed(self.quorums.most):
+            self.decide(number, slot.accepted.messages())
 
     def decide(self, number: int, messages: tuple[Message, ...]) -> None:
-        """Deliver what is decided, in the order of sequence numbers and each message once."""
-        if number <= self.last:
+        """Deliver what is decided, in the order of sequence numbers."""
+        sequence = self.sequence
+        if number <= sequence.last:
             return
-        self.batches[number] = messages
-        while self.last + 1 in self.batches:
-            self.last += 1
-            self.deliver_batch(self.batches[self.last])
-        self.ask_on()
-        self.go_on()
-
-    def deliver_batch(self, messages: tuple[Message, ...]) -> None:
-        for m in messages:
-            if not self.taken.has(m.id):
-                self.taken.add(m.id)
+        sequence.batches[number] = messages
+        while sequence.has_next():
+            for m in sequence.take_next():
                 self.requests.remove(m.id)
                 self.deliver(m)
                 if m.id == self.waits_for:
-                    self.waits_for = NO_MESSAGE
+                    self.stop_waiting()
                     self.patience = PATIENCE
-                    self.cancel_timer(VIEW)
-        self.digest = digest_after(self.digest, messages)
-        for j in sorted(self.catching_up.asks):
-            self.answer(j)
-        if self.last % self.quorums.interval == 0:
-            self.make_checkpoint()
+            for j in sorted(self.catching_up.asks):
+                self.answer(j)
+            if sequence.last % self.quorums.interval == 0:
+                self.make_checkpoint()
+        self.ask_on()
+        self.go_on()
 
     # Checkpoints, which move the water marks.
 
     def make_checkpoint(self) -> None:
-        said = Checkpoint(self.last, self.digest, self.process, b"")
-        checkpoint = Checkpoint(self.last, self.digest, self.process, self.seal(said))
+        number, digest = self.sequence.last, self.sequence.digest
+        seal = self.seal(Checkpoint(number, digest, self.process, b""))
+        checkpoint = Checkpoint(number, digest, self.process, seal)
         self.send_to_others(checkpoint)
-        self.checkpoints.hear(self.process, self.last)
-        self.checkpoints.take(checkpoint)
-        self.check_stable(self.last)
+        self.take_checkpoint(checkpoint)
 
     def on_checkpoint(self, sender: int, packet: Checkpoint) -> None:
-        self.checkpoints.hear(sender, packet.number)
-        if self.is_in_window(sender, packet.number):
-            if not self.is_sealed(sender, said_by_checkpoint(packet), packet.seal):
-                raise self.refuse(sender, packet)
-            self.checkpoints.take(packet)
-            self.check_stable(packet.number)
+        if not self.is_sealed(sender, packet.said(), packet.seal):
+            raise self.refuse(sender, packet)
+        self.is_in_window(sender, packet.number)
+        self.take_checkpoint(packet)
+
+    def take_checkpoint(self, packet: Checkpoint) -> None:
+        checkpoints, number = self.checkpoints, packet.number
+        checkpoints.hear(packet.process, number)
+        if checkpoints.stable < number <= checkpoints.stable + self.quorums.window:
+            checkpoints.take(packet)
+            votes = checkpoints.equal(self.process, number)
+            if len(votes) >= self.quorums.most:
+                self.move_water_marks(number, tuple(votes[: self.quorums.most]))
+                self.go_on()
         self.keep_recent()
 
-    def check_stable(self, number: int) -> None:
-        votes = self.checkpoints.certificate(self.process, number)
-        if len(votes) >= self.quorums.most:
-            self.move_water_marks(number, tuple(votes[: self.quorums.most]))
-            self.go_on()
-
-    def move_water_marks(self, stable: int, proof: tuple[Checkpoint, ...]) -> None:
+    def move_water_marks(self, stable: int, proof: tuple[Packet, ...]) -> None:
         if stable > self.checkpoints.stable:
             self.checkpoints.move(stable, proof)
             self.slots = {n: slot for n, slot in self.slots.items() if n > stable}
-            self.keep_recent()
             if self.changing:
                 self.want(stable + self.quorums.window)
 
     def keep_recent(self) -> None:
-        """Have batches at hand that were delivered since the last checkpoint but one. Others are
-        set aside for those that lack them, and dropped if there is nobody."""
+        """Have at hand what was delivered since the last checkpoint but one; the rest is stored for
+        those that lack it."""
+        recent = min(self.checkpoints.stable, self.sequence.last) - self.quorums.interval
         by_all = min([self.checkpoints.have.get(j, 0) for j in self.group])
-        recent = min(self.checkpoints.stable, self.last) - self.quorums.interval
-        aside = max(recent, min(by_all, self.last))
-        for number in range(self.set_aside + 1, aside + 1):
-            batch = self.batches.pop(number)
-            if number > by_all:
-                self.write(number, Batch(batch))
-        if aside > max(self.set_aside, by_all):
-            self.archive(aside + 1)
-        self.set_aside = max(aside, self.set_aside)
-        if self.dropped < by_all < self.set_aside:
+        stored = self.sequence.set_aside(recent, by_all)
+        for number, batch in stored:
+            self.write(number, batch)
+        if stored:
+            self.archive(self.sequence.aside + 1)
+        if self.sequence.drop(by_all):
             self.truncate(by_all + 1)
-        self.dropped = min(by_all, self.set_aside)
 
     # View changes.
 
@@ -385,34 +340,28 @@ class Pbft(Layer):
                 self.change_view(self.view + 1)
         elif isinstance(notice, Trust):
             self.suspected.discard(notice.process)
-        self.pass_on(notice)
+        if not isinstance(notice, Leader):
+            self.pass_on(notice)
 
     def change_view(self, view: int) -> None:
-        """Leave the view for this one, and say what is prepared here."""
-        if self.waits_for != NO_MESSAGE:
-            self.waits_for = NO_MESSAGE
-            self.cancel_timer(VIEW)
+        """Leave for this view, and say what is prepared here."""
+        self.stop_waiting()
         self.view = view
         self.changing = True
-        stable, proof = self.checkpoints.stable, self.checkpoints.proof
-        prepared = [self.slots[n] for n in sorted(self.slots) if self.slots[n].certificate]
-        P = tuple([vote for slot in prepared for vote in slot.certificate])  # noqa: N806
-        batches = tuple([slot.certified for slot in prepared if slot.certified is not None])
-        said = ViewChange(view, stable, proof, P, self.process, b"", (), 0)
-        seal = self.seal(said)
-        change = ViewChange(view, stable, proof, P, self.process, seal, batches, self.last)
+        last = self.sequence.last
+        change = change_of(view, self.process, self.checkpoints, self.slots, last)
+        change = change.with_seal(self.seal(change.said()))
         self.send_to_others(change)
         self.changes[self.process] = change
-        # Others may go on without this process.
-        self.catching_up.last = self.last
-        self.want(stable + self.quorums.window)
+        # The others may stay in their view; they take this for a FETCH.
+        self.catching_up.asked = last + self.quorums.interval
+        self.want(self.checkpoints.stable + self.quorums.window)
         self.check_changes()
 
     def on_view_change(self, sender: int, packet: ViewChange) -> None:
-        if packet.view < self.view or packet.view == self.view and not self.changing:
-            return
         before = self.changes.get(sender)
-        if before is not None and before.view >= packet.view:
+        is_old = before is not None and before.view >= packet.view
+        if is_old or packet.view < self.view + (not self.changing):
             return
         if not self.quorums.is_valid(packet, self.is_sealed) or not has_batches(packet):
             raise self.refuse(sender, packet)
@@ -426,26 +375,21 @@ class Pbft(Layer):
 
     def check_changes(self) -> None:
         """Begin the view as its primary, or wait for that, when enough replicas want it."""
-        wanting = [self.changes[j] for j in sorted(self.changes)]
-        wanting = [change for change in wanting if change.view == self.view]
+        changes = [self.changes[j] for j in sorted(self.changes)]
+        wanting = [change for change in changes if change.view == self.view]
         if not self.changing or len(wanting) < self.quorums.most:
             return
         if self.primary != self.process:
             self.set_timer(VIEW, self.patience)
             return
-        V = wanting[: self.quorums.most]  # noqa: N806
-        O = tuple(  # noqa: E741, N806
-            [
-                self.pre_prepare(number, batch_with(digest, V))
-                for number, digest in obligations(V)
-            ]
-        )
-        packet = NewView(self.view, tuple([as_quoted(change) for change in V]), O)
+        V = wanting[: self.quorums.most]
+        proposals = [self.pre_prepare(one.number, one.requests) for one in proposals_again(V)]
+        packet = NewView(self.view, tuple([change.quoted() for change in V]), tuple(proposals))
         self.send_to_others(packet)
         self.begin_view(packet)
 
     def on_new_view(self, sender: int, packet: NewView) -> None:
-        if packet.view < self.view or packet.view == self.view and not self.changing:
+        if packet.view < self.view + (not self.changing):
             return
         if not self.quorums.is_new_view(packet, self.is_sealed):
             raise self.refuse(sender, packet)
@@ -454,25 +398,26 @@ class Pbft(Layer):
     def begin_view(self, packet: NewView) -> None:
         self.view = packet.view
         self.changing = False
-        self.waits_for = NO_MESSAGE
-        self.cancel_timer(VIEW)
+        self.stop_waiting()
         self.changes = {j: c for j, c in self.changes.items() if c.view > self.view}
         for change in packet.V:
             assert isinstance(change, ViewChange)
             self.catching_up.asks.pop(change.process, None)
             self.move_water_marks(change.stable, change.C)
-        proposals = [one for one in packet.O if isinstance(one, PrePrepare)]
-        self.proposed = max([self.checkpoints.stable, *[one.number for one in proposals]])
-        for proposal in proposals:
+        self.proposed = self.checkpoints.stable
+        for proposal in packet.O:
+            assert isinstance(proposal, PrePrepare)
             if proposal.number > self.checkpoints.stable:
-                self.accept(self.slot(proposal.number), proposal)
+                self.proposed = proposal.number
+                self.accept(proposal)
         for number in sorted(self.slots):
             early = self.slots[number].early.pop(self.primary, None)
             if early is not None and early.view == self.view:
-                self.consider(self.slots[number], early)
-        # What it wanted because it had left the view comes in this one, beyond what is stable.
-        self.catching_up.wanted = self.checkpoints.stable
-        self.catching_up.last = self.last
+                self.consider(early)
+        # What this process wanted because it had left its view now comes by itself.
+        reached = self.catching_up.reached(self.quorums.faulty + 1)
+        self.catching_up.wanted = max(self.checkpoints.stable, reached)
+        self.catching_up.asked = self.sequence.last
         self.ask_on()
         self.pass_on(Leader(self.primary, self.group))
         self.go_on()
@@ -485,11 +430,9 @@ class Pbft(Layer):
             self.ask_on()
 
     def ask_on(self) -> None:
-        """Ask for the next piece of what it lacks, when it has all before that."""
-        lacking = self.catching_up
-        if lacking.wanted > self.last >= lacking.last:
-            lacking.last = min(lacking.wanted, self.last + self.quorums.interval)
-            self.send_to_others(Fetch(self.last + 1, lacking.last))
+        piece = self.catching_up.next_piece(self.sequence.last, self.quorums.interval)
+        if piece is not None:
+            self.send_to_others(piece)
 
     def on_fetch(self, sender: int, packet: Fetch) -> None:
         self.catching_up.asks[sender] = (packet.first, packet.last)
@@ -497,36 +440,28 @@ class Pbft(Layer):
 
     def answer(self, process: int) -> None:
         """Tell a replica what is delivered here of what it asks for, and keep the rest in mind."""
-        asks = self.catching_up.asks
-        first, last = asks[process]
-        if self.dropped < first <= self.set_aside:
-            end = min(last, self.set_aside) + 1
+        first, last = self.catching_up.asks.pop(process)
+        if self.sequence.is_aside(first):
+            end = min(last, self.sequence.aside) + 1
             self.recall(first, end, self.quorums.interval, process)
-            return
-        for number in range(first, min(last, self.last) + 1):
-            if number in self.batches:
-                self.send((process,), Fetched(number, self.batches[number]))
-        if last > self.last:
-            asks[process] = (max(first, self.last + 1), last)
-        else:
-            del asks[process]
+        for packet in self.sequence.piece(first, last):
+            self.send((process,), packet)
+        if last > self.sequence.last:
+            self.catching_up.asks[process] = (max(first, self.sequence.last + 1), last)
 
     def on_recall(self, asked: Recall, entries: list[tuple[int, Packet]]) -> None:
         for number, entry in entries:
-            if isinstance(entry, Batch) and asked.about in self.catching_up.asks:
+            if isinstance(entry, Batch):
                 self.send((asked.about,), Fetched(number, entry.messages))
-                last = self.catching_up.asks[asked.about][1]
-                self.catching_up.asks[asked.about] = (number + 1, last)
-        if entries and asked.about in self.catching_up.asks:
-            self.answer(asked.about)
+        if entries and entries[-1][0] + 1 < asked.last:
+            self.recall(entries[-1][0] + 1, asked.last, asked.most, asked.about)
 
     def on_fetched(self, sender: int, packet: Fetched) -> None:
-        number, lacking = packet.number, self.catching_up
-        if not self.last < number <= lacking.last or number in self.batches:
+        number, messages = packet.number, packet.messages
+        if not self.sequence.last < number <= self.catching_up.asked:
             return
-        if lacking.take(number, sender, packet.messages) > self.quorums.faulty:
-            lacking.drop(number)
-            self.decide(number, packet.messages)
+        if self.catching_up.take(number, sender, messages, self.quorums.faulty + 1):
+            self.decide(number, messages)
 
     # Packets.
 

@@ -22,6 +22,7 @@ from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.log import Log
 from flexgroup.protocols.paxos import Paxos
+from flexgroup.protocols.pbft import Pbft
 from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.protected_memory import ProtectedMemory
 from flexgroup.protocols.ramcast import RamCast
@@ -52,9 +53,11 @@ class Fault(StrEnum):
     CRASHES = "crashes"
     CRASHES_OF_RECEIVERS = "crashes of receivers"
     CRASHES_OF_FEWER_THAN_HALF = "crashes of fewer than half"
+    CRASHES_OF_FEWER_THAN_A_THIRD = "crashes of fewer than a third"
     CRASHES_WITHOUT_AGREEMENT = "crashes, but not agreement on the last messages"
     WRONG_SUSPICIONS = "suspicions that are wrong"
     RESTARTS = "restarts of who has crashed"
+    BYZANTINE = "Byzantine processes, fewer than a third of a group"
 
 
 CRASHES = frozenset(
@@ -62,6 +65,7 @@ CRASHES = frozenset(
         Fault.CRASHES,
         Fault.CRASHES_OF_RECEIVERS,
         Fault.CRASHES_OF_FEWER_THAN_HALF,
+        Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
         Fault.CRASHES_WITHOUT_AGREEMENT,
     }
 )
@@ -242,6 +246,18 @@ PROTOCOLS: dict[str, Protocol] = {
                 Fault.CRASHES_OF_FEWER_THAN_HALF,
                 Fault.WRONG_SUSPICIONS,
                 Fault.RESTARTS,
+            ),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "pbft",
+            Pbft,
+            "a log for each group of replicas, a third of which may lie: views of a primary",
+            "Castro and Liskov 1999 and 2002",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
             ),
             genuine=Genuine.YES,
         ),

@@ -1,18 +1,18 @@
-"""The log of a replica that does not trust the others: what it was told of each sequence number."""
+"""The log of a replica that does not trust the others: what it was told of each sequence number,
+and what is asked for."""
 
 from __future__ import annotations
 
 from typing import final
 
 from flexgroup.core.layer import Record
-from flexgroup.core.message import Message, MessageId, Packet, origin_of
+from flexgroup.core.message import MessageId, Packet, origin_of
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
     Prepare,
     PrePrepare,
     Request,
-    messages_of,
 )
 from flexgroup.protocols.parts.taken_messages import AHEAD
 
@@ -42,16 +42,45 @@ class Slot(Record):
     def is_prepared_in(self, view: int) -> bool:
         return bool(self.certificate) and self.certificate[0].view == view
 
-    def agreeing_prepares(self) -> list[Prepare]:
-        """The prepares for what is accepted: of the same view, and for the same digest."""
-        view = -1 if self.accepted is None else self.accepted.view
-        votes = [self.prepares[j] for j in sorted(self.prepares)]
-        return [vote for vote in votes if vote.view == view and vote.digest == self.digest]
+    def put_off(self, sender: int, packet: PrePrepare) -> None:
+        """Keep what the primary of a view proposes that has not begun here."""
+        if sender not in self.early or packet.view > self.early[sender].view:
+            self.early[sender] = packet
 
-    def agreeing_commits(self) -> int:
-        view = -1 if self.accepted is None else self.accepted.view
+    def take_prepare(self, packet: Prepare) -> None:
+        self.prepares[packet.process] = packet
+
+    def lacks_prepare(self, packet: Prepare) -> bool:
+        """Tell whether this is the first prepare of the process in the view, and not needless."""
+        before = self.prepares.get(packet.process)
+        is_new = before is None or before.view < packet.view
+        return is_new and not self.is_prepared_in(packet.view)
+
+    def take_commit(self, process: int, packet: Commit) -> None:
+        """Take the first commit of a process in a view."""
+        before = self.commits.get(process)
+        if before is None or before.view < packet.view:
+            self.commits[process] = packet
+
+    def prepare(self, most: int) -> bool:
+        """Keep a certificate of so many prepares, equal to what is accepted, if they are there."""
+        if self.accepted is None:
+            return False
+        votes = [self.prepares[j] for j in sorted(self.prepares)]
+        equal = [v for v in votes if v.view == self.accepted.view and v.digest == self.digest]
+        if len(equal) < most:
+            return False
+        self.certificate = tuple(equal[:most])
+        self.certified = self.accepted
+        return True
+
+    def is_committed(self, most: int) -> bool:
+        """Tell whether so many have committed what is accepted, in the same view."""
+        if self.accepted is None:
+            return False
+        view = self.accepted.view
         votes = self.commits.values()
-        return sum([vote.view == view and vote.digest == self.digest for vote in votes])
+        return sum([v.view == view and v.digest == self.digest for v in votes]) >= most
 
 
 @final
@@ -81,6 +110,11 @@ class Requests(Record):
         known = self.pending.get(request.m.id)
         return known is not None and known.m == request.m
 
+    def except_in(self, proposals: list[PrePrepare]) -> list[Request]:
+        """What is asked for and in none of these batches."""
+        under_way = {m.id for proposal in proposals for m in proposal.messages()}
+        return [self.pending[m] for m in sorted(self.pending) if m not in under_way]
+
 
 @final
 class Checkpoints(Record):
@@ -89,20 +123,19 @@ class Checkpoints(Record):
     stable: int = 0
     """Its number: the low water mark."""
     proof: tuple[Packet, ...] = ()
-    """The checkpoints of 2f + 1 replicas that make it stable."""
+    """The checkpoints of a quorum that make it stable."""
     told: dict[tuple[int, int], Checkpoint] = {}
     """The checkpoints beyond it, by number and replica."""
     have: dict[int, int] = {}
     """The highest checkpoint of each replica, which may not be true."""
 
     def take(self, packet: Checkpoint) -> None:
-        if packet.number > self.stable:
-            self.told.setdefault((packet.number, packet.process), packet)
+        self.told.setdefault((packet.number, packet.process), packet)
 
     def hear(self, process: int, number: int) -> None:
         self.have[process] = max(number, self.have.get(process, 0))
 
-    def certificate(self, process: int, number: int) -> list[Checkpoint]:
+    def equal(self, process: int, number: int) -> list[Checkpoint]:
         """The checkpoints that are equal to that of this process."""
         own = self.told.get((number, process))
         if own is None:
@@ -115,37 +148,3 @@ class Checkpoints(Record):
         self.stable = stable
         self.proof = proof
         self.told = {key: told for key, told in self.told.items() if key[0] > stable}
-
-
-@final
-class CatchingUp(Record):
-    """What a replica lacks and asks others for, and what others ask of it."""
-
-    wanted: int = 0
-    """The highest number that it knows it will not learn otherwise."""
-    last: int = 0
-    """The last number of the piece of that which it asked for last."""
-    copies: dict[tuple[int, int], tuple[Message, ...]] = {}
-    """What others say that these numbers are, by number and replica."""
-    beyond: dict[int, int] = {}
-    """The highest number above the high water mark that each replica has sent something about."""
-    asks: dict[int, tuple[int, int]] = {}
-    """What others lack and this process has not delivered yet: the first number, and the last."""
-
-    def reached(self, count: int) -> int:
-        """A number that so many replicas have gone beyond, so that one of them is correct."""
-        numbers = sorted(self.beyond.values(), reverse=True)
-        return numbers[count - 1] if len(numbers) >= count else 0
-
-    def take(self, number: int, sender: int, messages: tuple[Message, ...]) -> int:
-        """Take a copy, and tell how many are equal to it."""
-        self.copies.setdefault((number, sender), messages)
-        return sum([key[0] == number and copy == messages for key, copy in self.copies.items()])
-
-    def drop(self, number: int) -> None:
-        """Forget the copies of this number."""
-        self.copies = {key: copy for key, copy in self.copies.items() if key[0] != number}
-
-
-def ids_of(proposal: PrePrepare) -> set[MessageId]:
-    return {m.id for m in messages_of(proposal)}

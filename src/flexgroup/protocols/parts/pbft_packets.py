@@ -12,12 +12,28 @@ from flexgroup.core.state import write_canonically
 DIGEST_BYTES: Final = 20
 
 
+def digest_of(messages: tuple[Message, ...]) -> bytes:
+    """The digest of a batch: of the identities, destinations and contents of its messages."""
+    out = bytearray()
+    write_canonically(out, messages)
+    return blake2b(out, digest_size=DIGEST_BYTES).digest()
+
+
+def digest_after(before: bytes, messages: tuple[Message, ...]) -> bytes:
+    """The digest of all that was delivered, when this batch is delivered as well."""
+    return blake2b(before + digest_of(messages), digest_size=DIGEST_BYTES).digest()
+
+
 @final
 class Request(Packet):
     """Order m; sent by its origin to all replicas, and sealed since the primary quotes it."""
 
     m: Message
     seal: bytes
+
+    def said(self) -> Request:
+        """What the seal is of."""
+        return Request(self.m, b"")
 
 
 @final
@@ -32,6 +48,10 @@ class PrePrepare(Packet):
     requests: tuple[Packet, ...]
     seal: bytes
 
+    def messages(self) -> tuple[Message, ...]:
+        """The batch, if what is quoted is requests."""
+        return tuple([one.m for one in self.requests if isinstance(one, Request)])
+
 
 @final
 class Prepare(Packet):
@@ -45,6 +65,10 @@ class Prepare(Packet):
     digest: bytes
     process: int
     seal: bytes
+
+    def said(self) -> Prepare:
+        """What the seal is of."""
+        return Prepare(self.view, self.number, self.digest, self.process, b"")
 
 
 @final
@@ -65,6 +89,10 @@ class Checkpoint(Packet):
     process: int
     seal: bytes
 
+    def said(self) -> Checkpoint:
+        """What the seal is of."""
+        return Checkpoint(self.number, self.digest, self.process, b"")
+
 
 @final
 class ViewChange(Packet):
@@ -84,6 +112,19 @@ class ViewChange(Packet):
     seal: bytes
     batches: tuple[Packet, ...]
     last: int
+
+    def said(self) -> ViewChange:
+        """What the seal is of."""
+        return ViewChange(self.view, self.stable, self.C, self.P, self.process, b"", (), 0)
+
+    def with_seal(self, seal: bytes) -> ViewChange:
+        return ViewChange(
+            self.view, self.stable, self.C, self.P, self.process, seal, self.batches, self.last
+        )
+
+    def quoted(self) -> ViewChange:
+        """This as a new view quotes it: with its seal, and without what that is not of."""
+        return ViewChange(self.view, self.stable, self.C, self.P, self.process, self.seal, (), 0)
 
 
 @final
@@ -116,43 +157,3 @@ class Batch(Packet):
     """What was delivered under a number, in stable storage for replicas that lack it."""
 
     messages: tuple[Message, ...]
-
-
-def digest_of(messages: tuple[Message, ...]) -> bytes:
-    """The digest of a batch: of the identities, destinations and contents of its messages."""
-    out = bytearray()
-    write_canonically(out, messages)
-    return blake2b(out, digest_size=DIGEST_BYTES).digest()
-
-
-def digest_after(before: bytes, messages: tuple[Message, ...]) -> bytes:
-    """The digest of all that was delivered, when this batch is delivered as well."""
-    return blake2b(before + digest_of(messages), digest_size=DIGEST_BYTES).digest()
-
-
-def messages_of(proposal: PrePrepare) -> tuple[Message, ...]:
-    """The messages of a batch whose requests are known to be requests."""
-    return tuple([one.m for one in proposal.requests if isinstance(one, Request)])
-
-
-def said_by_request(request: Request) -> Request:
-    """What the seal of a request is of."""
-    return Request(request.m, b"")
-
-
-def said_by_prepare(prepare: Prepare) -> Prepare:
-    return Prepare(prepare.view, prepare.number, prepare.digest, prepare.process, b"")
-
-
-def said_by_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
-    return Checkpoint(checkpoint.number, checkpoint.digest, checkpoint.process, b"")
-
-
-def said_by_view_change(change: ViewChange) -> ViewChange:
-    return ViewChange(change.view, change.stable, change.C, change.P, change.process, b"", (), 0)
-
-
-def as_quoted(change: ViewChange) -> ViewChange:
-    """A view change as a new view quotes it: with its seal, and without what that is not of."""
-    said = said_by_view_change(change)
-    return ViewChange(said.view, said.stable, said.C, said.P, said.process, change.seal, (), 0)

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from flexgroup.core.layer import Record
 from flexgroup.core.message import Message, Packet
+from flexgroup.protocols.parts.pbft_log import Checkpoints, Slot
 from flexgroup.protocols.parts.pbft_packets import (
     DIGEST_BYTES,
     Checkpoint,
@@ -19,10 +20,6 @@ from flexgroup.protocols.parts.pbft_packets import (
     Request,
     ViewChange,
     digest_of,
-    messages_of,
-    said_by_checkpoint,
-    said_by_prepare,
-    said_by_view_change,
 )
 from flexgroup.protocols.parts.timestamps import FAR
 
@@ -62,7 +59,7 @@ class Quorums(Record):
     def primary(self, view: int) -> int:
         return self.group[view % len(self.group)]
 
-    def proves_stable(self, stable: int, C: tuple[Packet, ...], is_sealed: IsSealed) -> bool:  # noqa: N803
+    def proves_stable(self, stable: int, C: tuple[Packet, ...], is_sealed: IsSealed) -> bool:
         """Tell whether these are equal checkpoints with this number, sealed by a quorum."""
         if stable == 0:
             return not C
@@ -73,7 +70,7 @@ class Quorums(Record):
         return (
             self.are_distinct([vote.process for vote in votes])
             and len(digests) == 1
-            and all([is_sealed(v.process, said_by_checkpoint(v), v.seal) for v in votes])
+            and all(is_sealed(v.process, v.said(), v.seal) for v in votes)
         )
 
     def proves_prepared(self, votes: list[Prepare], is_sealed: IsSealed) -> bool:
@@ -82,7 +79,7 @@ class Quorums(Record):
         return (
             self.are_distinct([vote.process for vote in votes])
             and len(kinds) == 1
-            and all([is_sealed(v.process, said_by_prepare(v), v.seal) for v in votes])
+            and all(is_sealed(v.process, v.said(), v.seal) for v in votes)
         )
 
     def are_distinct(self, processes: list[int]) -> bool:
@@ -104,19 +101,19 @@ class Quorums(Record):
             if len(votes) != self.most or votes[0].view >= change.view:
                 return False
         return (
-            is_sealed(change.process, said_by_view_change(change), change.seal)
+            is_sealed(change.process, change.said(), change.seal)
             and self.proves_stable(change.stable, change.C, is_sealed)
-            and all([self.proves_prepared(votes, is_sealed) for votes in groups.values()])
+            and all(self.proves_prepared(votes, is_sealed) for votes in groups.values())
         )
 
     def is_new_view(self, packet: NewView, is_sealed: IsSealed) -> bool:
         """Tell whether a correct primary may begin the view in this way."""
-        V = [one for one in packet.V if isinstance(one, ViewChange)]  # noqa: N806
+        V = [one for one in packet.V if isinstance(one, ViewChange)]
         if len(V) != len(packet.V) or not self.are_distinct([change.process for change in V]):
             return False
-        if not all([c.view == packet.view and not c.batches and c.last == 0 for c in V]):
+        if not all(c.view == packet.view and not c.batches and c.last == 0 for c in V):
             return False
-        if not all([self.is_valid(change, is_sealed) for change in V]):
+        if not all(self.is_valid(change, is_sealed) for change in V):
             return False
         to_propose = obligations(V)
         if len(to_propose) != len(packet.O):
@@ -155,12 +152,23 @@ def has_batches(change: ViewChange) -> bool:
 
 def is_batch(proposal: PrePrepare, digest: bytes) -> bool:
     """Tell whether this is a batch with this digest."""
-    if not all([isinstance(one, Request) for one in proposal.requests]):
+    if not all(isinstance(one, Request) for one in proposal.requests):
         return False
-    return digest_of(messages_of(proposal)) == digest
+    return digest_of(proposal.messages()) == digest
 
 
-def obligations(V: list[ViewChange]) -> list[tuple[int, bytes]]:  # noqa: N803
+def change_of(
+    view: int, process: int, checkpoints: Checkpoints, slots: dict[int, Slot], last: int
+) -> ViewChange:
+    """What a replica has to say when it leaves for this view, without a seal."""
+    prepared = [slots[number] for number in sorted(slots) if slots[number].certificate]
+    votes = tuple([vote for slot in prepared for vote in slot.certificate])
+    batches = tuple([slot.certified for slot in prepared if slot.certified is not None])
+    stable, proof = checkpoints.stable, checkpoints.proof
+    return ViewChange(view, stable, proof, votes, process, b"", batches, last)
+
+
+def obligations(V: list[ViewChange]) -> list[tuple[int, bytes]]:
     """What the primary has to propose again: the digest for each number beyond the highest stable
     checkpoint, up to the highest that is prepared anywhere.
 
@@ -172,23 +180,18 @@ def obligations(V: list[ViewChange]) -> list[tuple[int, bytes]]:  # noqa: N803
         for number, votes in certificates_in(change).items():
             if number not in highest or votes[0].view > highest[number].view:
                 highest[number] = votes[0]
-    last = max(highest, default=stable)
-    numbers = range(stable + 1, last + 1)
+    numbers = range(stable + 1, max(highest, default=stable) + 1)
     return [(n, highest[n].digest if n in highest else NULL) for n in numbers]
 
 
-def batch_with(digest: bytes, V: list[ViewChange]) -> tuple[Packet, ...]:  # noqa: N803
-    """The requests with this digest, which came with one of the view changes, or none."""
-    for change in V:
-        for batch in change.batches:
-            if isinstance(batch, PrePrepare) and is_batch(batch, digest):
-                return batch.requests
-    return ()
+def proposals_again(V: list[ViewChange]) -> list[PrePrepare]:
+    """The same as pre-prepares, of whatever view and without a seal."""
+    batches = [one for change in V for one in change.batches if isinstance(one, PrePrepare)]
+    requests = {digest_of(one.messages()): one.requests for one in batches}
+    return [PrePrepare(0, n, requests.get(digest, ()), b"") for n, digest in obligations(V)]
 
 
-def may_send(
-    sender: int, packet: Packet, process: int, quorums: Quorums, is_ours: IsOurs
-) -> bool:
+def may_send(sender: int, packet: Packet, process: int, quorums: Quorums, is_ours: IsOurs) -> bool:
     """Tell whether the sender is another replica of the group, and may send this if it is correct,
     whatever has happened before."""
     if sender not in quorums.group or sender == process:
