@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 from flexgroup.cli.arguments import (
@@ -80,7 +79,7 @@ def replay_traces(options: argparse.Namespace) -> int:
                 f"run '{row.run}' cannot be replayed, which takes the code that made it: {error}; "
                 "name the module of a protocol of your own with --protocols"
             ) from None
-        build = partial(plan.build, size=row.processes, replicas=row.replicas)
+        build = plan.builder(row.processes, replicas=row.replicas)
         result = replay(options.path, row, build, Codec(plan.layers))
         results.append({"run": row.run, "events": result.events, "divergence": result.divergence})
         if not options.json:

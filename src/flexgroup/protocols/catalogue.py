@@ -9,12 +9,15 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantees, names
+from flexgroup.core.keyed_notary import KeyedNotary
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.promises import PROMISED_BY, promised_properties
 from flexgroup.core.replicas import Replicas, check_replicas
-from flexgroup.core.stack import Stack, guarantees_above
+from flexgroup.core.seals import Notary
+from flexgroup.core.stack import BuildStack, Stack, guarantees_above
 from flexgroup.protocols.table import CRASHES, PROTOCOLS, Answers, Fault, Genuine, Protocol
 
 __all__ = [
@@ -81,6 +84,11 @@ class StackPlan:
         return any(layer.NEEDS_REPLICAS for layer in self.layers)
 
     @property
+    def needs_seals(self) -> bool:
+        """Some layer works only where there is a notary."""
+        return any(layer.NEEDS_SEALS for layer in self.layers)
+
+    @property
     def stores(self) -> bool:
         """Some layer keeps something in stable storage, and can start again after a crash."""
         return any(layer.STORED for layer in self.layers)
@@ -123,6 +131,16 @@ class StackPlan:
                 "replicas 3,1; servers have such groups if they are created with create_replicated"
             )
         check_replicas(replicas, processes)
+
+    def check_seals(self, notary: Notary | None) -> None:
+        """Raise UsageError if some layer needs a notary, and there is none."""
+        if notary is None and self.needs_seals:
+            sealing = [one.name for one in self.protocols if one.layer.NEEDS_SEALS]
+            raise UsageError(
+                f"'{self.name}' rests on seals ({', '.join(sealing)} quotes what others said), and "
+                "there is no notary here to make and check them; the simulator, the explorer and "
+                "scripts have one, and servers do if they are given keys with --seals"
+            )
 
     @property
     def top(self) -> Protocol:
@@ -198,14 +216,30 @@ class StackPlan:
         size: int,
         groups: tuple[tuple[int, ...], ...] = (),
         replicas: Replicas = (),
+        notary: Notary | None = None,
     ) -> Stack:
         self.check_replicas(replicas, size)
+        self.check_seals(notary)
         return Stack(
             [
-                protocol.layer(Context(process, size, chosen, groups, replicas))
+                protocol.layer(Context(process, size, chosen, groups, replicas, notary))
                 for protocol, chosen in zip(self.protocols, self.options, strict=True)
             ]
         )
+
+    def builder(
+        self,
+        size: int,
+        groups: tuple[tuple[int, ...], ...] = (),
+        replicas: Replicas = (),
+    ) -> BuildStack:
+        """What builds the stack of any process, in a world that runs all of them."""
+        codec = Codec(self.layers)
+
+        def build(process: int) -> Stack:
+            return self.build(process, size, groups, replicas, KeyedNotary(process, codec))
+
+        return build
 
 
 def parse_stack(text: str) -> StackPlan:

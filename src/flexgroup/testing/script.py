@@ -52,23 +52,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.fields import ID, INTS, MESSAGE, MESSAGES, STAMP
 from flexgroup.core.guarantees import guarantees_of_channels
 from flexgroup.core.layer import View
 from flexgroup.core.message import (
-    Message,
     MessageId,
     Packet,
-    clock_of,
     name_of,
     origin_of,
-    process_of,
 )
 from flexgroup.core.precedence import find_cycle
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import guarantees_above
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.testing.packets_in_words import packet_in_words
 from flexgroup.worlds.bench import Bench
 
 STABILIZE_AT_MOST = 100_000
@@ -208,26 +205,7 @@ class Script:
         return answer
 
     def describe(self, packet: Packet) -> str:
-        words = [type(packet).__name__]
-        for name, kind in packet.FIELDS:
-            value = getattr(packet, name)
-            if kind == MESSAGE:
-                words.append(self._described_message(value))
-            elif kind == MESSAGES:
-                words.append(f"{name}={','.join(map(self._described_message, value)) or '-'}")
-            elif kind == ID:
-                words.append(self._name(value))
-            elif kind == STAMP:
-                words.append(f"{name}=({clock_of(value)},{process_of(value)})")
-            elif kind == INTS:
-                words.append(f"{name}={','.join(map(str, value)) or '-'}")
-            else:
-                words.append(f"{name}={value}")
-        return " ".join(words)
-
-    def _described_message(self, m: Message) -> str:
-        inner = m.payload
-        return f"[{self.describe(inner)}]" if isinstance(inner, Packet) else self._name(m.id)
+        return packet_in_words(packet, self._name)
 
     def _name(self, identity: MessageId) -> str:
         return self._names.get(identity) or name_of(identity)

@@ -72,6 +72,7 @@ class Bench(UntimedWorld):
         self.now = 0
         self._casts: dict[int, int] = {}
         self._codec = Codec(plan.layers)
+        self._build = plan.builder(size, groups, replicas)
         self._journal = journal
         for process in range(size):
             self._start(process)
@@ -172,8 +173,7 @@ class Bench(UntimedWorld):
 
     def recover(self, process: int) -> None:
         self.plan.check_restarts()
-        stack = self.plan.build(process, self.size, self.groups, self.replicas)
-        self.hosts[process].recover(self._next_moment(), stack)
+        self.hosts[process].recover(self._next_moment(), self._build(process))
 
     # What can be seen of it.
 
@@ -212,7 +212,7 @@ class Bench(UntimedWorld):
             self.leaders[host.process].append(notice)
 
     def _start(self, process: int) -> None:
-        stack = self.plan.build(process, self.size, self.groups, self.replicas)
+        stack = self._build(process)
         host = self.hosts[process] = Host(stack, self, self._codec, self._journal)
         host.start(self.now)
 

@@ -8,7 +8,7 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import message_id
-from flexgroup.core.stack import BuildStack, Stack
+from flexgroup.core.stack import BuildStack
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import property_checks as properties
 from flexgroup.worlds.explorer.budgets import Budgets
@@ -149,10 +149,7 @@ def _builder(plan: StackPlan, scope: Scope) -> BuildStack:
     if scope.bounds.restarts:
         plan.check_restarts()
 
-    def build(process: int) -> Stack:
-        return plan.build(process, scope.processes, scope.groups, scope.replicas)
-
-    return build
+    return plan.builder(scope.processes, scope.groups, scope.replicas)
 
 
 def _alike(scope: Scope) -> list[list[int]]:

@@ -153,7 +153,7 @@ def run_scenario(
     simulation = Simulation(
         size=scenario.processes,
         clients=scenario.clients,
-        build=lambda process: plan.build(process, scenario.processes, replicas=replicas),
+        build=plan.builder(scenario.processes, replicas=replicas),
         codec=Codec(plan.layers),
         network=network,
         faults=faults,
