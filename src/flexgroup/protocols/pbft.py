@@ -64,12 +64,13 @@ PATIENCE: Final = 500
 """The ticks that a request may take at first, before a replica asks for another view."""
 
 VIEW: Final = "view"
-"""The name of the timer."""
+LACK: Final = "lack"
+"""The timers: of who waits for a request, or for a view; and of who lacks what others deliver."""
 
 
 class Pbft(Layer):
-    __slots__ = ("catching_up", "changes", "changing", "checkpoints", "patience", "proposed",
-                 "quorums", "requests", "sequence", "slots", "suspected", "view",
+    __slots__ = ("catching_up", "changes", "changing", "checkpoints", "lacks", "patience",
+                 "proposed", "quorums", "requests", "sequence", "slots", "suspected", "view",
                  "waits_for")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
@@ -105,6 +106,8 @@ class Pbft(Layer):
         """The request that the timer is about."""
         # Not in the papers.
         self.catching_up = CatchingUp()
+        self.lacks = 0
+        """A number that correct replicas have committed to, and nobody has proposed here."""
         self.suspected: set[int] = set()
         """Whom the world, or the layer below, takes for crashed: there is no use in waiting."""
 
@@ -137,12 +140,11 @@ class Pbft(Layer):
             self.go_on()
 
     def go_on(self) -> None:
-        """Propose what waits, or see to it that the primary does."""
-        if self.changing:
-            return
-        if self.primary == self.process:
+        """Propose what waits, as the primary, and wait for it; the primary, too, may lack what
+        others deliver."""
+        if self.primary == self.process and not self.changing:
             self.propose()
-        elif self.waits_for == NO_MESSAGE and self.requests.pending:
+        if self.waits_for == NO_MESSAGE and self.requests.pending and not self.changing:
             if self.primary in self.suspected:
                 self.change_view(self.view + 1)
             else:
@@ -220,6 +222,9 @@ class Pbft(Layer):
 
     def accept(self, packet: PrePrepare) -> None:
         slot = self.slot(packet.number)
+        for request in packet.requests:
+            if isinstance(request, Request) and not self.sequence.taken.has(request.m.id):
+                self.requests.add(request)
         slot.accepted = packet
         slot.digest = digest_of(packet.messages())
         slot.take_prepare(
@@ -259,6 +264,9 @@ class Pbft(Layer):
     def check_committed(self, slot: Slot, number: int) -> None:
         if slot.accepted is not None and slot.is_committed(self.quorums.most):
             self.decide(number, slot.accepted.messages())
+        elif self.lacks <= self.sequence.last < number and slot.lacks(self.quorums.faulty + 1):
+            self.lacks = number
+            self.set_timer(LACK, self.patience)
 
     def decide(self, number: int, messages: tuple[Message, ...]) -> None:
         """Deliver what is decided, in the order of sequence numbers."""
@@ -277,6 +285,9 @@ class Pbft(Layer):
                 self.answer(j)
             if sequence.last % self.quorums.interval == 0:
                 self.make_checkpoint()
+        if sequence.last >= self.lacks > 0:
+            self.lacks = 0
+            self.cancel_timer(LACK)
         self.ask_on()
         self.go_on()
 
@@ -329,9 +340,12 @@ class Pbft(Layer):
     # View changes.
 
     def on_timer(self, name: str) -> None:
-        if self.changing:
-            self.patience *= 2
-        self.change_view(self.view + 1)
+        if name == LACK:
+            self.want(self.lacks)
+        else:
+            if self.changing:
+                self.patience *= 2
+            self.change_view(self.view + 1)
 
     def on_notice(self, notice: Notice) -> None:
         if isinstance(notice, Suspect):
@@ -376,10 +390,11 @@ class Pbft(Layer):
     def check_changes(self) -> None:
         """Begin the view as its primary, or wait for that, when enough replicas want it."""
         changes = [self.changes[j] for j in sorted(self.changes)]
-        wanting = [change for change in changes if change.view == self.view]
-        if not self.changing or len(wanting) < self.quorums.most:
+        left = [change for change in changes if change.view >= self.view]
+        if not self.changing or len(left) < self.quorums.most:
             return
-        if self.primary != self.process:
+        wanting = [change for change in left if change.view == self.view]
+        if self.primary != self.process or len(wanting) < self.quorums.most:
             self.set_timer(VIEW, self.patience)
             return
         V = wanting[: self.quorums.most]
@@ -402,7 +417,8 @@ class Pbft(Layer):
         self.changes = {j: c for j, c in self.changes.items() if c.view > self.view}
         for change in packet.V:
             assert isinstance(change, ViewChange)
-            self.catching_up.asks.pop(change.process, None)
+            if change.process not in self.changes:  # who has left this view, too, still asks
+                self.catching_up.asks.pop(change.process, None)
             self.move_water_marks(change.stable, change.C)
         self.proposed = self.checkpoints.stable
         for proposal in packet.O:

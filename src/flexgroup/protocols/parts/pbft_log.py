@@ -82,6 +82,13 @@ class Slot(Record):
         votes = self.commits.values()
         return sum([v.view == view and v.digest == self.digest for v in votes]) >= most
 
+    def lacks(self, count: int) -> bool:
+        """Tell whether so many have committed the same, in the same view, which is not what is
+        accepted."""
+        kinds = [(vote.view, vote.digest) for vote in self.commits.values()]
+        view = -1 if self.accepted is None else self.accepted.view
+        return any(kind != (view, self.digest) and kinds.count(kind) >= count for kind in kinds)
+
 
 @final
 class Requests(Record):
