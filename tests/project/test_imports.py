@@ -30,9 +30,11 @@ ARCHITECTURE = {
     "metrics": ("core trace", "numpy pyarrow"),
     "diagram": ("trace", ""),
     #
-    "worlds.simulator": ("core protocols workloads trace", NATIVE),
-    "worlds.bench": ("core protocols", ""),
-    "worlds.explorer": ("core protocols trace worlds.bench", NATIVE),
+    # Worlds that host liars build their stacks with them.
+    "liars": ("core", ""),
+    "worlds.simulator": ("core liars protocols workloads trace", NATIVE),
+    "worlds.bench": ("core liars protocols", ""),
+    "worlds.explorer": ("core liars protocols trace worlds.bench", NATIVE),
     "worlds.network": ("core", ""),
     #
     "wire": ("core", "cryptography msgspec uvloop"),
@@ -57,7 +59,7 @@ ARCHITECTURE = {
     ),
     #
     "testing": (
-        "core protocols workloads trace properties worlds",
+        "core liars protocols workloads trace properties worlds",
         "hypothesis numpy pytest",
     ),
     "pipeline": (
@@ -82,7 +84,7 @@ ARCHITECTURE = {
         "pyarrow pyspark",
     ),
     "cli": (
-        "core protocols workloads trace properties metrics diagram worlds wire server client"
+        "core liars protocols workloads trace properties metrics diagram worlds wire server client"
         " load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments report"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark",
@@ -97,7 +99,7 @@ ARCHITECTURE = {
 # Layers and the membership of servers are pure state machines: equal state and event give equal
 # state and effects. So these packages know no clock, no chance, no files, no network, no threads,
 # and no environment.
-PURE = ("core", "protocols", "membership")
+PURE = ("core", "protocols", "membership", "liars")
 IMPURE_MODULES = frozenset(
     """
     asyncio concurrent contextvars ctypes datetime fcntl getpass glob importlib io

@@ -14,6 +14,7 @@ from flexgroup.cli.on_spark import check_spark_options, search_on_spark, walks_o
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
+from flexgroup.liars.named import parse_liars
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, SearchProgress
 from flexgroup.worlds.explorer.minimise import Minimised, minimise, shortest
@@ -106,6 +107,7 @@ def _scope(options: argparse.Namespace) -> Scope:
         crashing,
         suspecting,
         replicas,
+        parse_liars(options.twin, options.liar),
     )
 
 
@@ -261,7 +263,8 @@ def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
 
     title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
     text = script(plan.name, scope, found.run, title)
-    if any(happening.kind == "suspect" for happening in found.run):
+    refused = found.name == "conduct"  # what a process refuses, or fails at, ends a script
+    if refused or any(happening.kind == "suspect" for happening in found.run):
         return text.replace("----\n", "")
     return rewrite(text)
 

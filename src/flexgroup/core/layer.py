@@ -277,6 +277,23 @@ class Stored(Record):
             for number in [other for other in entries if other < first]:
                 del entries[number]
 
+    def keep(self, effect: Store) -> None:
+        """Change it as a layer has asked for."""
+        if isinstance(effect, Save):
+            self.saved = effect.packet
+        elif isinstance(effect, Write):
+            self.log[effect.number] = effect.packet
+        elif isinstance(effect, Truncate):
+            self.drop(effect.first)
+        elif isinstance(effect, Archive):
+            self.archive.update(self.set_aside(effect.first))
+
+    def recalled(self, asked: Recall) -> list[tuple[int, Packet]]:
+        """The entries that are asked for, as many as may be told at once, ascending."""
+        entries = {**self.archive, **self.log}
+        numbers = sorted([number for number in entries if asked.first <= number < asked.last])
+        return [(number, entries[number]) for number in numbers[: asked.most]]
+
     def set_aside(self, first: int) -> list[tuple[int, Packet]]:
         """Take the entries before this one out of the log, and return them, ascending."""
         self.archived = first

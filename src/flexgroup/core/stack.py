@@ -179,6 +179,12 @@ class Stack:
             self._effects = []
         return taken
 
+    def drop_effects(self) -> None:
+        """Forget what layers asked for in an event that they did not come to the end of."""
+        self._effects = []
+        for layer in self.layers:
+            layer.effects = []
+
     def held_back(self) -> list[Message]:
         """What the stack would deliver next, in this order, if all had it."""
         return self.layers[-1].held_back()

@@ -6,6 +6,7 @@ layer follows its name after a slash: `dcc/rv`. Names are not case-sensitive.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -232,12 +233,14 @@ class StackPlan:
         size: int,
         groups: tuple[tuple[int, ...], ...] = (),
         replicas: Replicas = (),
+        notary_of: Callable[[int], Notary] | None = None,
     ) -> BuildStack:
         """What builds the stack of any process, in a world that runs all of them."""
         codec = Codec(self.layers)
 
         def build(process: int) -> Stack:
-            return self.build(process, size, groups, replicas, KeyedNotary(process, codec))
+            notary = notary_of(process) if notary_of is not None else KeyedNotary(process, codec)
+            return self.build(process, size, groups, replicas, notary)
 
         return build
 

@@ -55,6 +55,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import guarantees_of_channels
 from flexgroup.core.layer import View
 from flexgroup.core.message import (
+    Message,
     MessageId,
     Packet,
     name_of,
@@ -63,6 +64,7 @@ from flexgroup.core.message import (
 from flexgroup.core.precedence import find_cycle
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import guarantees_above
+from flexgroup.liars.named import liars_of
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.testing.packets_in_words import packet_in_words
@@ -213,7 +215,7 @@ class Script:
     def _stack(self, rest: str) -> list[str]:
         match = re.fullmatch(
             r"(.+) over (fifo|reordering) channels, processes (\d+)"
-            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?",
+            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?(?:, liars (\d[\w: ]*))?",
             rest,
         )
         if match is None:
@@ -234,7 +236,9 @@ class Script:
         if any(group[-1] >= size for group in groups):
             raise UsageError(f"groups {match[4]}: processes are 0 to {size - 1}")
         sizes = [_number(word) for word in match[5].split(",")] if match[5] else []
-        self._bench = Bench(plan, size, tuple(groups), replicas=replicas_of_sizes(sizes))
+        replicas = replicas_of_sizes(sizes)
+        liars = liars_of((match[6] or "").split())
+        self._bench = Bench(plan, size, tuple(groups), replicas=replicas, liars=liars)
         self._names = {}
         return ["ok"]
 
@@ -370,7 +374,7 @@ class Script:
         return self._violations() or ["holds"]
 
     def _violations(self) -> list[str]:
-        delivered = self.bench.delivered
+        delivered = self._delivered_by_correct()
         answer = []
         found = find_cycle([[m.id for m in order] for order in delivered])
         if found:
@@ -385,20 +389,26 @@ class Script:
                 )
         return answer
 
+    def _delivered_by_correct(self) -> list[list[Message]]:
+        liars = self.bench.liars
+        return [
+            [] if process in liars else order for process, order in enumerate(self.bench.delivered)
+        ]
+
     def _missing(self) -> list[tuple[MessageId, int]]:
         bench = self.bench
+        faulty = bench.crashed | bench.liars
         messages = list(bench.messages.values())
         at_correct = {
             m.id
             for process, order in enumerate(bench.delivered)
-            if process not in bench.crashed
+            if process not in faulty
             for m in order
         }
         return [
             (m, process)
             for m, process in undelivered(bench.delivered, messages)
-            if process not in bench.crashed
-            and (origin_of(m) not in bench.crashed or m in at_correct)
+            if process not in faulty and (origin_of(m) not in faulty or m in at_correct)
         ]
 
     def _process(self, text: str) -> int:

@@ -30,7 +30,9 @@ class Collector(Sink):
         for columns in self._taken:
             yield from event_tables(run, columns, self._labels, self._sets)
 
-    def history(self, run: str, processes: int, complete: bool) -> History:
+    def history(
+        self, run: str, processes: int, complete: bool, faulty: tuple[int, ...] = ()
+    ) -> History:
         tables: dict[str, list[pa.Table]] = {}
         for kind, table in self.tables(run):
             tables.setdefault(kind, []).append(table)
@@ -38,4 +40,4 @@ class Collector(Sink):
         def events(kind: str) -> pa.Table:
             return pa.concat_tables(tables.get(kind, [pa.table({})]))
 
-        return history_of(events, RunFacts(run, processes, complete))
+        return history_of(events, RunFacts(run, processes, complete, faulty=faulty))
