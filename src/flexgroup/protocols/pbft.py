@@ -219,6 +219,7 @@ class Pbft(Layer):
             self.requests.has(request) or self.is_authentic(request) for request in requests
         ):
             self.accept(packet)
+            self.go_on()
 
     def accept(self, packet: PrePrepare) -> None:
         slot = self.slot(packet.number)
@@ -451,7 +452,8 @@ class Pbft(Layer):
             self.send_to_others(piece)
 
     def on_fetch(self, sender: int, packet: Fetch) -> None:
-        self.catching_up.asks[sender] = (packet.first, packet.last)
+        first, last = self.catching_up.asks.get(sender, (packet.first, packet.last))
+        self.catching_up.asks[sender] = (min(first, packet.first), max(last, packet.last))
         self.answer(sender)
 
     def answer(self, process: int) -> None:
