@@ -43,6 +43,7 @@ from flexgroup.protocols.parts.pbft_packets import (
     digest_of,
 )
 from flexgroup.protocols.parts.pbft_sequence import CatchingUp, Sequence
+from flexgroup.protocols.parts.timestamps import FAR
 from flexgroup.protocols.parts.view_changes import (
     Quorums,
     change_of,
@@ -188,8 +189,10 @@ class Pbft(Layer):
 
     # The normal case: pre-prepare, prepare, commit.
 
-    def is_in_window(self, sender: int, number: int) -> bool:
-        """Tell whether a number is between the water marks; take note if it is above them."""
+    def is_in_window(self, sender: int, number: int, view: int = -1) -> bool:
+        """Tell whether a number is between the water marks; take note if it is above them, and of
+        the view that the sender takes part in."""
+        self.catching_up.hear_from(sender, view)
         high = self.checkpoints.stable + self.quorums.window
         if number > high:
             self.want(self.catching_up.hear(sender, number, self.quorums.faulty + 1))
@@ -201,7 +204,8 @@ class Pbft(Layer):
         return self.slots[number]
 
     def on_pre_prepare(self, sender: int, packet: PrePrepare) -> None:
-        if not self.is_in_window(sender, packet.number) or packet.view < self.view:
+        is_near = self.is_in_window(sender, packet.number, packet.view)
+        if not is_near or packet.view < self.view:
             return
         if packet.view == self.view and not self.changing:
             self.consider(packet)
@@ -238,7 +242,8 @@ class Pbft(Layer):
         self.check_prepared(slot, packet.number)
 
     def on_prepare(self, sender: int, packet: Prepare) -> None:
-        if not self.is_in_window(sender, packet.number) or packet.view < self.view:
+        is_near = self.is_in_window(sender, packet.number, packet.view)
+        if not is_near or packet.view < self.view:
             return
         slot = self.slot(packet.number)
         if slot.lacks_prepare(packet):
@@ -257,7 +262,7 @@ class Pbft(Layer):
             self.check_committed(slot, number)
 
     def on_commit(self, sender: int, packet: Commit) -> None:
-        if self.is_in_window(sender, packet.number):
+        if self.is_in_window(sender, packet.number, packet.view):
             slot = self.slot(packet.number)
             slot.take_commit(sender, packet)
             self.check_committed(slot, packet.number)
@@ -381,7 +386,10 @@ class Pbft(Layer):
         if not self.quorums.is_valid(packet, self.is_sealed) or not has_batches(packet):
             raise self.refuse(sender, packet)
         self.changes[sender] = packet
-        self.on_fetch(sender, Fetch(packet.last + 1, packet.last + self.quorums.interval))
+        self.catching_up.ask(
+            sender, packet.last + 1, packet.last + self.quorums.interval, packet.view
+        )
+        self.answer(sender)
         higher = sorted([c.view for c in self.changes.values() if c.view > self.view])
         if len(higher) > self.quorums.faulty:
             self.change_view(higher[0])
@@ -418,8 +426,6 @@ class Pbft(Layer):
         self.changes = {j: c for j, c in self.changes.items() if c.view > self.view}
         for change in packet.V:
             assert isinstance(change, ViewChange)
-            if change.process not in self.changes:  # who has left this view, too, still asks
-                self.catching_up.asks.pop(change.process, None)
             self.move_water_marks(change.stable, change.C)
         self.proposed = self.checkpoints.stable
         for proposal in packet.O:
@@ -452,20 +458,19 @@ class Pbft(Layer):
             self.send_to_others(piece)
 
     def on_fetch(self, sender: int, packet: Fetch) -> None:
-        first, last = self.catching_up.asks.get(sender, (packet.first, packet.last))
-        self.catching_up.asks[sender] = (min(first, packet.first), max(last, packet.last))
+        self.catching_up.ask(sender, packet.first, packet.last, FAR)
         self.answer(sender)
 
     def answer(self, process: int) -> None:
         """Tell a replica what is delivered here of what it asks for, and keep the rest in mind."""
-        first, last = self.catching_up.asks.pop(process)
+        first, last, view = self.catching_up.asks.pop(process)
         if self.sequence.is_aside(first):
             end = min(last, self.sequence.aside) + 1
             self.recall(first, end, self.quorums.interval, process)
         for packet in self.sequence.piece(first, last):
             self.send((process,), packet)
         if last > self.sequence.last:
-            self.catching_up.asks[process] = (max(first, self.sequence.last + 1), last)
+            self.catching_up.asks[process] = (max(first, self.sequence.last + 1), last, view)
 
     def on_recall(self, asked: Recall, entries: list[tuple[int, Packet]]) -> None:
         for number, entry in entries:

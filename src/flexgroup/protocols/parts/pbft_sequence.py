@@ -83,8 +83,20 @@ class CatchingUp(Record):
     """What others say that these numbers are, by number and replica."""
     beyond: dict[int, int] = {}
     """The highest number above the high water mark that each replica has sent something about."""
-    asks: dict[int, tuple[int, int]] = {}
-    """What others asked for and were not told yet: the first number, and the last."""
+    asks: dict[int, tuple[int, int, int]] = {}
+    """What others asked for and were not told yet: the first number, the last, and the view that
+    they have to take part in before they do without."""
+
+    def ask(self, process: int, first: int, last: int, view: int) -> None:
+        """Take note of what a replica asks for, besides what it asked for before."""
+        before = self.asks.get(process, (first, last, view))
+        asked = (min(first, before[0]), max(last, before[1]), max(view, before[2]))
+        self.asks[process] = asked
+
+    def hear_from(self, process: int, view: int) -> None:
+        """Take note that a replica takes part in a view, in which it is told what it lacks."""
+        if process in self.asks and self.asks[process][2] <= view:
+            del self.asks[process]
 
     def hear(self, process: int, number: int, count: int) -> int:
         """Take note that a replica has gone beyond, and tell a number that so many have reached, so
