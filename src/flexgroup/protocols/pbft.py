@@ -270,9 +270,8 @@ class Pbft(Layer):
     def check_committed(self, slot: Slot, number: int) -> None:
         if slot.accepted is not None and slot.is_committed(self.quorums.most):
             self.decide(number, slot.accepted.messages())
-        elif self.lacks <= self.sequence.last < number and slot.lacks(self.quorums.faulty + 1):
-            self.lacks = number
-            self.set_timer(LACK, self.patience)
+        elif not self.lacks and slot.lacks(self.quorums.faulty + 1):
+            self.wait_for_what_lacks()
 
     def decide(self, number: int, messages: tuple[Message, ...]) -> None:
         """Deliver what is decided, in the order of sequence numbers."""
@@ -294,6 +293,7 @@ class Pbft(Layer):
         if sequence.last >= self.lacks > 0:
             self.lacks = 0
             self.cancel_timer(LACK)
+            self.wait_for_what_lacks()
         self.ask_on()
         self.go_on()
 
@@ -347,7 +347,7 @@ class Pbft(Layer):
 
     def on_timer(self, name: str) -> None:
         if name == LACK:
-            self.want(self.lacks)
+            self.want(max([self.lacks, *self.lacking()]))
         else:
             if self.changing:
                 self.patience *= 2
@@ -446,6 +446,17 @@ class Pbft(Layer):
         self.go_on()
 
     # Not in the papers: who lacks a part of the sequence is told it, by f + 1 alike.
+
+    def lacking(self) -> list[int]:
+        """The numbers that correct replicas have committed to, and nobody has proposed here."""
+        one_is_correct = self.quorums.faulty + 1
+        numbers = [number for number in self.slots if number > self.sequence.last]
+        return sorted([number for number in numbers if self.slots[number].lacks(one_is_correct)])
+
+    def wait_for_what_lacks(self) -> None:
+        for number in self.lacking()[:1]:
+            self.lacks = number
+            self.set_timer(LACK, self.patience)
 
     def want(self, number: int) -> None:
         if number > self.catching_up.wanted:
