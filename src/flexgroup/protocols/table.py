@@ -24,6 +24,7 @@ from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.log import Log
 from flexgroup.protocols.parts.vouched_channels import AS_THEY_COME
 from flexgroup.protocols.paxos import Paxos
+from flexgroup.protocols.pbft import Pbft
 from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.protected_memory import ProtectedMemory
 from flexgroup.protocols.ramcast import RamCast
@@ -248,6 +249,18 @@ PROTOCOLS: dict[str, Protocol] = {
                 Fault.CRASHES_OF_FEWER_THAN_HALF,
                 Fault.WRONG_SUSPICIONS,
                 Fault.RESTARTS,
+            ),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "pbft",
+            Pbft,
+            "a log for each group of replicas, a third of which may lie: views of a primary",
+            "Castro and Liskov 1999 and 2002",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
             ),
             genuine=Genuine.YES,
         ),
