@@ -203,36 +203,26 @@ class ReplicatedBft(Layer):
     # Certificates.
 
     def on_sealed(self, source: int, sender: int, packet: Sealed) -> None:
-        """Show a certificate as soon as there is one, if it is this member's turn."""
+        """Show a certificate when there is one, if it is this member's turn."""
         transfer = packet.transfer
         assert isinstance(transfer, Transfer)
-        number = transfer.number
-        if self.channel_from(source).incoming.is_known(number):
+        if self.channel_from(source).incoming.is_known(transfer.number):
             return
-        sealed = self.sealed.setdefault(source, SealedCopies())
-        sealed.keep(sender, number, packet)
         enough = enough_of(self.context.replicas[source])
-        certificate = sealed.certificate(number, transfer, enough)
-        if certificate is None:
-            return
+        sealed = self.sealed.setdefault(source, SealedCopies())
+        certificate = sealed.add(sender, transfer, packet.seal, enough)
         mates = self.context.replicas[self.number]
-        if mates[number % len(mates)] == self.process:
+        if certificate is not None and mates[transfer.number % len(mates)] == self.process:
             self.send(mates, certificate)
-        else:
-            self.set_timer(f"{source}.{number}", PATIENCE)
+        elif certificate is not None:
+            self.set_timer(f"{source}.{transfer.number}", PATIENCE)
 
     def on_timer(self, name: str) -> None:
-        """Nobody has shown the certificate of this transfer."""
+        """Whose turn it was has not shown the certificate of this transfer."""
         source, number = map(int, name.split("."))
-        sealed = self.sealed[source]
-        for copies in list(sealed.copies.values()):
-            copy = copies.get(number)
-            if copy is not None and isinstance(copy.transfer, Transfer):
-                enough = enough_of(self.context.replicas[source])
-                certificate = sealed.certificate(number, copy.transfer, enough)
-                if certificate is not None:
-                    self.send(self.context.replicas[self.number], certificate)
-                    return
+        certificate = self.sealed[source].certificates.get(number)
+        if certificate is not None:
+            self.send(self.context.replicas[self.number], certificate)
 
     def on_certificate(self, inner: Layer, packet: Certificate) -> None:
         """Take what is certified, if it is not taken already."""

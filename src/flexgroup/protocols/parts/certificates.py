@@ -35,31 +35,35 @@ class Certificate(Packet):
 
 @final
 class SealedCopies(Record):
-    """What the members of another group have sealed."""
+    """What the members of another group have sealed, and the log does not have yet."""
 
     copies: dict[int, dict[int, Sealed]] = {}
     """The last ones of each member, by their numbers."""
+    certificates: dict[int, Certificate] = {}
+    """Of transfers that enough have sealed, by their numbers."""
 
-    def keep(self, member: int, number: int, packet: Sealed) -> None:
+    def add(self, member: int, transfer: Transfer, seal: bytes, enough: int) -> Certificate | None:
+        """Keep the first copy of a transfer that a member sends; a certificate, if there is one
+        now and was none before."""
+        number = transfer.number
         copies = self.copies.setdefault(member, {})
-        copies[number] = packet
+        copies.setdefault(number, Sealed(transfer, seal))
         newest = max(copies)
         for old in [other for other in copies if other <= newest - WINDOW]:
             del copies[old]
+        equal = {
+            other: kept[number].seal
+            for other, kept in sorted(self.copies.items())
+            if number in kept and kept[number].transfer == transfer
+        }
+        if len(equal) < enough or number in self.certificates:
+            return None
+        certificate = Certificate(transfer, tuple(equal), tuple(equal.values()))
+        self.certificates[number] = certificate
+        return certificate
 
     def drop(self, number: int) -> None:
         """Forget what is in the log."""
+        self.certificates.pop(number, None)
         for copies in self.copies.values():
             copies.pop(number, None)
-
-    def certificate(self, number: int, transfer: Transfer, enough: int) -> Certificate | None:
-        """What proves that so many have sealed this transfer, if they have."""
-        members = [
-            member
-            for member in sorted(self.copies)
-            if number in self.copies[member] and self.copies[member][number].transfer == transfer
-        ][:enough]
-        if len(members) < enough:
-            return None
-        seals = [self.copies[member][number].seal for member in members]
-        return Certificate(transfer, tuple(members), tuple(seals))
