@@ -143,18 +143,6 @@ def submissions_are_not_checked() -> StackPlan:
     return on_a_log(bft.ReplicatedBft, "dcc")
 
 
-def nobody_stands_in_for_a_silent_member() -> StackPlan:
-    """Whose turn it is to show a certificate may lie."""
-    bft = loaded_anew("replicated_bft", "certificates")
-    bft.ReplicatedBft.on_timer = lambda self, name: None
-    return on_a_log(bft.ReplicatedBft, "dcc", "sealed")
-
-
-def impatient(scope: Scope, timers: int) -> Scope:
-    """The same scope, in which so many timers may run out, also those that mend nothing."""
-    return replace(scope, bounds=replace(scope.bounds, timers=timers))
-
-
 RELAYED = ([4, 1, 1], (1, 2), (1, 2))
 ONE = ([4, 1], (0, 1))
 RING = ([4, 1, 1], (0, 1), (0, 2), (1, 2))
@@ -172,9 +160,7 @@ CASES = [
     Case(hops_are_not_compared, "dcc-bft", among_liars(*ONE, forge=3), "integrity"),
     Case(the_source_of_a_message_is_a_process, "dcc-bft", between_groups(*ONE), "validity"),
     Case(submissions_are_not_checked, "dcc-bft", among_liars(*ONE, impersonate=3), "integrity"),
-    Case(nobody_stands_in_for_a_silent_member, "dcc-bft/sealed",
-         impatient(among_liars([1, 4], (0, 1), (0, 1), silent=2), timers=5), "validity"),
 ]  # fmt: skip
 
-LEFT_ALONE = {name: parse_stack(f"log {name}") for name in ("byzcast", "dcc-bft", "dcc-bft/sealed")}
+LEFT_ALONE = {name: parse_stack(f"log {name}") for name in ("byzcast", "dcc-bft")}
 """The stacks of which variants replace a layer."""

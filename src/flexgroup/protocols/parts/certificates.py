@@ -40,7 +40,7 @@ class SealedCopies(Record):
     copies: dict[int, dict[int, Sealed]] = {}
     """The last ones of each member, by their numbers."""
     certificates: dict[int, Certificate] = {}
-    """Of transfers that enough have sealed, by their numbers."""
+    """Those of transfers that enough members have sealed, by their numbers."""
 
     def add(self, member: int, transfer: Transfer, seal: bytes, enough: int) -> Certificate | None:
         """Keep the first copy of a transfer that a member sends; a certificate, if there is one
