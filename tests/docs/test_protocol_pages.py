@@ -49,6 +49,8 @@ CODE_COLUMNS = {
     ("primcast.md", "ours"): "primcast",
     ("replicated.md", "ours"): "dcc-cft",
     ("ft-abcast.md", "ours"): "ft-abcast",
+    ("byzcast.md", "ours"): "byzcast",
+    ("dcc-bft.md", "ours"): "dcc-bft",
     ("white-box.md", "ours"): "white-box",
     ("vcube-atomic.md", "`vcube_atomic`"): "vcube-atomic",
     ("vcube-atomic-majority.md", "`vcube_atomic_majority`"): "vcube-atomic-majority",
@@ -176,6 +178,7 @@ def test_the_index_knows_every_packet() -> None:
             "Requests",
         )  # likewise
     }
+    unlisted |= {("byzcast", packet) for packet in ("Transfer", "Confirm")}  # several groups
     unlisted.add(("ft-abcast", "End"))  # which a message to several groups brings about
     unlisted |= {
         ("ramcast", packet)
