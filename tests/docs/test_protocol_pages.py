@@ -214,7 +214,7 @@ def test_what_the_tables_name_is_in_the_code(page: str, column: str) -> None:
     protocol = PROTOCOLS[CODE_COLUMNS[page, column]]
     module = import_module(protocol.layer.__module__)
     plan = parse_stack(protocol.name)
-    layer = plan.build(0, 3, replicas=replicas_for(plan, 3)).layers[0]
+    layer = plan.builder(3, replicas=replicas_for(plan, 3))(0).layers[0]
     parts = [getattr(layer, name) for name in state_names(layer)]
     parts = [part for part in parts if isinstance(part, Record)]
     fields = {field for packet in protocol.layer.PACKETS for field, _ in packet.FIELDS}
