@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
+from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.liars.named import KINDS
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import check, rewrite
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, explore
 from flexgroup.worlds.explorer.minimise import smaller_scopes
+from flexgroup.worlds.explorer.random_walks import RandomWalks
 from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.schedule import script
 from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
@@ -80,6 +83,23 @@ def test_an_equivocating_destination_breaks_the_order_of_the_others() -> None:
     assert [violation.name for violation in result.violations] == ["prefix order"]
 
 
+@pytest.mark.parametrize("twin", [0, 2])
+def test_twins_break_a_log_that_tolerates_crashes(twin: int) -> None:
+    """One wrong suspicion leads to a second leader, whose majority meets that of the first in the
+    twin alone. Without twins it may be suspected as it likes."""
+    scope = replace(
+        from_clients(3, (0, 1, 2), (0, 1, 2)),
+        replicas=replicas_of_sizes([3]),
+        suspecting=((1, 0),),
+        bounds=Bounds(suspicions=1),
+    )
+    options = SearchOptions(properties=("prefix order",))
+    paxos = parse_stack("leader paxos")
+    broken = RandomWalks(paxos, replace(scope, liars=((twin, "twin"),)), 4000, options=options)
+    assert [violation.name for violation in broken.take().violations] == ["prefix order"]
+    assert RandomWalks(paxos, scope, 500, options=options).take().violations == ()
+
+
 def test_without_liars_nothing_is_broken() -> None:
     result = explore(SKEEN, from_clients(3, (0, 1, 2)))
     assert (result.states, result.violations) == (299, ())
@@ -122,6 +142,20 @@ def test_a_search_with_liars_is_stopped_and_resumed(tmp_path: Path) -> None:
     assert snapshot.scope == scope
     resumed = Exploration(SKEEN, scope).run(snapshot)
     assert (resumed.states, resumed.exhausted) == (871, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--all-destinations", "3x1", "--twin", "0"], "leave out --all-destinations"),
+        (["--servers", "2", "--liar", "0:skip"], "--liar is not for --servers"),
+    ],
+)
+def test_liars_are_not_silently_left_out(
+    options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explore", "--protocol", "skeen", *options]) == 2
+    assert complaint in capsys.readouterr().err
 
 
 def test_a_scope_with_a_liar_that_does_not_exist_is_refused() -> None:

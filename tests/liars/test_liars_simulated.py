@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -105,6 +106,14 @@ def test_the_command_names_liars(capsys: pytest.CaptureFixture[str]) -> None:
     assert "process 3, which is to be a liar (twin), does not exist" in capsys.readouterr().err
 
 
+@pytest.fixture
+def vouching() -> Iterator[None]:
+    register(Protocol("vouching", Vouching, "", ""))
+    yield
+    del PROTOCOLS["vouching"]
+
+
+@pytest.mark.usefixtures("vouching")
 def test_what_seals_cost_keeps_a_process_busy() -> None:
     """One that makes a seal for each message and has it checked at the other end."""
     free, sealed, checked = (
@@ -138,7 +147,5 @@ class Vouching(Layer):
 
 def one_way(network: str) -> float:
     """How long it takes until process 1 delivers the message that process 0 multicasts."""
-    if "vouching" not in PROTOCOLS:
-        register(Protocol("vouching", Vouching, "", ""))
     scenario = Scenario("vouching", 2, 0, "broadcast", network, duration=0.1, casts="0@0s")
     return run_scenario(scenario).mean_latency

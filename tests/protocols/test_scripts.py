@@ -37,6 +37,7 @@ VIOLATIONS = {
     "dcc_bft_published_omission": "acyclic order: violated, a < b < c < a",
     "ft_abcast_published_early_end": "validity: violated, b never reaches process 1",
     "vcube_atomic_published_order": "acyclic order: violated, a < b < a",
+    "skeen_equivocation": "acyclic order: violated, a < b < a",
 }
 
 
