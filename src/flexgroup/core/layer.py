@@ -449,6 +449,10 @@ class Layer:
     NEEDS_REPLICAS: ClassVar[bool] = False
     """It works only where the processes are divided into groups of replicas."""
 
+    AMONG_LIARS: ClassVar[bool] = False
+    """Any process may lie: what it refuses of what the layer below delivers is dropped, so that it
+    harms neither who brought it nor what comes with it."""
+
     NEEDS_SEALS: ClassVar[bool] = False
     """It seals packets, or checks the seals of others, and works only where there is a notary."""
 
