@@ -38,7 +38,10 @@ ARCHITECTURE = {
     "worlds.network": ("core", ""),
     #
     "wire": ("core", "cryptography msgspec uvloop"),
-    "server": ("core protocols membership trace wire worlds.network", "msgspec prometheus_client"),
+    "server": (
+        "core liars protocols membership trace wire worlds.network",
+        "msgspec prometheus_client",
+    ),
     "client": ("core wire", "msgspec"),
     "load": ("core wire client", ""),
     "virtual.world": ("", ""),

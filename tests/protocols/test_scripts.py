@@ -35,6 +35,7 @@ VIOLATIONS = {
     "dcc_cft_published_overtaken": "acyclic order: violated, a < b < c < a",
     "ft_abcast_published_early_end": "validity: violated, b never reaches process 1",
     "vcube_atomic_published_order": "acyclic order: violated, a < b < a",
+    "skeen_equivocation": "acyclic order: violated, a < b < a",
 }
 
 

@@ -171,15 +171,14 @@ def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationRe
 
 def _why_liars_may_violate(scenario: Scenario) -> str:
     """Return why a violation says little where somebody lies, or nothing where it is a finding."""
-    from flexgroup.protocols.catalogue import Fault, parse_stack
+    from flexgroup.protocols.catalogue import parse_stack
 
-    protocols = parse_stack(scenario.stack).protocols
-    if not scenario.faults.liars or any(Fault.BYZANTINE in one.faults for one in protocols):
+    plan = parse_stack(scenario.stack)
+    if not scenario.faults.liars or plan.tolerates_liars:
         return ""
     return (
-        f"'{scenario.stack}' tolerates no Byzantine process (faults tolerated by "
-        f"{protocols[-1].name}: {protocols[-1].faults_in_words}): what it promises is for runs "
-        "without"
+        f"'{plan.name}' tolerates no Byzantine process (faults tolerated by {plan.top.name}: "
+        f"{plan.top.faults_in_words}): what it promises is for runs without"
     )
 
 

@@ -26,7 +26,7 @@ from flexgroup.core.message import Message, Packet
 from flexgroup.core.stack import Stack
 
 MARK = "@"
-"""Between the name that a layer within gave to a timer or an offer, and where that layer is."""
+"""What stands between the name that a layer within gave to a timer, and where that layer is."""
 
 
 class Leaving(NamedTuple):

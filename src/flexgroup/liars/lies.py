@@ -53,8 +53,11 @@ class Lies:
         for name, kind in packet.FIELDS:
             if kind == BYTES and self._seals(packet, name, layer):
                 continue
-            for value in self._instead(kind, getattr(packet, name), layer):
-                found.append(self._sealed(packet, with_field(packet, name, value), layer))
+            truth = getattr(packet, name)
+            for value in self._instead(kind, truth, layer):
+                if value != truth:
+                    lie = with_field(packet, name, value)
+                    found.append(self._sealed(packet, lie, layer))
         return found
 
     def _instead(self, kind: int, value: Any, layer: int) -> list[Any]:

@@ -99,6 +99,11 @@ class StackPlan:
         """A process that has crashed goes on from what its layers have in stable storage."""
         return self.stores and all(Fault.RESTARTS in one.faults for one in self.protocols)
 
+    @property
+    def tolerates_liars(self) -> bool:
+        """Its promises hold though some processes are Byzantine."""
+        return any(Fault.BYZANTINE in one.faults for one in self.protocols)
+
     def check_survives(self) -> None:
         """Raise UsageError unless it survives crashes by itself, and delivers what its replicas
         agree on: servers run nothing else in groups of replicas."""
@@ -140,7 +145,8 @@ class StackPlan:
             raise UsageError(
                 f"'{self.name}' rests on seals ({', '.join(sealing)} quotes what others said), and "
                 "there is no notary here to make and check them; the simulator, the explorer and "
-                "scripts have one, and servers do if they are given keys with --seals"
+                "scripts have one, and servers with --seals have one for groups of replicas, which "
+                "are created with create_replicated"
             )
 
     @property

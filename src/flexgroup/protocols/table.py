@@ -67,8 +67,10 @@ CRASHES = frozenset(
         Fault.CRASHES_OF_FEWER_THAN_HALF,
         Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
         Fault.CRASHES_WITHOUT_AGREEMENT,
+        Fault.BYZANTINE,
     }
 )
+"""The faults that include crashes: a process that has crashed is a Byzantine one that is silent."""
 
 
 class Genuine(StrEnum):

@@ -80,6 +80,7 @@ class Scope:
                         f"processes are 0 to {self.processes - 1}"
                     )
         self._check_groups()
+        check_liars(self.liars, self.processes)
         for process in self.named:
             if not 0 <= process < self.processes:
                 raise UsageError(
@@ -91,7 +92,6 @@ class Scope:
                 raise UsageError(
                     f"process {suspected} cannot suspect itself; name whom it suspects, as in 1:0"
                 )
-        check_liars(self.liars, self.processes)
         check_replicas(self.replicas, self.processes)
         for cast in self.casts:
             check_destinations(self.replicas, cast.destinations)

@@ -31,7 +31,7 @@ class Faults:
     views: tuple[str, ...] = field(default=(), repr=False)
     """Written only where there are any, so that other runs keep their names and texts."""
     liars: tuple[str, ...] = field(default=(), repr=False)
-    """As views."""
+    """Those that lie, and how; written where there are any, like views."""
 
     @property
     def text(self) -> str:
