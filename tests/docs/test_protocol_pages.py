@@ -44,6 +44,7 @@ CODE_COLUMNS = {
     ("dcc.md", "`dcc`"): "dcc",
     ("leader.md", "ours"): "leader",
     ("paxos.md", "ours"): "paxos",
+    ("pbft.md", "ours"): "pbft",
     ("protected-memory.md", "ours"): "protected-memory",
     ("ramcast.md", "ours"): "ramcast",
     ("primcast.md", "ours"): "primcast",

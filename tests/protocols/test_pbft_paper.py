@@ -411,6 +411,20 @@ def test_a_certificate_that_proves_nothing_is_refused(lie: str) -> None:
         tell(bench, 3, 1, said.with_seal(layer(bench, 3).seal(said)))
 
 
+def test_who_has_left_a_view_commits_to_nothing_in_it() -> None:
+    """Otherwise it would have said in its view change less than it did."""
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for _ in range(2):
+        bench.deliver(0, 1)
+    end_timers(bench, 1)
+    digest = layer(bench, 1).slots[1].digest
+    for process in (2, 3):
+        tell(bench, process, 1, sealed_prepare(bench, 0, 1, digest, process))
+    assert layer(bench, 1).changes[1].P == ()
+    assert not layer(bench, 1).slots[1].certificate
+
+
 def test_a_new_view_takes_a_quorum_of_view_changes() -> None:
     bench = bench_of(4)
     said = ViewChange(1, 0, (), (), 1, b"", (), 0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from flexgroup.core.message import Message
-from flexgroup.protocols.catalogue import Protocol, StackPlan
+from flexgroup.protocols.catalogue import Protocol, StackPlan, parse_stack
 
-from .variant_parts import loaded_anew
+from ..explorer.variant_parts import loaded_anew
+from .liar_schedules import Load
 
 
 def fresh() -> Any:
@@ -154,12 +155,6 @@ def pbft_that_accepts_a_second_proposal() -> StackPlan:
 # View changes.
 
 
-def pbft_that_does_not_verify_new_views() -> StackPlan:
-    pbft = fresh()
-    pbft.Quorums.is_new_view = lambda self, packet, is_sealed: True
-    return plan(pbft)
-
-
 def pbft_that_does_not_verify_view_changes() -> StackPlan:
     pbft = fresh()
     pbft.Quorums.is_valid = lambda self, change, is_sealed: True
@@ -220,24 +215,6 @@ def pbft_that_forgets_what_was_prepared() -> StackPlan:
     return plan(pbft)
 
 
-def pbft_that_goes_on_in_the_view_that_it_left() -> StackPlan:
-    pbft = fresh()
-    careful = pbft.Pbft.check_prepared
-
-    def check_prepared(self: Any, slot: Any, number: int) -> None:
-        changing, view = self.changing, self.view
-        if slot.accepted is not None:
-            self.changing, self.view = False, slot.accepted.view
-        careful(self, slot, number)
-        if self.view != view and slot.accepted is not None and self.view == slot.accepted.view:
-            self.changing, self.view = changing, view
-        elif self.view == view and changing:
-            self.changing = changing
-
-    pbft.Pbft.check_prepared = check_prepared
-    return plan(pbft)
-
-
 def pbft_without_patience_for_the_primary() -> StackPlan:
     """No timer runs: who waits for a primary that is down waits for ever."""
     pbft = fresh()
@@ -277,25 +254,87 @@ def pbft_whose_checkpoints_need_no_quorum() -> StackPlan:
     return plan(pbft, "short")
 
 
-VARIANTS: tuple[Callable[[], StackPlan], ...] = (
-    pbft_that_prepares_with_one_too_few,
-    pbft_that_commits_with_one_too_few,
-    pbft_that_changes_views_with_one_too_few,
-    pbft_that_believes_a_single_copy,
-    pbft_that_stays_although_some_correct_one_has_left,
-    pbft_that_counts_prepares_for_any_batch,
-    pbft_that_counts_commits_for_any_batch,
-    pbft_that_does_not_ask_who_a_request_is_from,
-    pbft_that_accepts_a_second_proposal,
-    pbft_that_does_not_verify_new_views,
-    pbft_that_does_not_verify_view_changes,
-    pbft_that_takes_the_certificate_of_the_oldest_view,
-    pbft_that_proposes_nothing_again,
-    pbft_without_null_requests,
-    pbft_that_forgets_what_was_prepared,
-    pbft_that_goes_on_in_the_view_that_it_left,
-    pbft_without_patience_for_the_primary,
-    pbft_that_delivers_what_is_ordered_twice,
-    pbft_that_never_tells_who_lags,
-    pbft_whose_checkpoints_need_no_quorum,
+class VariantCase(NamedTuple):
+    """A variant, and a schedule of four replicas in which a promise is seen broken."""
+
+    variant: Callable[[], StackPlan]
+    broken: str
+    seed: int
+    load: Load
+    whole: StackPlan = parse_stack("pbft")
+    """What it is a variant of, which keeps its promises in the same schedule."""
+
+
+CASES = (
+    VariantCase(
+        pbft_that_prepares_with_one_too_few, "conduct", 2, Load(4, 1, 0, 2, True, ("skip",))
+    ),
+    VariantCase(
+        pbft_that_commits_with_one_too_few, "order", 2270, Load(4, 1, 0, 2, True, ("twin",))
+    ),
+    VariantCase(
+        pbft_that_changes_views_with_one_too_few,
+        "conduct",
+        1723,
+        Load(5, 1, 0, 4, False, ("forge",)),
+    ),
+    VariantCase(
+        pbft_that_believes_a_single_copy, "order", 76, Load(2, 1, 0, 4, True, ("equivocate",))
+    ),
+    VariantCase(
+        pbft_that_stays_although_some_correct_one_has_left,
+        "validity",
+        186,
+        Load(4, 1, 0, 6, True, ("equivocate",)),
+    ),
+    VariantCase(
+        pbft_that_counts_prepares_for_any_batch, "conduct", 8, Load(2, 1, 0, 8, True, ("forge",))
+    ),
+    VariantCase(
+        pbft_that_counts_commits_for_any_batch, "order", 98, Load(4, 1, 0, 8, True, ("forge",))
+    ),
+    VariantCase(
+        pbft_that_does_not_ask_who_a_request_is_from,
+        "forged",
+        89,
+        Load(3, 1, 0, 8, False, ("impersonate",)),
+    ),
+    VariantCase(
+        pbft_that_accepts_a_second_proposal, "order", 595, Load(5, 1, 0, 1, False, ("twin",))
+    ),
+    VariantCase(
+        pbft_that_does_not_verify_view_changes, "validity", 23, Load(5, 1, 0, 5, False, ("forge",))
+    ),
+    VariantCase(
+        pbft_that_takes_the_certificate_of_the_oldest_view,
+        "order",
+        347,
+        Load(5, 1, 0, 5, False, ("skip",)),
+    ),
+    VariantCase(
+        pbft_that_proposes_nothing_again, "order", 6, Load(4, 1, 0, 6, True, ("equivocate",))
+    ),
+    VariantCase(pbft_without_null_requests, "validity", 3, Load(5, 1, 0, 3, False, ("forge",))),
+    VariantCase(
+        pbft_that_forgets_what_was_prepared, "order", 287, Load(5, 1, 0, 8, False, ("skip",))
+    ),
+    VariantCase(
+        pbft_without_patience_for_the_primary, "validity", 2, Load(4, 1, 0, 2, True, ("skip",))
+    ),
+    VariantCase(
+        pbft_that_delivers_what_is_ordered_twice,
+        "integrity",
+        583,
+        Load(5, 1, 0, 7, False, ("forge",)),
+    ),
+    VariantCase(
+        pbft_that_never_tells_who_lags, "validity", 49, Load(3, 1, 0, 4, False, ("impersonate",))
+    ),
+    VariantCase(
+        pbft_whose_checkpoints_need_no_quorum,
+        "conduct",
+        1,
+        Load(3, 1, 0, 1, False, ("equivocate",)),
+        parse_stack("pbft/short"),
+    ),
 )
