@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from flexgroup.cli.exploration import script_of
@@ -46,12 +47,18 @@ def diagram_of(plan: StackPlan, scope: Scope, found: Violation) -> Diagram:
     )
 
 
-def write_counterexample(directory: Path, plan: StackPlan, scope: Scope, found: Violation) -> None:
-    """Write script, diagram and trace into a directory, under a name made from what they show."""
+def write_counterexample(
+    directory: Path, plan: StackPlan, scope: Scope, found: Violation, broken: Sequence[str]
+) -> None:
+    """Write script, diagram and trace into a directory, under a name made from what they show.
+
+    The script has a verdict on all that was broken.
+    """
     name = "-".join([*re.split(r"\W+", plan.name), *found.name.split()])
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{name}.txt").write_text(script_of(plan, scope, found), encoding="utf-8")
+        script = script_of(plan, scope, found, broken)
+        (directory / f"{name}.txt").write_text(script, encoding="utf-8")
         picture = diagram_of(plan, scope, found).standalone
         (directory / f"{name}.svg").write_text(f"{picture}\n", encoding="utf-8")
     except OSError as error:

@@ -14,9 +14,7 @@ from flexgroup.cli.arguments import (
     Option,
     flag,
     from_one,
-    import_protocols,
     path_here,
-    protocols_option,
     repeated,
     seconds,
     tls_option,
@@ -73,7 +71,6 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
             "--no-rejoin",
             "end when the others exclude this server, instead of joining them again",
         ),
-        protocols_option("; every server needs the same"),
         flag(
             "--until-input-ends",
             "stop when standard input ends, so that it never outlives what started it",
@@ -213,7 +210,6 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
     listen = parse_server_address(options.listen)
     join = other_servers(options)
-    import_protocols(options.protocols)
     chosen: dict[str, Any] = {name: getattr(options, name) for name in LIMITS}
     tls: Path | None = options.tls
     return Settings(
