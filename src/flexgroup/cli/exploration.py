@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -16,13 +15,13 @@ from flexgroup.cli.explore_all import explore_all_systems
 from flexgroup.cli.on_spark import check_spark_options, search_on_spark, walks_on_spark
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
-from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, SearchProgress
 from flexgroup.worlds.explorer.minimise import Effort, Minimised, minimise, shortest
 from flexgroup.worlds.explorer.random_walks import RandomWalks
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation, letters, pairs_to_see
-from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
+from flexgroup.worlds.explorer.scope import Scope
+from flexgroup.worlds.explorer.scope_words import STOCKS, scope_of
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
@@ -65,72 +64,14 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _scope(options: argparse.Namespace) -> Scope:
-    replicas = _replicas(options.replicas)
-    processes = sum(map(len, replicas)) if options.processes is None else options.processes
-    if (options.processes is None and not replicas) or not options.message:
-        raise UsageError(
-            "which system? Give --processes N and at least one --message P,Q, "
-            "or --all-destinations NxM"
-        )
-    casts = []
-    client = processes
-    for text in options.message:
-        match = re.fullmatch(r"(?:(\d+):)?(\d+(?:,\d+)*)", text)
-        if match is None:
-            raise UsageError(f"--message {text}: write destinations as 0,2, or 1:0,2 from 1")
-        destinations = tuple(sorted({int(word) for word in match[2].split(",")}))
-        origin = int(match[1]) if match[1] else client
-        client = max(client, origin + 1) if origin >= processes else client
-        casts.append(PlannedCast(origin, destinations))
-    crashing = tuple(_matching(text, "--crash", r"(\d+)", "0")[0] for text in options.crash)
-    suspecting = tuple(
-        (suspicious, suspected)
-        for text in options.suspect
-        for suspicious, suspected in [_matching(text, "--suspect", r"(\d+):(\d+)", "1:0")]
-    )
-    bounds = Bounds(
-        options.crashes or len(crashing),
-        options.suspicions or len(suspecting),
-        options.losses,
-        options.duplicates,
-        options.timers,
-        options.restarts,
-    )
-    fifo = options.channels == "fifo"
-    return Scope(
-        processes,
-        tuple(casts),
-        fifo,
-        options.any_order,
-        bounds,
-        tuple(_members(text, "--group") for text in options.group),
-        tuple(_members(text, "--view") for text in options.view),
-        crashing,
-        suspecting,
-        replicas,
-    )
-
-
-def _matching(text: str, option: str, form: str, example: str) -> tuple[int, ...]:
-    """The numbers in the value of an option that has to be of this form."""
-    match = re.fullmatch(form, text)
-    if match is None:
-        raise UsageError(f"{option} {text}: write for example {option} {example}")
-    return tuple(map(int, match.groups()))
-
-
-def _replicas(text: str | None) -> Replicas:
-    if text is None:
-        return ()
-    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
-        raise UsageError(f"--replicas {text}: write the sizes of the groups as 3,1")
-    return replicas_of_sizes([int(word) for word in text.split(",")])
-
-
-def _members(text: str, option: str) -> tuple[int, ...]:
-    if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise UsageError(f"{option} {text}: write its members as 0,1,2")
-    return tuple(sorted({int(word) for word in text.split(",")}))
+    """Return the scope that the options describe, each of which may be given several times."""
+    words: dict[str, list[str]] = {"any-order": ["yes"]} if options.any_order else {}
+    for name in ("processes", "replicas", "channels", *STOCKS):
+        value = getattr(options, name)
+        words[name] = [] if value is None else [str(value)]
+    for name in ("message", "group", "view", "crash", "suspect"):
+        words[name] = getattr(options, name)
+    return scope_of(words)
 
 
 def _search_options(options: argparse.Namespace) -> SearchOptions:

@@ -48,7 +48,7 @@ comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -135,6 +135,34 @@ def parse(text: str) -> list[Block]:
                 blocks.append(block)
             block.commands.append(line.partition(" #")[0].strip())
     return blocks
+
+
+def described(packet: Packet, names: Mapping[MessageId, str]) -> str:
+    """Return a packet as scripts write it; messages have these names, if they have any."""
+
+    def name(identity: MessageId) -> str:
+        return names.get(identity) or name_of(identity)
+
+    def message(m: Message) -> str:
+        inner = m.payload
+        return f"[{described(inner, names)}]" if isinstance(inner, Packet) else name(m.id)
+
+    words = [type(packet).__name__]
+    for field_, kind in packet.FIELDS:
+        value = getattr(packet, field_)
+        if kind == MESSAGE:
+            words.append(message(value))
+        elif kind == MESSAGES:
+            words.append(f"{field_}={','.join(map(message, value)) or '-'}")
+        elif kind == ID:
+            words.append(name(value))
+        elif kind == STAMP:
+            words.append(f"{field_}=({clock_of(value)},{process_of(value)})")
+        elif kind == INTS:
+            words.append(f"{field_}={','.join(map(str, value)) or '-'}")
+        else:
+            words.append(f"{field_}={value}")
+    return " ".join(words)
 
 
 class Script:
@@ -242,26 +270,7 @@ class Script:
         return False
 
     def describe(self, packet: Packet) -> str:
-        words = [type(packet).__name__]
-        for name, kind in packet.FIELDS:
-            value = getattr(packet, name)
-            if kind == MESSAGE:
-                words.append(self._described_message(value))
-            elif kind == MESSAGES:
-                words.append(f"{name}={','.join(map(self._described_message, value)) or '-'}")
-            elif kind == ID:
-                words.append(self._name(value))
-            elif kind == STAMP:
-                words.append(f"{name}=({clock_of(value)},{process_of(value)})")
-            elif kind == INTS:
-                words.append(f"{name}={','.join(map(str, value)) or '-'}")
-            else:
-                words.append(f"{name}={value}")
-        return " ".join(words)
-
-    def _described_message(self, m: Message) -> str:
-        inner = m.payload
-        return f"[{self.describe(inner)}]" if isinstance(inner, Packet) else self._name(m.id)
+        return described(packet, self._names)
 
     def _name(self, identity: MessageId) -> str:
         return self._names.get(identity) or name_of(identity)

@@ -1,0 +1,87 @@
+"""`flexgroup lab`: a local page on which a protocol is run step by step."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexgroup.cli.arguments import Command, Option, path_here
+from flexgroup.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from flexgroup.lab.address import Address
+
+LAST_PORT = 65535
+
+COMMAND = Command(
+    "lab",
+    "a local page on which a protocol is run, stepped and broken",
+    "flexgroup lab",
+    (
+        Option(
+            "path", nargs="?", type=path_here,
+            help="a script to open, or the trace set of a counterexample",
+        ),
+        Option(
+            "--port", type=int, default=0, metavar="P", help="where to listen (any that is free)"
+        ),
+    ),
+    "Serve a page on this machine alone, and say where, until stopped (Ctrl-C). Every link on it "
+    "is a run.",
+    "print where it is as a JSON object",
+)  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    if not 0 <= options.port <= LAST_PORT:
+        raise UsageError(f"--port {options.port} is not possible; give 0 to {LAST_PORT}")
+    try:
+        import uvicorn
+
+        from flexgroup.lab.app import HOST, Lab
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the lab needs {error.name}, which is not installed: pip install 'flexgroup[lab]'"
+        ) from None
+    opened = _opened(options.path) if options.path is not None else None
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((HOST, options.port))
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen at {HOST}:{options.port}: {error.strerror}; choose another --port"
+            ) from None
+        port = listening.getsockname()[1]
+        hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
+        lab = Lab(options.protocols)
+        address = f"http://{HOST}:{port}/" + (f"run?{opened.query}" if opened else "")
+        listening.listen()
+        print(json.dumps({"address": address}) if options.json else address, flush=True)
+        config = uvicorn.Config(
+            lab.application(lambda: hosts),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=32,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=2,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+    return 0
+
+
+def _opened(path: Path) -> Address:
+    from flexgroup.lab.opened import open_script
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError):
+        raise UsageError(f"'{path}' is not a text; give a script") from None
+    try:
+        return open_script(text)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
