@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-VOID = frozenset({"br", "col", "hr", "link", "meta"})
+VOID = frozenset({"br", "col", "hr", "input", "link", "meta"})
 """The elements of HTML that have no end tag."""
 
 # Legal in a name that a stranger chose, and not in a page.
