@@ -11,7 +11,8 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from flexgroup.cli.main import main
-from flexgroup.lab.gallery import TRIALS
+from flexgroup.lab.address import read_address
+from flexgroup.lab.gallery import TRIALS, Trial
 
 from ..report.browser import DESKTOP, PHONE, Browser
 from .conftest import Visited
@@ -33,7 +34,13 @@ def click(browser: Browser, words: str) -> None:
 
 
 def said(browser: Browser, selector: str) -> list[str]:
-    return [element.text for element in browser.driver.find_elements(By.CSS_SELECTOR, selector)]
+    """Return the texts of all these elements, as they are at one moment."""
+    found: list[str] = browser.run(
+        "return [...document.querySelectorAll(arguments[0])]"
+        ".map(each => (each.innerText ?? each.textContent).trim())",
+        selector,
+    )
+    return found
 
 
 def verdict(browser: Browser, name: str) -> str:
@@ -67,7 +74,7 @@ def test_dcc_as_published_is_stepped_to_its_cycle(
     assert verdict(browser, "acyclic order").startswith("violated since this step")
     assert "nothing need happen any more" in said(browser, "main > p")[0]
     assert {"process 0", "process 3"} <= set(said(browser, "svg.across text.lane"))
-    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.across .witness")) == 6
+    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.across .events .witness")) == 6
     assert browser.complaints() == []
 
 
@@ -109,8 +116,8 @@ def test_a_crash_is_injected(browser: Browser, visited: Visited) -> None:
     click(browser, "0 → 1 arrives")
     click(browser, "0 crashes")
     assert "Process 0, crashed" in said(browser, ".card h3")
-    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.across .mark.crash")) == 1
-    assert not [words for words in said(browser, ".moves a") if words.startswith("0 ")]
+    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.across .events .mark.crash")) == 1
+    assert not [words for words in said(browser, ".moves a") if "→ 0 arrives" in words]
     click(browser, "1 suspects 0")
     assert "suspects" in said(browser, ".card")[1]
 
@@ -159,9 +166,11 @@ def test_a_saved_script_replays_to_the_same_verdict_and_opens_again(
     browser.visit(f"{visited.base}/")
     browser.driver.find_element(By.ID, "script").send_keys(saved.text)
     click(browser, "Open")
+    wait_for(lambda: said(browser, "h1") == [run.stack])
     click(browser, "To the end")
     assert verdict(browser, "acyclic order").startswith("violated")
-    assert len(said(browser, "ol.steps li")) == len(run.moves)
+    opened = read_address(browser.driver.current_url.partition("?")[2])
+    assert opened.moves == run.moves
 
 
 def test_a_file_is_read_into_the_page(browser: Browser, visited: Visited, tmp_path: Path) -> None:
@@ -172,27 +181,23 @@ def test_a_file_is_read_into_the_page(browser: Browser, visited: Visited, tmp_pa
     text = browser.driver.find_element(By.ID, "script")
     wait_for(lambda: bool(text.get_attribute("value")))
     click(browser, "Open")
-    assert said(browser, "h1") == ["skeen"]
+    wait_for(lambda: said(browser, "h1") == ["skeen"])
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
 def test_a_trial_of_the_gallery_is_stepped_with_its_words_beside_it(
-    browser: Browser, visited: Visited, trial: object
+    browser: Browser, visited: Visited, trial: Trial
 ) -> None:
-    place = next(n for n, each in enumerate(TRIALS) if each is trial)
     browser.visit(f"{visited.base}/")
-    browser.driver.find_elements(
-        By.LINK_TEXT, f"Step through it: {len(TRIALS[place].address.ahead)} steps"
-    )
-    link = browser.driver.find_elements(By.CSS_SELECTOR, ".trials a")[place]
+    link = browser.driver.find_elements(By.CSS_SELECTOR, ".trials a")[TRIALS.index(trial)]
     browser.driver.execute_script("arguments[0].click()", link)
     for _ in range(2):
-        assert TRIALS[place].heading in said(browser, ".beside")[0]
+        assert trial.heading in said(browser, ".beside")[0]
         (following,) = browser.driver.find_elements(By.CSS_SELECTOR, "ul.moves a.next")
         browser.driver.execute_script("arguments[0].click()", following)
     click(browser, "To the end")
-    assert TRIALS[place].heading in said(browser, ".beside")[0]
-    assert verdict(browser, TRIALS[place].breaks).startswith("violated since this step")
+    assert trial.heading in said(browser, ".beside")[0]
+    assert verdict(browser, trial.breaks).startswith("violated since this step")
 
 
 def test_arrow_keys_go_along_the_run(browser: Browser, visited: Visited) -> None:

@@ -81,11 +81,13 @@ ARCHITECTURE = {
         "core trace properties metrics diagram pipeline _pure",
         "pyarrow pyspark",
     ),
+    # The lab shows runs of the explorer: it drives the world, and has their traces judged and drawn.
+    "lab": ("core protocols trace properties diagram worlds testing", "starlette"),
     "cli": (
-        "core protocols workloads trace properties metrics diagram worlds wire server client"
+        "core protocols workloads trace properties metrics diagram worlds wire server client lab"
         " load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments report"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
-        "rich numpy pyarrow pyspark",
+        "rich numpy pyarrow pyspark uvicorn",
     ),
     #
     "worlds": ("", ""),

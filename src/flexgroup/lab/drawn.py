@@ -43,11 +43,13 @@ class PerformedRun:
         self.bench = stage(plan, scope, run, recorder)
         recorder.flush()
         self.ended = is_over(self.bench) if ended is None else ended
-        self.letters = {name_of(m): letter for m, letter in letters_of(run).items()}
+        self._letters = letters_of(run)
 
     def verdicts(self, names: Sequence[str]) -> list[Verdict]:
         """Judge the properties of these names that the checks of traces know."""
-        history = self._collector.history(self._plan.name, self._scope.processes, self.ended)
+        history = self._collector.history(
+            self._plan.name, self._scope.processes, self.ended, self._letters
+        )
         return check(history, [name for name in names if name in PROPERTIES])
 
     @cached_property
@@ -59,7 +61,7 @@ class PerformedRun:
         witness = [step for verdict in verdicts for step in verdict.witness or ()]
         return diagram(
             self.events,
-            self.letters,
+            {name_of(m): letter for m, letter in self._letters.items()},
             {(step.process, step.step) for step in witness},
             self._scope.processes,
             title,

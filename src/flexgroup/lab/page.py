@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -220,8 +219,7 @@ def _verdict(standing: Standing, judged: Judged) -> Markup:
         place = _link(address.at(judged.since), f"step {judged.since}")
         words += [" since ", place if judged.since < len(address.moves) else "this step"]
     if violated and judged.explanation:
-        told = _lettered(standing, judged.explanation)
-        words.append(element("pre", told, class_="explanation"))
+        words.append(element("pre", judged.explanation, class_="explanation"))
     return element("div", element("dt", judged.name), element("dd", *words))
 
 
@@ -229,12 +227,6 @@ def _in_words(standing: Standing, judged: Judged) -> str:
     if judged.outcome is Outcome.HOLDS:
         return "holds" if standing.ended else "holds so far"
     return "not decided yet" if judged.outcome is Outcome.UNKNOWN else "violated"
-
-
-def _lettered(standing: Standing, text: str) -> str:
-    """Name messages as the picture does."""
-    names = {name_of(message): letter for message, letter in standing.letters.items()}
-    return re.sub(r"\b\d+\.\d+\b", lambda match: names.get(match[0], match[0]), text)
 
 
 def _diagram(standing: Standing) -> Markup:

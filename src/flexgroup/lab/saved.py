@@ -26,7 +26,9 @@ def script_of(standing: Standing) -> str:
     broken = _broken(standing)
     state = f"{', '.join(broken)} violated" if broken else "no promise is broken"
     title = f"{address.stack}: {state} after {len(address.moves)} steps."
-    return rewrite(script(address.stack, address.scope, address.moves, title, broken))
+    return rewrite(
+        script(address.stack, address.scope, address.moves, title, broken, standing.ended)
+    )
 
 
 def picture_of(standing: Standing) -> str:

@@ -20,7 +20,7 @@ from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search, pr
 from flexgroup.worlds.explorer.staged import StagedRun
 
 OPTIONS = SearchOptions(reduce=False, symmetry=False, follow_clients=True)
-"""In the lab, clients multicast when they are told to, as members do."""
+"""Clients multicast when they are told to, as members do."""
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ class Script:
         handler = self._commands.get(word)
         if handler is None:
             raise UsageError(f"unknown command '{word}'; commands: {', '.join(self._commands)}")
-        if word != "verdict":
+        if word not in ("verdict", "stabilize"):  # which lets commands of its own happen
             self._done.append(command)
         if word not in HAPPENINGS:
             return handler(rest.strip())
@@ -451,17 +451,12 @@ class Script:
         for command in self._done:
             again.run(command)
         recorder.flush()
-        history = collector.history("script", self.bench.size, is_over(self.bench))
+        history = collector.history("script", self.bench.size, is_over(self.bench), self._names)
         answer = []
         for verdict in check(history, names):
             self._condemned |= verdict.outcome == Outcome.VIOLATED
-            answer += re.sub(r"\b\d+\.\d+\b", self._renamed, str(verdict)).splitlines()
+            answer += str(verdict).splitlines()
         return answer
-
-    def _renamed(self, match: re.Match[str]) -> str:
-        """The name that this script gives a message of a trace."""
-        names = {name_of(identity): name for identity, name in self._names.items()}
-        return names.get(match[0], match[0])
 
     def _violations(self) -> list[str]:
         delivered = self.bench.delivered

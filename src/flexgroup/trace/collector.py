@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
+from flexgroup.core.message import MessageId
 from flexgroup.trace.history import History, RunFacts
 from flexgroup.trace.reader import history_of
 from flexgroup.trace.recorder import Sink
@@ -30,7 +32,10 @@ class Collector(Sink):
         for columns in self._taken:
             yield from event_tables(run, columns, self._labels, self._sets)
 
-    def history(self, run: str, processes: int, complete: bool) -> History:
+    def history(
+        self, run: str, processes: int, complete: bool, names: Mapping[MessageId, str] | None = None
+    ) -> History:
+        """Return the run; explanations call messages by these names."""
         tables: dict[str, list[pa.Table]] = {}
         for kind, table in self.tables(run):
             tables.setdefault(kind, []).append(table)
@@ -38,4 +43,5 @@ class Collector(Sink):
         def events(kind: str) -> pa.Table:
             return pa.concat_tables(tables.get(kind, [pa.table({})]))
 
-        return history_of(events, RunFacts(run, processes, complete))
+        history = history_of(events, RunFacts(run, processes, complete))
+        return replace(history, names=dict(names or {}))

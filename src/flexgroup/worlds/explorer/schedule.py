@@ -108,10 +108,12 @@ def script(
     run: Sequence[ScheduleStep],
     title: str = "",
     condemned_for: Iterable[str] = (),
+    ended: bool = True,
 ) -> str:
     """The commands in blocks, without answers: `flexgroup.testing.script.rewrite` adds them.
 
     At the end stands a verdict on whatever the run is condemned for, and what else a script judges.
+    In a run that has not `ended`, what is in flight stays there.
     """
     channels = "fifo" if scope.fifo else "reordering"
     groups = " ".join(",".join(map(str, group)) for group in scope.groups)
@@ -127,7 +129,7 @@ def script(
         blocks.append(commands[start : start + BLOCK])
     named = ", ".join(name for name in condemned_for if name not in JUDGED_ALWAYS)
     end = ["delivered", "verdict", *([f"verdict {named}"] if named else [])]
-    if any(step.kind == "crash" or step.crash_after for step in run):
+    if ended and any(step.kind == "crash" or step.crash_after for step in run):
         end.insert(0, "stabilize  # what is left goes to processes that crashed")
     blocks.append(end)
     text = "\n\n".join("\n".join([*block, "----"]) for block in blocks)
