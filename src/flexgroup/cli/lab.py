@@ -23,8 +23,9 @@ COMMAND = Command(
     (
         Option(
             "path", nargs="?", type=path_here,
-            help="a script to open, or the trace set of a counterexample",
+            help="a script to open, or a trace set with a recorded run",
         ),
+        Option("--run", metavar="NAME", help="which run of the trace set (the only one)"),
         Option(
             "--port", type=int, default=0, metavar="P", help="where to listen (any that is free)"
         ),
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"the lab needs {error.name}, which is not installed: pip install 'flexgroup[lab]'"
         ) from None
-    opened = _opened(options.path) if options.path is not None else None
+    opened = _opened(options.path, options.run) if options.path is not None else None
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -74,14 +75,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(path: Path) -> Address:
+def _opened(path: Path, name: str | None) -> Address:
     from flexgroup.lab.opened import open_script
+    from flexgroup.lab.recorded import script_of_trace
+    from flexgroup.lab.stepping import stand_at
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = script_of_trace(path, name) if path.is_dir() else path.read_text(encoding="utf-8")
     except (UnicodeDecodeError, OSError):
-        raise UsageError(f"'{path}' is not a text; give a script") from None
+        raise UsageError(f"'{path}' is not a text; give a script or a trace set") from None
     try:
-        return open_script(text)
+        address = open_script(text)
+        return stand_at(address.whole).address.at(0)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None

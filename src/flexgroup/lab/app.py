@@ -122,8 +122,10 @@ class Lab:
 
     async def open(self, request: Request) -> Response:
         form = await self._form(request)
-        address = await run_in_threadpool(open_script, form.get("script", ""))
-        return _see(address.query)
+        text = form.get("script", "")
+        # What cannot happen is told at once, not on the way.
+        standing = await run_in_threadpool(lambda: stand_at(open_script(text).whole))
+        return _see(standing.address.at(0).query)
 
     async def search(self, request: Request) -> Response:
         form = await self._form(request)

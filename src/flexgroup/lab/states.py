@@ -115,16 +115,19 @@ def _taken_apart(annotation: ast.expr | None) -> tuple[str, list[ast.expr | None
 
 
 @cache
-def _annotations(module: str, name: str) -> dict[str, ast.expr]:
-    """Return the annotations of attributes, in a class and in its constructor, in their order."""
-    found: dict[str, ast.expr] = {}
+def _annotations(module: str, name: str) -> dict[str, ast.expr | None]:
+    """Return the attributes that a class and its constructor set, in their order, with the
+    annotations that they have there."""
+    found: dict[str, ast.expr | None] = {}
     for node in _body(module, name):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             found[node.target.id] = node.annotation
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            for inner in ast.walk(node):
+            for inner in node.body:
                 if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Attribute):
                     found[inner.target.attr] = inner.annotation
+                elif isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Attribute):
+                    found[inner.targets[0].attr] = None
     return found
 
 
