@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -70,21 +71,46 @@ class Standing:
     def __init__(self, address: Address) -> None:
         self.address = address
         self.plan = address.plan
-        search = new_search(self.plan, address.scope, OPTIONS)
+        self._search = search = new_search(self.plan, address.scope, OPTIONS)
         self.promised = promised(self.plan, address.scope)
-        self.run = StagedRun(search, address.scope)
-        self._broken: dict[str, int] = {}
-        """The properties that were broken, and after how many steps."""
-        self._before = self.run.state
-        for place, step in enumerate(address.moves, 1):
-            self._before = self.run.state
-            self.run.follow(step)
-            for name in search.broken(self.run.state, terminal=False):
-                self._broken.setdefault(name, place)
+        # The state before the last step is wanted as well, to see what that has changed.
+        self.run = self._at(len(address.moves) - 1)
+        self._before = list(self.run.state)
+        if address.moves:
+            self.run.follow(address.moves[-1])
         self._possible = self.run.possible()
         transitions = [transition for _, transition in self._possible]
         self.ended = search.is_over(self.run.state, transitions)
         self.letters = letters_of(address.whole.moves)
+
+    def _at(self, place: int) -> StagedRun:
+        """Return the run after so many steps."""
+        steps = self.address.moves[: max(0, place)]
+        run = StagedRun(self._search, self.address.scope)
+        try:
+            run.follow_all(steps)
+        except UsageError:
+            raise
+        except Exception:  # whatever a handler raises is part of the run
+            run = StagedRun(self._search, self.address.scope)
+            for step in steps:
+                run.follow(step)
+        return run
+
+    def _since(self, name: str) -> int:
+        """Return after how many steps a property was first violated, which it is now.
+
+        What is checked in every state stays violated, so the first is found by halves; anything
+        else is violated where the run ends.
+        """
+
+        def broken(place: int) -> bool:
+            return name in self._search.broken(self._at(place).state, terminal=False)
+
+        places = range(len(self.address.moves))
+        if not broken(len(self.address.moves)):
+            return len(self.address.moves)
+        return bisect_left(places, True, key=broken)
 
     @cached_property
     def performed(self) -> PerformedRun:
@@ -113,13 +139,14 @@ class Standing:
         problems = [self.run.local(process).problem for process in range(self.run.search.actors)]
         failures = [text for text in problems if text and not text.startswith(INTEGRITY)]
         outcome = Outcome.VIOLATED if failures else Outcome.HOLDS
-        found.append(Judged(CONDUCT, outcome, "\n".join(failures), self._broken.get(CONDUCT)))
+        found.append(self._judged(CONDUCT, outcome, "\n".join(failures)))
         for verdict in self.verdicts:
-            since = self._broken.get(verdict.property)
-            if verdict.outcome is Outcome.VIOLATED and since is None:
-                since = len(self.address.moves)
-            found.append(Judged(verdict.property, verdict.outcome, verdict.explanation, since))
+            found.append(self._judged(verdict.property, verdict.outcome, verdict.explanation))
         return sorted(found, key=lambda judged: judged.outcome is not Outcome.VIOLATED)
+
+    def _judged(self, name: str, outcome: Outcome, explanation: str) -> Judged:
+        violated = outcome is Outcome.VIOLATED
+        return Judged(name, outcome, explanation, self._since(name) if violated else None)
 
     @property
     def processes(self) -> list[ProcessState]:

@@ -308,6 +308,15 @@ class Machine(UntimedWorld):
         local.host.start(0)
         return LocalStep(self.enrol(local), self._outputs, True, [])
 
+    def tell(self, local: Local, event: Event) -> list[int]:
+        """Let an event happen to a process whose state need not be kept; return what it sends.
+
+        What a handler raises comes out, and then the state is of no use any more.
+        """
+        self._begin(local)
+        self._tell(local, event)
+        return self._outputs
+
     def event(self, event: Event) -> int:
         """The number of an event."""
         number = self._event_numbers.get(event.fingerprint)

@@ -106,9 +106,7 @@ def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: in
     )
     if options.begin:
         run = StagedRun(search, scope)
-        for step in options.begin[len(run.steps) :]:
-            run.follow(step)
-        search.prelude = run.path
+        search.prelude = [run.follow(step) for step in options.begin[len(run.steps) :]]
         search = search.again()
     return search
 
