@@ -14,6 +14,9 @@ NOT_IN_A_PAGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufd
 
 REPLACEMENT = "\ufffd"
 
+# Most of what is written needs no escape, which is cheaper to see than to do.
+NEEDS_ESCAPE = re.compile(f"[&<>\"']|{NOT_IN_A_PAGE.pattern}")
+
 
 class Markup(str):
     """Text that is markup already."""
@@ -28,7 +31,10 @@ def text(value: object) -> Markup:
     """Return the value as text in a page, or within the quotes of an attribute."""
     if isinstance(value, Markup):
         return value
-    return Markup(escape(NOT_IN_A_PAGE.sub(REPLACEMENT, str(value)), quote=True))
+    words = str(value)
+    if NEEDS_ESCAPE.search(words) is None:
+        return Markup(words)
+    return Markup(escape(NOT_IN_A_PAGE.sub(REPLACEMENT, words), quote=True))
 
 
 def number(value: float) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from urllib.parse import parse_qs, quote, unquote, urlencode
 
 from flexgroup.core.errors import UsageError
@@ -58,7 +59,19 @@ class Address:
     @property
     def query(self) -> str:
         """The address as the query of a URL."""
-        return self._query_with(_words_of_moves(self.moves), _words_of_moves(self.ahead))
+        return self.query_at(len(self.moves))
+
+    def query_at(self, place: int) -> str:
+        """The address of `at(place)`."""
+        words = self._words
+        return self._query_with(words[:place], words[place:])
+
+    def query_after(self, step: ScheduleStep) -> str:
+        """The address of `after(step)`."""
+        done = len(self.moves)
+        if self.ahead[:1] == (step,):
+            return self.query_at(done + 1)
+        return self._query_with([*self._words[:done], _word(step)], [])
 
     @property
     def whole(self) -> Address:
@@ -76,13 +89,21 @@ class Address:
             return self.at(len(self.moves) + 1)
         return replace(self, moves=(*self.moves, step), ahead=())
 
-    def _query_with(self, moves: str, ahead: str) -> str:
-        query = [("stack", self.stack)]
-        for name, values in words_of(self.scope).items():
-            query.append((name, " ".join(values)))
-        more = (("moves", moves), ("ahead", ahead), ("trial", self.trial))
-        query += [(name, value) for name, value in more if value]
-        return urlencode(query, safe=",:.")
+    @cached_property
+    def _words(self) -> list[str]:
+        """All moves as they stand in a URL: a page has many that differ little."""
+        return [_word(step) for step in (*self.moves, *self.ahead)]
+
+    @cached_property
+    def _scope_words(self) -> str:
+        scope = [(name, " ".join(values)) for name, values in words_of(self.scope).items()]
+        return urlencode([("stack", self.stack), *scope], safe=",:.")
+
+    def _query_with(self, moves: Sequence[str], ahead: Sequence[str]) -> str:
+        query = self._scope_words
+        query += f"&moves={','.join(moves)}" if moves else ""
+        query += f"&ahead={','.join(ahead)}" if ahead else ""
+        return query + (f"&trial={quote(self.trial)}" if self.trial else "")
 
 
 def read_address(query: str) -> Address:
@@ -147,8 +168,9 @@ def token(step: ScheduleStep) -> str:
     return within + ".".join([f"{letter}{first}", *rest])
 
 
-def _words_of_moves(steps: Sequence[ScheduleStep]) -> str:
-    return ",".join(map(token, steps))
+def _word(step: ScheduleStep) -> str:
+    """Return a move as it stands in the query of a URL."""
+    return quote(token(step), safe=".")
 
 
 def _read_moves(

@@ -95,8 +95,8 @@ def _heading(standing: Standing) -> Markup:
     )
 
 
-def _link(address: Address, words: object, **attributes: str | None) -> Markup:
-    return element("a", words, href=f"/run?{address.query}", **attributes)
+def _link(query: str, words: object, **attributes: str | None) -> Markup:
+    return element("a", words, href=f"/run?{query}", **attributes)
 
 
 def _steering(address: Address) -> Markup:
@@ -109,7 +109,7 @@ def _steering(address: Address) -> Markup:
         ("To the end", whole, done < whole, None),
     ]
     links = [
-        _link(address.at(place), words, data_key=key)
+        _link(address.query_at(place), words, data_key=key)
         if possible
         else element("span", words, class_="idle", aria_disabled="true")
         for words, place, possible, key in parts
@@ -169,7 +169,7 @@ def _moves(standing: Standing) -> Markup:
     return element(
         "section",
         element("h2", "What happens next?", id="next"),
-        element("p", _link(everything, "Let all clients multicast")) if everything else "",
+        element("p", _link(everything.query, "Let all clients multicast")) if everything else "",
         *groups,
         aria_labelledby="next",
     )
@@ -198,7 +198,7 @@ def _move(address: Address, move: Move) -> Markup:
     if is_next:
         words.append(element("span", " next in this run", class_="hint"))
     kind = "fault" if move.fault else None
-    return _link(address.after(move.step), join(words), class_="next" if is_next else kind)
+    return _link(address.query_after(move.step), join(words), class_="next" if is_next else kind)
 
 
 def _verdicts(standing: Standing) -> Markup:
@@ -216,7 +216,7 @@ def _verdict(standing: Standing, judged: Judged) -> Markup:
     words: list[object] = [element("span", _in_words(standing, judged), class_=judged.outcome)]
     if violated and judged.since is not None:
         address = standing.address
-        place = _link(address.at(judged.since), f"step {judged.since}")
+        place = _link(address.query_at(judged.since), f"step {judged.since}")
         words += [" since ", place if judged.since < len(address.moves) else "this step"]
     if violated and judged.explanation:
         words.append(element("pre", judged.explanation, class_="explanation"))
@@ -341,7 +341,7 @@ def _steps(address: Address) -> Markup:
     for place, step in enumerate(steps, 1):
         here = place == len(address.moves)
         link = _link(
-            address.at(place),
+            address.query_at(place),
             said(step, address.scope),
             aria_current="step" if here else None,
             class_="ahead" if place > len(address.moves) else None,
