@@ -207,6 +207,12 @@ def _verdicts(standing: Standing) -> Markup:
         "section",
         element("h2", "What the stack promises", id="verdicts"),
         element("dl", *rows, class_="verdicts"),
+        element(
+            "p",
+            "Conduct: no handler fails, and nobody refuses what another process sent. What must "
+            "happen in the end is decided when nothing need happen any more.",
+            class_="quiet small",
+        ),
         aria_labelledby="verdicts",
     )
 
