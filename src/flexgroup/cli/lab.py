@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,10 @@ COMMAND = Command(
             "path", nargs="?", type=path_here,
             help="a script to open, or a trace set with a recorded run",
         ),
-        Option("--run", metavar="NAME", help="which run of the trace set (the only one)"),
+        Option(
+            "--run", dest="recorded", metavar="NAME",
+            help="which run of the trace set (the only one)",
+        ),
         Option(
             "--port", type=int, default=0, metavar="P", help="where to listen (any that is free)"
         ),
@@ -47,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"the lab needs {error.name}, which is not installed: pip install 'flexgroup[lab]'"
         ) from None
-    opened = _opened(options.path, options.run) if options.path is not None else None
+    opened = _opened(options.path, options.recorded) if options.path is not None else None
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -71,7 +75,8 @@ def run(options: argparse.Namespace) -> int:
             timeout_keep_alive=5,
             timeout_graceful_shutdown=2,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # which is how one stops it
+            uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 
