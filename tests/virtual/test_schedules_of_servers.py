@@ -87,6 +87,37 @@ def test_what_an_excluded_server_sent_follows_what_it_had_delivered() -> None:
     assert problems(execution) == []
 
 
+def test_what_is_sent_to_a_lost_cluster_need_not_be_given() -> None:
+    """Two of three servers are killed, which the third does not see, and remember nothing when
+    they start again: it may not go on without them, and they do not know of it."""
+    execution = Execution(
+        parse_schedule(
+            """
+            seed 1
+            stack ALL2ALL-ATOMIC
+            servers 3
+            latency 0.0002 0.002
+            patience 0.5
+            client ann 1 B
+            client bob 1 B
+            0.100000 send bob B
+            0.200000 cut 0 1
+            0.200000 cut 2 1
+            0.300000 kill 0
+            0.300000 kill 2
+            0.400000 restart 0
+            0.400000 restart 2
+            0.600000 send ann B
+            0.700000 heal
+            """
+        )
+    )
+    execution.run()
+    assert execution.is_lost
+    assert execution.clients["ann"].lives[0].given() == {"bob.0:0"}
+    assert not problems(execution)
+
+
 def test_an_execution_is_the_same_whenever_it_is_repeated() -> None:
     """Also in another process, whose sets are in another order, and in the pure form."""
     digests = {

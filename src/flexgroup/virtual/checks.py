@@ -31,7 +31,9 @@ def problems(execution: Execution) -> list[Problem]:
     schedule = execution.schedule
     clients = execution.clients.values()
     with uncollected():
-        found += problems_of_clients(schedule.stack, clients, schedule.partitionable)
+        found += problems_of_clients(
+            schedule.stack, clients, schedule.partitionable, execution.is_lost
+        )
         for run, verdict in execution.recordings.violations():
             kind = f"{verdict.property} is violated in a trace"
             text = f"run {run}: {verdict.property} is violated: {verdict.explanation}"
@@ -40,19 +42,26 @@ def problems(execution: Execution) -> list[Problem]:
 
 
 def problems_of_clients(
-    stack: str, clients: Iterable[ScheduledClient], partitionable: bool = False
+    stack: str,
+    clients: Iterable[ScheduledClient],
+    partitionable: bool = False,
+    is_lost: bool = False,
 ) -> list[Problem]:
     """Everything that is wrong with what clients saw.
 
     In partitionable groups, what is sent in one component of the network is not given in another,
-    and on what was under way when they parted, each agrees by itself.
+    and on what was under way when they parted, each agrees by itself. Where the cluster is lost,
+    what was not given yet never will be: only what was given is judged.
     """
     found: list[Problem] = []
     lives = [life for client in clients for life in client.lives]
     names = dict.fromkeys(m.group for life in lives for m in life.memberships)
     given = {life.process: life.given() for life in lives}
     for name in names:
-        found += GroupRecord(stack, name, lives, given, partitionable)
+        record = GroupRecord(stack, name, lives, given)
+        found += record.given_wrongly()
+        if not partitionable and not is_lost:
+            found += record.not_given()
     found += OrderRecord(stack, lives, partitionable)
     return found
 
@@ -66,9 +75,7 @@ class GroupRecord:
         group: str,
         lives: list[Life],
         given: dict[str, set[str]],
-        partitionable: bool,
     ) -> None:
-        self._partitionable = partitionable
         self._promised = parse_stack(stack).promises(Faults().channels())
         self._group = group
         self._memberships = [m for life in lives for m in life.memberships if m.group == group]
@@ -76,17 +83,21 @@ class GroupRecord:
         self._given = given
         """What each process was given, in whichever group: a message to several comes once."""
 
-    def __iter__(self) -> Iterator[Problem]:
-        for kind, found in (
-            ("given twice, or never sent", self._not_once()),
-            ("never given", self._not_delivered()),
-            ("not given to all", self._not_uniform()),
-            ("different messages in a view", self._different_in_a_view()),
-            ("views that fall back", self._views_that_fall_back()),
-            ("a component that nobody was in", self._not_in_one_view()),
-        ):
-            for text in found:
-                yield Problem(kind, f"group {self._group}: {text}")
+    def given_wrongly(self) -> Iterator[Problem]:
+        """What is wrong with what was given, whatever may still come."""
+        yield from self._problems("given twice, or never sent", self._not_once())
+        yield from self._problems("different messages in a view", self._different_in_a_view())
+        yield from self._problems("views that fall back", self._views_that_fall_back())
+        yield from self._problems("a component that nobody was in", self._not_in_one_view())
+
+    def not_given(self) -> Iterator[Problem]:
+        """What should have come by the end, if all servers went on together."""
+        yield from self._problems("never given", self._not_delivered())
+        yield from self._problems("not given to all", self._not_uniform())
+
+    def _problems(self, kind: str, found: Iterator[str]) -> Iterator[Problem]:
+        for text in found:
+            yield Problem(kind, f"group {self._group}: {text}")
 
     def _messages(self, membership: Membership) -> list[str]:
         return [item for _, item in membership.items if isinstance(item, str)]
@@ -102,7 +113,7 @@ class GroupRecord:
     def _not_delivered(self) -> Iterator[str]:
         """What a client sent whose connection lasted, whoever was there before has to be given."""
         for membership in self._memberships:
-            if membership.ended_at is not None or self._partitionable:
+            if membership.ended_at is not None:
                 continue
             given = self._given[membership.process]
             for life, sent in self._sent.values():
@@ -116,7 +127,7 @@ class GroupRecord:
 
     def _not_uniform(self) -> Iterator[str]:
         """What anybody was given in a view, whoever of the view stays has to be given."""
-        if UNIFORM not in self._promised or self._partitionable:
+        if UNIFORM not in self._promised:
             return
         began: dict[str, int] = {}
         """The first view of each that stays."""

@@ -109,6 +109,8 @@ class Execution:
         """The numbers that servers had whose process was killed."""
         self._may_be_lost = False
         """So many servers were killed that the rest need not go on; see `docs/membership.md`."""
+        self.is_lost = False
+        """The rest did not go on, although everything was mended."""
 
     @property
     def addresses(self) -> list[str]:
@@ -180,6 +182,7 @@ class Execution:
             # Who was not heard before may still be left out, and what is sent then is not for all.
             self.world.run(self.world.now + 3 * self.schedule.patience)
         if self._may_be_lost and not self._comes_to_pass(self._all_servers_are_in):
+            self.is_lost = True
             return
         self._wait("all servers to be in one configuration again", self._all_servers_are_in)
         self._wait("all clients to be back in their groups", self._all_clients_are_in)
