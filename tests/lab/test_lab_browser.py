@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
 from flexgroup.cli.main import main
@@ -25,12 +26,23 @@ SECONDS = 60.0
 
 
 def click(browser: Browser, words: str) -> None:
-    """Click the first link whose text begins so, or the button that says so."""
-    for element in browser.driver.find_elements(By.CSS_SELECTOR, "a, button"):
-        if element.text.startswith(words):
-            element.click()
-            return
-    raise AssertionError(f"nothing says '{words}' on {browser.driver.current_url}")
+    """Click the first link whose text begins so, or the button that says so, and see where it leads
+    to."""
+    elements = browser.driver.find_elements(By.CSS_SELECTOR, "a, button")
+    wanted = next((element for element in elements if element.text.startswith(words)), None)
+    assert wanted is not None, f"nothing says '{words}' on {browser.driver.current_url}"
+    browser.run("document.documentElement.dataset.left = 'yes'")
+    wanted.click()
+    wait_for(lambda: is_another_page(browser))
+
+
+def is_another_page(browser: Browser) -> bool:
+    """Tell whether the page that was left has gone and the next is there."""
+    arrived = "return document.readyState === 'complete' && !document.documentElement.dataset.left"
+    try:
+        return bool(browser.run(arrived))
+    except WebDriverException:
+        return False  # in between
 
 
 def said(browser: Browser, selector: str) -> list[str]:

@@ -81,7 +81,7 @@ ARCHITECTURE = {
         "core trace properties metrics diagram pipeline _pure",
         "pyarrow pyspark",
     ),
-    # The lab shows runs of the explorer: it drives the world, and has their traces judged and drawn.
+    # The lab drives the explorer, and has the traces of its runs judged and drawn.
     "lab": ("core protocols trace properties diagram worlds testing", "starlette"),
     "cli": (
         "core protocols workloads trace properties metrics diagram worlds wire server client lab"

@@ -25,7 +25,7 @@ HEAD = re.compile(
 )
 
 STOCKS = {
-    "crash": "crashes", "suspect": "suspicions", "lost": "losses", "doubled": "duplicates",
+    "crash": "crashes", "lost": "losses", "doubled": "duplicates",
     "timer": "timers", "restart": "restarts",
 }  # fmt: skip
 """What each kind of step draws on."""
@@ -56,6 +56,7 @@ class _Reading:
         self._views: dict[int, Destinations] = {}
         self._steps: list[ScheduleStep] = []
         self._losing: int | None = None
+        self._wrong_suspicions = 0
 
     def take(self, command: str) -> None:
         word, _, rest = command.partition(" ")
@@ -82,6 +83,7 @@ class _Reading:
             )
         stack, channels, size, groups, replicas = self._head.groups()
         kinds = Counter(STOCKS[step.kind] for step in self._steps if step.kind in STOCKS)
+        kinds["suspicions"] += self._wrong_suspicions
         kinds["crashes"] += sum(step.crash_after > 0 for step in self._steps)
         scope = Scope(
             int(size),
@@ -120,6 +122,8 @@ class _Reading:
             self._views[numbers[1]] = tuple(sorted(set(numbers[2:])))
             self._steps.append(ScheduleStep("view", numbers[0], number=numbers[1]))
         elif word in ("suspect", "trust") and len(numbers) == 2:
+            is_wrong = word == "suspect" and numbers[1] not in self._script.bench.crashed
+            self._wrong_suspicions += is_wrong
             self._steps.append(ScheduleStep(word, numbers[0], source=numbers[1]))
         elif word == "crash" and numbers:
             self._steps.append(ScheduleStep("crash", numbers[0]))

@@ -76,7 +76,7 @@ def run_page(standing: Standing, token: str, beside: str = "") -> Markup:
             class_="columns",
         ),
         _processes(standing),
-        _steps(address),
+        _steps(standing),
         _take_away(standing, token),
     )
 
@@ -340,19 +340,20 @@ def _listed(rows: Iterable[tuple[str, str, bool]]) -> Markup:
     )
 
 
-def _steps(address: Address) -> Markup:
+def _steps(standing: Standing) -> Markup:
     """The whole run, each step a link to the state after it."""
-    steps = (*address.moves, *address.ahead)
+    address = standing.address
+    done = len(address.moves)
     items = []
-    for place, step in enumerate(steps, 1):
-        here = place == len(address.moves)
+    for place, step in enumerate((*address.moves, *address.ahead), 1):
         link = _link(
             address.query_at(place),
             said(step, address.scope),
-            aria_current="step" if here else None,
-            class_="ahead" if place > len(address.moves) else None,
+            aria_current="step" if place == done else None,
+            class_="ahead" if place > done else None,
         )
-        items.append(element("li", link))
+        packet = standing.words_of(place) if place <= done else ""
+        items.append(element("li", link, element("span", f" {packet}", class_="packet")))
     if not items:
         return Markup()
     return element(
@@ -389,7 +390,7 @@ def _take_away(standing: Standing, token: str) -> Markup:
             element("input", type="hidden", name="address", value=query),
             element(
                 "p",
-                "The explorer tries every way in which this run can go on, for at most ",
+                "Every way in which this run can go on, for at most ",
                 element(
                     "label",
                     element("span", "seconds", class_="unseen"),

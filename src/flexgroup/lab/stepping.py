@@ -132,6 +132,11 @@ class Standing:
             for step, transition in self._possible
         ]
 
+    def words_of(self, place: int) -> str:
+        """What happened as this step, from 1 on, besides what an address says."""
+        packet = self.run.packets[place - 1]
+        return described(packet, self.letters) if packet is not None else ""
+
     @property
     def judged(self) -> list[Judged]:
         """All promised properties, those that are violated first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from flexgroup.core.message import Packet
 from flexgroup.worlds.bench import ImpossibleError
 from flexgroup.worlds.explorer.budgets import RESTARTS
 from flexgroup.worlds.explorer.in_flight import EMPTY
@@ -45,11 +46,14 @@ class StagedRun:
         self._moved: set[int] = set()
         """The processes to which something else is in flight than `_settled` says."""
         self.steps: list[ScheduleStep] = []
+        self.packets: list[Packet | None] = []
+        """The packet of each step, if it has one."""
         if search.actors == scope.processes:
             self.steps = [
                 ScheduleStep("cast", cast.origin, number=place)
                 for place, cast in scope.client_casts.items()
             ]
+            self.packets = [None for _ in self.steps]
         # The channels in the order in which packets were sent, which a search does not keep.
         self._channels: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         for actor in range(search.actors):
@@ -120,6 +124,7 @@ class StagedRun:
         self._moved.add(step.process)
         self._sent(outputs)
         self.steps.append(step)
+        self.packets.append(event.packet)
         return True
 
     def take(self, transition: Transition) -> Transition:
@@ -142,6 +147,7 @@ class StagedRun:
         if transition.kind == EVENT:
             self._sent(machine.step(state[2 * transition.actor], transition.event).outputs)
         self.steps.append(step)
+        self.packets.append(event.packet)
         self._settled = list(transition.after)
         self._moved.clear()
         return transition
