@@ -47,7 +47,7 @@ MOST_EFFECTS: Final = 1 << 16
 """No event has as many effects."""
 
 
-ALWAYS_TWICE: Final = 1000
+ALWAYS_TWICE: Final = 50
 TWICE_OF: Final = 16
 """So many steps are computed twice, and one in so many of the later ones, to see that they are the
 same: a layer that draws random numbers cannot be explored."""
