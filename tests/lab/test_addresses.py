@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
 from flexgroup.lab.address import Address, read_address
-from flexgroup.lab.gallery import TRIALS, Trial
+from flexgroup.lab.gallery import FIGURES, TRIALS, GuidedRun
 from flexgroup.lab.opened import open_script
 from flexgroup.lab.recorded import script_of_trace
 from flexgroup.lab.saved import picture_of, script_of
@@ -79,12 +79,19 @@ def test_another_move_is_a_branch_that_leaves_the_rest() -> None:
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
-def test_every_trial_breaks_its_property_at_its_last_step_and_not_before(trial: Trial) -> None:
+def test_every_trial_breaks_its_property_at_its_last_step_and_not_before(trial: GuidedRun) -> None:
     whole = trial.address.whole
     for place, violated in ((len(whole.moves) - 1, False), (len(whole.moves), True)):
         judged = {each.name: each for each in stand_at(whole.at(place)).judged}
         assert (judged[trial.breaks].outcome is Outcome.VIOLATED) is violated
     assert judged[trial.breaks].since == len(whole.moves)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_every_figure_goes_to_its_end_and_breaks_nothing(figure: GuidedRun) -> None:
+    standing = stand_at(figure.address.whole)
+    assert all(judged.outcome is Outcome.HOLDS for judged in standing.judged)
+    assert standing.ended
 
 
 def test_explanations_name_messages_as_the_picture_does() -> None:
@@ -136,7 +143,9 @@ def test_most_golden_scripts_open() -> None:
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
-def test_the_trace_of_a_counterexample_opens_as_the_same_run(trial: Trial, tmp_path: Path) -> None:
+def test_the_trace_of_a_counterexample_opens_as_the_same_run(
+    trial: GuidedRun, tmp_path: Path
+) -> None:
     from flexgroup.worlds.explorer.schedule import write_trace
 
     whole = trial.address.whole

@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 
 from flexgroup.cli.main import main
 from flexgroup.lab.address import read_address
-from flexgroup.lab.gallery import TRIALS, Trial
+from flexgroup.lab.gallery import TRIALS, GuidedRun
 
 from ..report.browser import DESKTOP, PHONE, Browser
 from .conftest import Visited
@@ -198,7 +198,7 @@ def test_a_file_is_read_into_the_page(browser: Browser, visited: Visited, tmp_pa
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
 def test_a_trial_of_the_gallery_is_stepped_with_its_words_beside_it(
-    browser: Browser, visited: Visited, trial: Trial
+    browser: Browser, visited: Visited, trial: GuidedRun
 ) -> None:
     browser.visit(f"{visited.base}/")
     link = browser.driver.find_elements(By.CSS_SELECTOR, ".trials a")[TRIALS.index(trial)]

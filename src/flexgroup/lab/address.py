@@ -49,8 +49,8 @@ class Address:
     scope: Scope
     moves: tuple[ScheduleStep, ...] = ()
     ahead: tuple[ScheduleStep, ...] = ()
-    trial: str = ""
-    """The trial of the gallery whose words stand beside the run, if any."""
+    guided: str = ""
+    """The run of the gallery whose words stand beside this one, if any."""
 
     @property
     def plan(self) -> StackPlan:
@@ -103,7 +103,7 @@ class Address:
         query = self._scope_words
         query += f"&moves={','.join(moves)}" if moves else ""
         query += f"&ahead={','.join(ahead)}" if ahead else ""
-        return query + (f"&trial={quote(self.trial)}" if self.trial else "")
+        return query + (f"&guided={quote(self.guided)}" if self.guided else "")
 
 
 def read_address(query: str) -> Address:
@@ -118,12 +118,12 @@ def read_address(query: str) -> Address:
     moves, ahead = (_read_moves(address.scope, words, name) for name in ("moves", "ahead"))
     if len(moves) + len(ahead) > MOST_MOVES:
         raise UsageError(f"a run has at most {MOST_MOVES} moves here; begin a new one")
-    return replace(address, moves=moves, ahead=ahead, trial=" ".join(words.get("trial", ())))
+    return replace(address, moves=moves, ahead=ahead, guided=" ".join(words.get("guided", ())))
 
 
 def scope_asked_for(words: Mapping[str, Sequence[str]]) -> Address:
     """Return the beginning of a run in the scope that these words describe."""
-    unknown = sorted(set(words) - {"stack", "moves", "ahead", "trial", *OPTIONS})
+    unknown = sorted(set(words) - {"stack", "moves", "ahead", "guided", *OPTIONS})
     if unknown:
         raise UsageError(f"an address has no '{unknown[0]}'; it has: stack, {', '.join(OPTIONS)}")
     if not words.get("stack"):

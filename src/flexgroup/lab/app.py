@@ -24,7 +24,7 @@ from flexgroup.diagram.markup import Markup, element
 from flexgroup.diagram.picture import resources
 from flexgroup.lab.address import LONGEST, read_address, scope_asked_for
 from flexgroup.lab.front import LONGEST_SCRIPT, beside, error_page, front_page
-from flexgroup.lab.gallery import TRIALS
+from flexgroup.lab.gallery import BY_NAME
 from flexgroup.lab.opened import open_script
 from flexgroup.lab.page import document, run_page
 from flexgroup.lab.saved import file_name, picture_of, script_of, trace_of
@@ -103,8 +103,8 @@ class Lab:
 
     def run(self, request: Request) -> Response:
         standing = stand_at(read_address(_query(request)))
-        trial = next((t for t in TRIALS if t.name == standing.address.trial), None)
-        return _page(run_page(standing, self.token, beside(trial) if trial else ""))
+        guided = BY_NAME.get(standing.address.guided)
+        return _page(run_page(standing, self.token, beside(guided) if guided else ""))
 
     def script(self, request: Request) -> Response:
         standing = stand_at(read_address(_query(request)))

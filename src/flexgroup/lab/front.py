@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.lab.gallery import TRIALS, Trial
+from flexgroup.lab.gallery import FIGURES, TRIALS, GuidedRun
 from flexgroup.lab.page import document
 from flexgroup.protocols.catalogue import PROTOCOLS
 
@@ -30,7 +32,8 @@ def front_page(token: str) -> Markup:
             "holds, and whether what its stack promises still holds.",
         ),
         _choose(),
-        _trials(),
+        _gallery("Published algorithms on trial", "trials", TRIALS),
+        _gallery("Figures of papers, step by step", "figures", FIGURES),
         _open(token),
     )
 
@@ -79,23 +82,20 @@ def _number(name: str, value: int, least: int, most: int) -> Markup:
     return element("input", type="number", name=name, value=str(value), **bounds)
 
 
-def _trials() -> Markup:
+def _gallery(heading: str, name: str, runs: Sequence[GuidedRun]) -> Markup:
     return element(
         "section",
-        element("h2", "Published algorithms on trial", id="trials"),
-        element("div", *map(_trial, TRIALS), class_="trials"),
-        aria_labelledby="trials",
+        element("h2", heading, id=name),
+        element("div", *map(_guided, runs), class_="trials"),
+        aria_labelledby=name,
     )
 
 
-def _trial(trial: Trial) -> Markup:
-    link = f"/run?{trial.address.query}"
-    steps = len(trial.address.ahead)
+def _guided(run: GuidedRun) -> Markup:
+    steps = len(run.address.ahead)
+    link = element("a", f"Step through it: {steps} steps", href=f"/run?{run.address.query}")
     return element(
-        "article",
-        element("h3", trial.heading),
-        element("p", trial.finding),
-        element("p", element("a", f"Step through it: {steps} steps", href=link)),
+        "article", element("h3", run.heading), element("p", run.words), element("p", link)
     )
 
 
@@ -138,5 +138,5 @@ def error_page(words: str) -> Markup:
     )
 
 
-def beside(trial: Trial) -> Markup:
-    return join([element("strong", f"{trial.heading}. "), trial.finding])
+def beside(run: GuidedRun) -> Markup:
+    return join([element("strong", f"{run.heading}. "), run.words])
