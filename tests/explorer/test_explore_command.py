@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 
 from flexgroup.cli.main import main
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.worlds.explorer.explorer import explore as run_explorer
+from flexgroup.worlds.explorer.minimise import Effort, minimise
+from flexgroup.worlds.explorer.scope import from_clients
+from flexgroup.worlds.explorer.search_setup import SearchOptions
 
 CYCLIC = (
     "--processes 4 --message 0,2 --message 0,2 --message 1,2,3 --message 1,2,3 --message 0,3"
@@ -183,3 +188,53 @@ def test_faults_by_name_in_groups_of_replicas(capsys: pytest.CaptureFixture[str]
     )]  # fmt: skip
     few, many = [int(found[1].replace(",", "")) for found in counts if found is not None]
     assert few < many
+
+
+ALSO_PREFIX = "--protocol best-effort --channels reordering --processes 2 --message 0,1".split()
+
+
+def test_a_script_judges_what_the_run_was_condemned_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Not only what every script judges: two processes may disagree without a cycle."""
+    arguments = [*ALSO_PREFIX, "--message", "0,1", "--property", "prefix order"]
+    assert explore(*arguments, "--out", str(tmp_path)) == 1
+    capsys.readouterr()
+    assert main(["replay", str(tmp_path / "best-effort-prefix-order.txt")]) == 1
+    assert "prefix order: violated" in capsys.readouterr().out
+
+
+class StoppedError(Exception):
+    """Stands for the end of the command while it makes a counterexample smaller."""
+
+
+def test_a_counterexample_is_shown_and_written_before_it_is_made_smaller(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def minimise(*arguments: object) -> None:
+        raise StoppedError
+
+    monkeypatch.setattr("flexgroup.cli.exploration.shortest", minimise)
+    with pytest.raises(StoppedError):
+        explore("--protocol", "dcc-published", *CYCLIC, "--out", str(tmp_path))
+    script = (tmp_path / "dcc-published-acyclic-order.txt").read_text()
+    assert script in capsys.readouterr().out
+    assert "acyclic order: violated" in script
+
+
+def test_minimising_ends_within_the_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bound has passed by the time that the violation is found."""
+    assert explore("--protocol", "dcc-published", *CYCLIC, "--max-seconds", "0.001") == 0
+    assert "stopped at --max-seconds" in capsys.readouterr().out.splitlines()[-1]
+    plan, scope = parse_stack("dcc-published"), from_clients(4, (0, 2), (0, 2), (0, 3), (2, 3))
+    found = run_explorer(plan, scope).violations[0]
+    spent = minimise(plan, scope, found, SearchOptions(), Effort(seconds=1e-9))
+    assert spent.violation == found
+    assert spent.stopped_at == "--max-seconds 1e-09"
+
+
+def test_an_interrupt_keeps_what_was_found() -> None:
+    plan, scope = parse_stack("dcc-published"), from_clients(4, (0, 2), (0, 2), (0, 3), (2, 3))
+    found = run_explorer(plan, scope).violations[0]
+    kept = minimise(plan, scope, found, SearchOptions(), Effort(interrupted=lambda: True))
+    assert (kept.violation, kept.stopped_at) == (found, "an interrupt")

@@ -29,6 +29,7 @@ ARCHITECTURE = {
     "properties": ("core trace", "numpy scipy"),
     "metrics": ("core trace", "numpy pyarrow"),
     "diagram": ("trace", ""),
+    "export": ("trace diagram", ""),
     #
     # Worlds that host liars build their stacks with them.
     "liars": ("core", ""),
@@ -86,11 +87,14 @@ ARCHITECTURE = {
         "core trace properties metrics diagram pipeline _pure",
         "pyarrow pyspark",
     ),
+    # The lab drives the explorer, and has the traces of its runs judged and drawn.
+    "lab": ("core protocols trace properties diagram worlds testing", "starlette"),
     "cli": (
-        "core liars protocols workloads trace properties metrics diagram worlds wire server client"
-        " load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments report"
+        "core liars protocols workloads trace properties metrics diagram export worlds wire server"
+        " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"
+        " report"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
-        "rich numpy pyarrow pyspark",
+        "rich numpy pyarrow pyspark uvicorn",
     ),
     #
     "worlds": ("", ""),
@@ -227,7 +231,7 @@ def test_a_cycle_of_imports_is_found() -> None:
     assert list(shortest_cycles(edges)) == [["b", "c", "b"]]
 
 
-@pytest.mark.parametrize("row", ["properties", "metrics", "pipeline", "report"])
+@pytest.mark.parametrize("row", ["properties", "metrics", "pipeline", "report", "export"])
 def test_checks_see_traces_only(row: str) -> None:
     """Not through others either: they know no world and no protocol."""
     reached, todo = set[str](), {row}

@@ -58,6 +58,12 @@ class Browser:
         self, page: Path, width: int = DESKTOP, scheme: str = "light", scripts: bool = True
     ) -> None:
         """Load a file as a reader with such a screen and such preferences would see it."""
+        self.visit(page.resolve().as_uri(), width, scheme, scripts)
+
+    def visit(
+        self, address: str, width: int = DESKTOP, scheme: str = "light", scripts: bool = True
+    ) -> None:
+        """Load the page at an address in the same way."""
         self._tell(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
@@ -69,7 +75,7 @@ class Browser:
         self._tell("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._tell("Network.enable")
         self._forget()
-        self.driver.get(page.resolve().as_uri())
+        self.driver.get(address)
 
     def run(self, script: str, *arguments: object) -> Any:
         """What a script in the page returns."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import importlib
 import json
 import math
 import os
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from flexgroup.core.errors import FlexGroupError, UsageError
+from flexgroup.core.errors import UsageError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"
 Options: TypeAlias = "argparse._ActionsContainer"
@@ -70,6 +69,14 @@ def repeated(name: str, metavar: str, help: str, **settings: Any) -> Option:
     return Option(name, action="append", metavar=metavar, help=help, **{"default": [], **settings})
 
 
+PROTOCOLS = repeated(
+    "--protocols", "MODULE",
+    "import this module, which registers protocols of your own; modules that are always wanted "
+    "stand in pyproject.toml",
+)  # fmt: skip
+"""Lets stacks name protocols from elsewhere; every command has it."""
+
+
 @dataclass(frozen=True)
 class Command:
     """A subcommand with `--json`, and with an example in its help."""
@@ -90,7 +97,7 @@ class Command:
             epilog=f"example:\n  {self.example}",
             formatter_class=Help,
         )
-        for option in (flag("--json", self.json_help), *self.options):
+        for option in (flag("--json", self.json_help), *self.options, PROTOCOLS):
             option.add_to(parser)
         parser.set_defaults(run=run)
 
@@ -102,15 +109,6 @@ def stack_option(required: bool) -> Option:
     )  # fmt: skip
 
 
-def protocols_option(note: str = "") -> Option:
-    """Let stacks name protocols from elsewhere; `import_protocols` brings them in."""
-    return repeated(
-        "--protocols",
-        "MODULE",
-        f"import this module, which registers protocols of your own{note}",
-    )
-
-
 def tls_option(note: str = "") -> Option:
     return Option(
         "--tls", type=path_here, metavar="DIR",
@@ -118,21 +116,9 @@ def tls_option(note: str = "") -> Option:
     )  # fmt: skip
 
 
-def import_protocols(modules: list[str]) -> None:
-    """Import the modules that `--protocols` names."""
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UsageError(
-                f"cannot import '{module}': {error}; is it installed, or on PYTHONPATH?"
-            ) from None
-        except FlexGroupError:
-            raise
-        except Exception as error:
-            raise UsageError(
-                f"cannot import '{module}', which fails with {type(error).__name__}: {error}"
-            ) from error
+def protocols_for_servers(options: argparse.Namespace) -> list[str]:
+    """Return the options that give servers started by a command the protocols that it has."""
+    return [word for module in options.protocols for word in ("--protocols", module)]
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:

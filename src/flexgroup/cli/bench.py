@@ -16,6 +16,7 @@ from flexgroup.cli.arguments import (
     Option,
     from_one,
     print_json,
+    protocols_for_servers,
     repeated,
     seconds,
     tls_option,
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             from flexgroup.load.local_cluster import LocalCluster
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            more = ["--log", "none"]
+            more = ["--log", "none", *protocols_for_servers(options)]
             if options.tls is not None:
                 make_certificates_for(options)
                 more += ["--tls", str(options.tls)]

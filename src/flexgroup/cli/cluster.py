@@ -14,7 +14,14 @@ from dataclasses import KW_ONLY, asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexgroup.cli.arguments import Command, Option, make_folder, path_here, tls_option
+from flexgroup.cli.arguments import (
+    Command,
+    Option,
+    make_folder,
+    path_here,
+    protocols_for_servers,
+    tls_option,
+)
 from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
@@ -147,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.stack is not None:
         parse_stack(options.stack)
-    arguments = ["--log", "json"]
+    arguments = ["--log", "json", *protocols_for_servers(options)]
     for option, value in (("--tls", options.tls), ("--trace", options.trace)):
         arguments += [] if value is None else [option, str(value)]
     with ExitStack() as stack:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import re
 import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from flexgroup.cli.arguments import import_protocols, print_json
+from flexgroup.cli.arguments import print_json
 from flexgroup.cli.explore_all import explore_all_systems
 from flexgroup.cli.on_spark import check_spark_options, search_on_spark, walks_on_spark
 from flexgroup.cli.progress import status_line, stop_requests
 from flexgroup.core.errors import UsageError
-from flexgroup.core.replicas import Replicas, replicas_of_sizes
-from flexgroup.liars.named import parse_liars
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, SearchProgress
-from flexgroup.worlds.explorer.minimise import Minimised, minimise, shortest
+from flexgroup.worlds.explorer.minimise import Effort, Minimised, minimise, shortest
 from flexgroup.worlds.explorer.random_walks import RandomWalks
 from flexgroup.worlds.explorer.result import ExplorationResult, Violation, letters, pairs_to_see
-from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
+from flexgroup.worlds.explorer.scope import Scope
+from flexgroup.worlds.explorer.scope_words import STOCKS, scope_of
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
@@ -34,7 +35,6 @@ WITHOUT_SPARK = {
 
 def explore(options: argparse.Namespace) -> int:
     _check(options)
-    import_protocols(options.protocols)
     if options.resume is not None:
         saved = read_snapshot(options.resume)
         return _explore(options, parse_stack(saved.stack), saved.scope)
@@ -66,73 +66,14 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _scope(options: argparse.Namespace) -> Scope:
-    replicas = _replicas(options.replicas)
-    processes = sum(map(len, replicas)) if options.processes is None else options.processes
-    if (options.processes is None and not replicas) or not options.message:
-        raise UsageError(
-            "which system? Give --processes N and at least one --message P,Q, "
-            "or --all-destinations NxM"
-        )
-    casts = []
-    client = processes
-    for text in options.message:
-        match = re.fullmatch(r"(?:(\d+):)?(\d+(?:,\d+)*)", text)
-        if match is None:
-            raise UsageError(f"--message {text}: write destinations as 0,2, or 1:0,2 from 1")
-        destinations = tuple(sorted({int(word) for word in match[2].split(",")}))
-        origin = int(match[1]) if match[1] else client
-        client = max(client, origin + 1) if origin >= processes else client
-        casts.append(PlannedCast(origin, destinations))
-    crashing = tuple(_matching(text, "--crash", r"(\d+)", "0")[0] for text in options.crash)
-    suspecting = tuple(
-        (suspicious, suspected)
-        for text in options.suspect
-        for suspicious, suspected in [_matching(text, "--suspect", r"(\d+):(\d+)", "1:0")]
-    )
-    bounds = Bounds(
-        options.crashes or len(crashing),
-        options.suspicions or len(suspecting),
-        options.losses,
-        options.duplicates,
-        options.timers,
-        options.restarts,
-    )
-    fifo = options.channels == "fifo"
-    return Scope(
-        processes,
-        tuple(casts),
-        fifo,
-        options.any_order,
-        bounds,
-        tuple(_members(text, "--group") for text in options.group),
-        tuple(_members(text, "--view") for text in options.view),
-        crashing,
-        suspecting,
-        replicas,
-        parse_liars(options.twin, options.liar),
-    )
-
-
-def _matching(text: str, option: str, form: str, example: str) -> tuple[int, ...]:
-    """The numbers in the value of an option that has to be of this form."""
-    match = re.fullmatch(form, text)
-    if match is None:
-        raise UsageError(f"{option} {text}: write for example {option} {example}")
-    return tuple(map(int, match.groups()))
-
-
-def _replicas(text: str | None) -> Replicas:
-    if text is None:
-        return ()
-    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
-        raise UsageError(f"--replicas {text}: write the sizes of the groups as 3,1")
-    return replicas_of_sizes([int(word) for word in text.split(",")])
-
-
-def _members(text: str, option: str) -> tuple[int, ...]:
-    if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise UsageError(f"{option} {text}: write its members as 0,1,2")
-    return tuple(sorted({int(word) for word in text.split(",")}))
+    """Return the scope that the options describe, each of which may be given several times."""
+    words: dict[str, list[str]] = {"any-order": ["yes"]} if options.any_order else {}
+    for name in ("processes", "replicas", "channels", *STOCKS):
+        value = getattr(options, name)
+        words[name] = [] if value is None else [str(value)]
+    for name in ("message", "group", "view", "crash", "suspect", "twin", "liar"):
+        words[name] = getattr(options, name)
+    return scope_of(words)
 
 
 def _search_options(options: argparse.Namespace) -> SearchOptions:
@@ -149,26 +90,55 @@ def _limits(options: argparse.Namespace) -> SearchLimits:
 
 
 def _explore(options: argparse.Namespace, plan: StackPlan, scope: Scope) -> int:
-    """Explore one scope, minimise what was found, and say so."""
-    wanted = _wanted_orders(options, scope)
-    result, used = _search(options, plan, scope)
-    counterexamples = [
-        (violation, _minimised(options, plan, scope, violation, used))
-        for place, violation in enumerate(result.violations)
-        if violation.run not in [other.run for other in result.violations[:place]]
-    ]
-    if options.out is not None:
-        from flexgroup.cli.counterexamples import write_counterexample
+    """Explore one scope, minimise what was found, and say so.
 
-        for _, smallest in counterexamples:
-            write_counterexample(options.out, plan, smallest.scope, smallest.violation)
+    What was found is shown and written before it is made smaller, which may take long.
+    """
+    wanted = _wanted_orders(options, scope)
+    began = time.monotonic()
+    result, used = _search(options, plan, scope)
     unseen = [text for text, pair in wanted.items() if pair not in result.seen_orders]
-    explored = Explored(plan, result, counterexamples, unseen)
+    explored = Explored(plan, result, [], unseen)
+    if not options.json:
+        explored.show_counts()
+    with _effort(options, began) as effort:
+        for place, found in enumerate(result.violations):
+            if found.run in [other.run for other in result.violations[:place]]:
+                continue
+            if not options.json:
+                explored.show_found(found)
+            _write(options, plan, Minimised(scope, found), explored.broken_by(found))
+            smallest = _minimised(options, plan, scope, found, used, effort)
+            explored.counterexamples.append((found, smallest))
+            _write(options, plan, smallest, explored.broken_by(found))
+            if not options.json and not options.no_minimise:
+                explored.show_smallest(found, smallest)
     if options.json:
         print_json(explored.to_json())
     else:
-        explored.show(options.out, _how_to_go_on(options))
+        explored.show_end(options.out, _how_to_go_on(options))
     return 1 if result.violations or (unseen and result.exhausted) else 0
+
+
+def _write(
+    options: argparse.Namespace, plan: StackPlan, shown: Minimised, broken: list[str]
+) -> None:
+    if options.out is not None:
+        from flexgroup.cli.counterexamples import write_counterexample
+
+        write_counterexample(options.out, plan, shown.scope, shown.violation, broken)
+
+
+@contextmanager
+def _effort(options: argparse.Namespace, began: float) -> Iterator[Effort]:
+    """Give what is left of the bounds for minimising, and show on a terminal what is tried."""
+    interrupts = stop_requests(signal.SIGINT, most=1)
+    with interrupts as interrupted, status_line(wanted=not options.json) as status:
+
+        def show(scope: Scope, progress: SearchProgress) -> None:
+            status(f"looking for a smaller run: {scope.described()}, {progress.states:,} states")
+
+        yield Effort(options.max_seconds, began, interrupted, show)
 
 
 def _how_to_go_on(options: argparse.Namespace) -> str:
@@ -250,25 +220,22 @@ def _minimised(
     scope: Scope,
     found: Violation,
     used: SearchOptions,
+    effort: Effort,
 ) -> Minimised:
     if options.no_minimise:
         return Minimised(scope, found)
     if options.walks is None:
-        found = shortest(plan, scope, found, used)
-    return minimise(plan, scope, found, used)
+        found = shortest(plan, scope, found, used, effort)
+    return minimise(plan, scope, found, used, effort)
 
 
-def script_of(plan: StackPlan, scope: Scope, found: Violation) -> str:
-    """The commands with their answers, where replaying understands all of them."""
+def script_of(plan: StackPlan, scope: Scope, found: Violation, broken: Sequence[str] = ()) -> str:
+    """The commands with their answers, and a verdict on all that the run breaks."""
     from flexgroup.testing.script import rewrite
     from flexgroup.worlds.explorer.schedule import script
 
     title = f"{plan.name}: {found.name} is violated after {found.steps} steps."
-    text = script(plan.name, scope, found.run, title)
-    refused = found.name == "conduct"  # what a process refuses, or fails at, ends a script
-    if refused or any(happening.kind == "suspect" for happening in found.run):
-        return text.replace("----\n", "")
-    return rewrite(text)
+    return rewrite(script(plan.name, scope, found.run, title, broken or [found.name]))
 
 
 @dataclass(frozen=True)
@@ -281,9 +248,11 @@ class Explored:
     unseen: list[str]
     """The orders that had to be seen sometimes, and were not."""
 
-    def show(self, out: Path | None, saved: str) -> None:
-        """Print it; `out` is where counterexamples were written, and `saved` tells how to go on
-        with a search that was stopped, if that is possible."""
+    def broken_by(self, found: Violation) -> list[str]:
+        """List the properties that this run was condemned for."""
+        return [other.name for other in self.result.violations if other.run == found.run]
+
+    def show_counts(self) -> None:
         plan, result = self.plan, self.result
         channels = "fifo" if result.scope.fifo else "reordering"
         print(f"{plan.name} over {channels} channels, {result.scope.described()}")
@@ -293,29 +262,41 @@ class Explored:
             f"everything delivered"
         )
         memory = result.memory / 2**20
-        files = f" and {result.in_files:,} states in files" if result.in_files else ""
+        files = f", {result.in_files:,} visited states in files" if result.in_files else ""
         print(f"  {result.seconds:.2f} s, {memory:.1f} MB{files}; {self._both_orders()}")
         for note in result.notes:
             print(f"  {note}")
         for text in self.unseen:
             print(f"sometimes {text}: never seen")
-        for found, minimised in self.counterexamples:
-            self._show_counterexample(found, minimised)
-        if out is not None and self.counterexamples:
-            print(f"script, diagram and trace written to {out}")
-        if result.stopped_at and saved:
-            print(f"saved; {saved}")
-        print(result.last_line())
 
-    def _show_counterexample(self, found: Violation, minimised: Minimised) -> None:
-        names = [other.name for other in self.result.violations if other.run == found.run]
+    def show_found(self, found: Violation) -> None:
+        """Print a counterexample as soon as there is one."""
+        names = self.broken_by(found)
         deadlock = ", and nothing can happen any more: deadlock" if "validity" in names else ""
         print(f"{', '.join(names)}: violated after {found.steps} steps{deadlock}")
+        print("  `flexgroup replay` runs this:\n")
+        print(script_of(self.plan, self.result.scope, found, names), flush=True)
+
+    def show_smallest(self, found: Violation, minimised: Minimised) -> None:
+        smallest = minimised.violation
+        changed = minimised.scope != self.result.scope or smallest.run != found.run
         if minimised.scope != self.result.scope:
             print(f"  smaller: {minimised.scope.described()}")
-        proved = " and no fewer" if minimised.violation.shortest else ""
-        print(f"  in {minimised.violation.steps} steps{proved}; `flexgroup replay` runs this:\n")
-        print(script_of(self.plan, minimised.scope, minimised.violation))
+        proved = " and no fewer" if smallest.shortest else ""
+        until = f"; stopped at {minimised.stopped_at}" if minimised.stopped_at else ""
+        script = "; `flexgroup replay` runs this:\n" if changed else ""
+        print(f"  in {smallest.steps} steps{proved}{until}{script}")
+        if changed:
+            print(script_of(self.plan, minimised.scope, smallest, self.broken_by(found)))
+
+    def show_end(self, out: Path | None, saved: str) -> None:
+        """Say where counterexamples were written, how to go on with a search that was stopped, if
+        that is possible, and what was found."""
+        if out is not None and self.counterexamples:
+            print(f"script, diagram and trace written to {out}")
+        if self.result.stopped_at and saved:
+            print(f"saved; {saved}")
+        print(self.result.last_line())
 
     def _both_orders(self) -> str:
         """Say whether messages that meet really raced, against success by default."""
@@ -361,5 +342,7 @@ class Explored:
                 "steps": minimised.violation.steps,
                 "shortest": minimised.violation.shortest,
             },
-            "script": script_of(self.plan, minimised.scope, minimised.violation),
+            "script": script_of(
+                self.plan, minimised.scope, minimised.violation, self.broken_by(found)
+            ),
         }

@@ -10,9 +10,7 @@ from flexgroup.cli.arguments import (
     Option,
     flag,
     from_one,
-    import_protocols,
     path_here,
-    protocols_option,
     repeated,
     seconds,
     stack_option,
@@ -80,7 +78,6 @@ COMMAND = Command(
             "--out", type=path_here, metavar="DIR",
             help="write counterexamples there: script, diagram (SVG), trace set",
         ),
-        protocols_option(),
         Group(
             "what may go wrong, at most so often in a run",
             *(
@@ -164,7 +161,6 @@ def run(options: argparse.Namespace) -> int:
     if options.replay is not None or options.servers is not None:
         from flexgroup.cli.explore_servers import explore_servers, replay_servers
 
-        import_protocols(options.protocols)
         if options.replay is not None:
             return replay_servers(options.replay)
         return explore_servers(options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.core.errors import FlexGroupError
@@ -26,9 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import logging
 
+        from flexgroup.cli.own_protocols import configured_protocols, import_protocols
         from flexgroup.cli.parser import build_parser
 
         options = build_parser().parse_args(arguments)
+        options.protocols = [*configured_protocols(Path.cwd()), *options.protocols]
+        import_protocols(options.protocols)
         logging.getLogger().addFilter(_is_news)
         code = int(options.run(options))
         sys.stdout.flush()

@@ -6,16 +6,15 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
-from flexgroup.cli.arguments import Command, import_protocols, print_json, protocols_option
+from flexgroup.cli.arguments import Command, print_json
 
-COMMAND = Command("protocols", "list the protocols", "flexgroup protocols", (protocols_option(),))
+COMMAND = Command("protocols", "list the protocols", "flexgroup protocols")
 
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.core.guarantees import names
     from flexgroup.protocols.catalogue import PROTOCOLS
 
-    import_protocols(options.protocols)
     rows: list[dict[str, Any]] = [
         {
             "name": protocol.name,

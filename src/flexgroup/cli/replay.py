@@ -8,10 +8,8 @@ from pathlib import Path
 from flexgroup.cli.arguments import (
     Command,
     Option,
-    import_protocols,
     path_here,
     print_json,
-    protocols_option,
 )
 from flexgroup.core.errors import FlexGroupError, UsageError
 
@@ -19,15 +17,11 @@ COMMAND = Command(
     "replay",
     "run a script step by step, or a recorded trace through the same code",
     "flexgroup replay tests/scripts/dcc_published_cycle.txt",
-    (
-        Option("path", type=path_here, help="a script, or the directory of a trace set"),
-        protocols_option(),
-    ),
+    (Option("path", type=path_here, help="a script, or the directory of a trace set"),),
 )
 
 
 def run(options: argparse.Namespace) -> int:
-    import_protocols(options.protocols)
     path: Path = options.path
     if not path.exists():
         raise UsageError(f"'{path}' does not exist; give a script or the directory of a trace set")

@@ -12,11 +12,9 @@ from flexgroup.cli.arguments import (
     Option,
     flag,
     from_one,
-    import_protocols,
     make_folder,
     path_here,
     print_json,
-    protocols_option,
     repeated,
 )
 from flexgroup.cli.on_spark import check_spark_options, schedules_on_spark, spark_options
@@ -60,13 +58,11 @@ COMMAND = Command(
             help="write bad schedules and their traces; of --replay, the trace",
         ),
         *spark_options(),
-        protocols_option(),
     ),
 )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
-    import_protocols(options.protocols)
     check_spark_options(options, {"replay": "one schedule is executed here; leave --spark out"})
     if options.out is not None:
         make_folder(options.out)

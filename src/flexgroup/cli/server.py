@@ -15,9 +15,7 @@ from flexgroup.cli.arguments import (
     Option,
     flag,
     from_one,
-    import_protocols,
     path_here,
-    protocols_option,
     repeated,
     seconds,
     tls_option,
@@ -81,7 +79,6 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
             "--no-rejoin",
             "end when the others exclude this server, instead of joining them again",
         ),
-        protocols_option("; every server needs the same"),
         flag(
             "--until-input-ends",
             "stop when standard input ends, so that it never outlives what started it",
@@ -231,7 +228,6 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
     listen = parse_server_address(options.listen)
     join = other_servers(options)
-    import_protocols(options.protocols)
     _check_attack(options)
     chosen: dict[str, Any] = {name: getattr(options, name) for name in LIMITS}
     tls: Path | None = options.tls

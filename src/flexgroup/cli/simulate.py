@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import traceback
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import (
@@ -11,16 +14,14 @@ from flexgroup.cli.arguments import (
     Group,
     Option,
     flag,
-    import_protocols,
     path_here,
     print_json,
-    protocols_option,
     repeated,
     stack_option,
 )
 from flexgroup.cli.liars import liar_options
 from flexgroup.cli.progress import progress_bar
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import FlexGroupError, UsageError
 
 if TYPE_CHECKING:
     from flexgroup.properties.verdict import Verdict
@@ -78,7 +79,6 @@ COMMAND = Command(
             "--check", choices=("promised", "all", "none"), default="promised",
             help="which properties to check after the run (promised)",
         ),
-        protocols_option(),
         Group(
             "faults",
             repeated("--crash", "P@T", "3@1.5s"),
@@ -99,11 +99,9 @@ COMMAND = Command(
 def run(options: argparse.Namespace) -> int:
     from flexgroup.liars.named import in_words, parse_liars
     from flexgroup.properties.catalogue import check
-    from flexgroup.trace.reader import load_history, read_run
     from flexgroup.worlds.simulator.fault_plans import Faults
-    from flexgroup.worlds.simulator.scenario import Scenario, description, record_scenario
+    from flexgroup.worlds.simulator.scenario import Scenario, description
 
-    import_protocols(options.protocols)
     if options.part_rows is not None and (options.part_rows < 1 or options.out is None):
         raise UsageError("--part-rows needs --out, and a number of rows from 1 on")
     scenario = Scenario(
@@ -130,16 +128,15 @@ def run(options: argparse.Namespace) -> int:
         answers=options.answers,
         links=" ".join(options.link),
     )
-    with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
-        if options.out is not None:
-            outcome = record_scenario(
-                scenario, options.out, options.force, progress, options.part_rows
-            )
-            history = None
-            if options.check != "none":
-                history = load_history(options.out, read_run(options.out, outcome.run))
-        else:
-            outcome, history = _run_in_memory(scenario, progress)
+    try:
+        outcome, history = _simulate(options, scenario)
+    except FlexGroupError:
+        raise
+    except Exception as error:
+        place = _handler_that_raised(scenario, error)
+        if place is None:
+            raise
+        return _show_failed_handler(options, scenario, f"{type(error).__name__}: {error} ({place})")
     verdicts: list[Verdict] = []
     if history is not None and options.check != "none":
         promised = None if options.check == "all" else description(scenario).promised
@@ -150,6 +147,54 @@ def run(options: argparse.Namespace) -> int:
         note = _why_liars_may_violate(scenario) or _why_crashes_may_violate(scenario)
     _show(options, scenario, outcome, history, verdicts, note)
     return 1 if violated else 0
+
+
+def _simulate(
+    options: argparse.Namespace, scenario: Scenario
+) -> tuple[SimulationResult, History | None]:
+    """Simulate, and return the history where it is to be checked."""
+    from flexgroup.trace.reader import load_history, read_run
+    from flexgroup.worlds.simulator.scenario import record_scenario
+
+    with progress_bar(f"simulating {scenario.stack}", wanted=not options.json) as progress:
+        if options.out is None:
+            return _run_in_memory(scenario, progress)
+        outcome = record_scenario(scenario, options.out, options.force, progress, options.part_rows)
+        history = None
+        if options.check != "none":
+            history = load_history(options.out, read_run(options.out, outcome.run))
+        return outcome, history
+
+
+def _handler_that_raised(scenario: Scenario, error: Exception) -> str | None:
+    """Return the place in a layer at which an error arose, if it did there."""
+    from flexgroup.protocols.catalogue import parse_stack
+
+    files = {
+        getattr(sys.modules.get(layer.__module__), "__file__", None)
+        for layer in parse_stack(scenario.stack).layers
+    }
+    inner = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in files]
+    if not inner:
+        return None
+    return f"{inner[-1].name}, {Path(inner[-1].filename).name}, line {inner[-1].lineno}"
+
+
+def _show_failed_handler(options: argparse.Namespace, scenario: Scenario, failure: str) -> int:
+    """Tell of a violation that leaves nothing else to tell: the simulation cannot go on."""
+    from flexgroup.properties.verdict import Outcome, Verdict
+
+    explanation = (
+        f"a handler raised {failure}\n"
+        f"the explorer looks for a smallest run of it, as a script: flexgroup explore --protocol "
+        f"'{scenario.stack}' --processes 2 --message 0:0,1 --message 1:0,1"
+    )
+    verdict = Verdict("conduct", Outcome.VIOLATED, 1, None, explanation)
+    if options.json:
+        print_json({"run": scenario.run, "verdicts": [verdict.to_json()]})
+    else:
+        print(verdict)
+    return 1
 
 
 def _processes(options: argparse.Namespace) -> int:

@@ -266,9 +266,18 @@ class _Drawing:
         start, end = self._place(send), self._place(receive)
         if send.process == receive.process:
             return marks.arc(start, end, RING, self.orientation.down)
-        bend = min(BENDS, key=lambda bend: self._hits(send, receive, bend))
+        bend = self._bend(send, receive)
         clear = self._clearance(send), self._clearance(receive)
         return marks.arrow(start, end, *clear, tips, bend)
+
+    def _bend(self, send: TraceEvent, receive: TraceEvent) -> float:
+        """Return the first bend with which an arrow runs through no mark, or through the fewest."""
+        hits: list[int] = []
+        for bend in BENDS:
+            hits.append(self._hits(send, receive, bend))
+            if not hits[-1]:
+                break
+        return BENDS[hits.index(min(hits))]
 
     def _hits(self, send: TraceEvent, receive: TraceEvent, bend: float) -> int:
         """Count the marks that an arrow would run through if it were bent so."""

@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-VOID = frozenset({"br", "col", "hr", "link", "meta"})
+VOID = frozenset({"br", "col", "hr", "input", "link", "meta"})
 """The elements of HTML that have no end tag."""
 
 # Legal in a name that a stranger chose, and not in a page.
 NOT_IN_A_PAGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 REPLACEMENT = "\ufffd"
+
+# Most of what is written needs no escape, which is cheaper to see than to do.
+NEEDS_ESCAPE = re.compile(f"[&<>\"']|{NOT_IN_A_PAGE.pattern}")
 
 
 class Markup(str):
@@ -28,7 +31,10 @@ def text(value: object) -> Markup:
     """Return the value as text in a page, or within the quotes of an attribute."""
     if isinstance(value, Markup):
         return value
-    return Markup(escape(NOT_IN_A_PAGE.sub(REPLACEMENT, str(value)), quote=True))
+    words = str(value)
+    if NEEDS_ESCAPE.search(words) is None:
+        return Markup(words)
+    return Markup(escape(NOT_IN_A_PAGE.sub(REPLACEMENT, words), quote=True))
 
 
 def number(value: float) -> str:

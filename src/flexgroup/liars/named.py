@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.stack import BuildStack, Stack
@@ -42,7 +42,7 @@ Liars = tuple[tuple[int, str], ...]
 """Who lies, in ascending order, and in which way."""
 
 
-def parse_liars(twins: list[str], attackers: list[str]) -> Liars:
+def parse_liars(twins: Sequence[str], attackers: Sequence[str]) -> Liars:
     """The liars that these texts name: `3` for a twin, `2:skip` for an attacker."""
     for text in twins:
         if not text.isdecimal():

@@ -18,7 +18,12 @@ class Letters:
 
     def __init__(self, run: IndexedHistory, messages: Iterable[int]) -> None:
         self._run = run
-        self._letters = dict(zip(dict.fromkeys(messages), _letters(), strict=False))
+        names = run.history.names
+        free = (letter for letter in _letters() if letter not in names.values())
+        self._letters = {
+            message: names.get(run.identity(message)) or next(free)
+            for message in dict.fromkeys(messages)
+        }
 
     def __getitem__(self, message: int) -> str:
         return self._letters[message]

@@ -38,7 +38,8 @@ Commands:
     in-flight                         what is in the channels
     delivered                         what each process has delivered, in order
     stored P                          what the layers of P have in stable storage
-    verdict                           cycles, missing and wrong deliveries
+    verdict                           cycles, missing and wrong deliveries, failing handlers
+    verdict NAME, NAME                these properties, as the checks of traces judge them
 
 Lines that start with `>` tell what happened, indented ones what it led to. `#` starts a
 comment.
@@ -51,8 +52,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.guarantees import guarantees_of_channels
+from flexgroup.core.journal import Journal
 from flexgroup.core.layer import View
 from flexgroup.core.message import (
     Message,
@@ -65,10 +67,12 @@ from flexgroup.core.precedence import find_cycle
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import guarantees_above
 from flexgroup.liars.named import liars_of
+from flexgroup.properties.verdict import Outcome
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.testing.packets_in_words import packet_in_words
 from flexgroup.worlds.bench import Bench
+from flexgroup.worlds.explorer.schedule import is_over
 
 STABILIZE_AT_MOST = 100_000
 
@@ -135,8 +139,14 @@ def parse(text: str) -> list[Block]:
 class Script:
     """Runs commands on a bench, one at a time, and tells what they did."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal | None = None) -> None:
         self._bench: Bench | None = None
+        self._journal = journal
+        self._done: list[str] = []
+        """The commands so far, but for verdicts."""
+        self._failures: list[str] = []
+        """What handlers raised."""
+        self._condemned = False
         self._names: dict[MessageId, str] = {}
         self._fifo = True
         self._commands: dict[str, Callable[[str], list[str]]] = {
@@ -171,14 +181,17 @@ class Script:
 
     @property
     def violated(self) -> bool:
-        """Whether what has been delivered so far breaks the order or integrity."""
-        return self._bench is not None and bool(self._violations())
+        """Whether what has been delivered so far breaks the order or integrity, a handler failed,
+        or a property was found violated that a verdict named."""
+        return self._condemned or (self._bench is not None and bool(self._violations()))
 
     def run(self, command: str) -> list[str]:
         word, _, rest = command.partition(" ")
         handler = self._commands.get(word)
         if handler is None:
             raise UsageError(f"unknown command '{word}'; commands: {', '.join(self._commands)}")
+        if word not in ("verdict", "stabilize"):  # which lets commands of its own happen
+            self._done.append(command)
         if word not in HAPPENINGS:
             return handler(rest.strip())
         # The packets are kept alive, so that no new one gets the number of an old one.
@@ -186,7 +199,16 @@ class Script:
         lengths = [len(order) for order in self.bench.delivered]
         views = [len(installed) for installed in self.bench.installed]
         named = [len(leaders) for leaders in self.bench.leaders]
-        answer = handler(rest.strip())
+        try:
+            answer = handler(rest.strip())
+        except UsageError:
+            raise  # the command makes no sense, or asks for what the stack does not do
+        except Exception as error:
+            if isinstance(error, PeerError) and self._is_tampered_with():
+                raise
+            # A script shows what a handler does, also that it fails or blames a correct peer.
+            self._failures.append(f"{type(error).__name__}: {error}")
+            answer = [f"> {command} fails with {self._failures[-1]}"]
         for process, order in enumerate(self.bench.delivered):
             told = [f"  {process} delivers {self._name(m.id)}" for m in order[lengths[process] :]]
             # The last view first, as each one moves what stands behind it.
@@ -205,6 +227,18 @@ class Script:
                 if id(sent) not in in_flight
             ]
         return answer
+
+    def _is_tampered_with(self) -> bool:
+        """Tell whether packets were lost or doubled although the stack relies on channels."""
+        if not any(command.startswith(("drop", "duplicate")) for command in self._done):
+            return False
+        try:
+            guarantees_above(
+                self.bench.plan.layers, guarantees_of_channels(reliable=False, fifo=self._fifo)
+            )
+        except UsageError:
+            return True
+        return False
 
     def describe(self, packet: Packet) -> str:
         return packet_in_words(packet, self._name)
@@ -238,8 +272,9 @@ class Script:
         sizes = [_number(word) for word in match[5].split(",")] if match[5] else []
         replicas = replicas_of_sizes(sizes)
         liars = liars_of((match[6] or "").split())
-        self._bench = Bench(plan, size, tuple(groups), replicas=replicas, liars=liars)
+        self._bench = Bench(plan, size, tuple(groups), self._journal, replicas, liars)
         self._names = {}
+        self._failures = []
         return ["ok"]
 
     def _cast(self, rest: str) -> list[str]:
@@ -371,11 +406,39 @@ class Script:
         return [f"  {line}" for line in answer] or ["  nothing"]
 
     def _verdict(self, rest: str) -> list[str]:
+        if rest:
+            return self._judged([name.strip() for name in rest.split(",")])
         return self._violations() or ["holds"]
+
+    def _judged(self, names: list[str]) -> list[str]:
+        """Judge properties by the checks of traces, on a trace of the same commands."""
+        # Imported here because Arrow takes longer to load than a script to run.
+        from flexgroup.properties.catalogue import check
+        from flexgroup.trace.collector import Collector
+        from flexgroup.trace.recorder import Recorder
+
+        collector = Collector()
+        recorder = Recorder(collector)
+        again = Script(recorder)
+        for command in self._done:
+            again.run(command)
+        recorder.flush()
+        history = collector.history(
+            "script",
+            self.bench.size,
+            is_over(self.bench),
+            tuple(sorted(self.bench.liars)),
+            self._names,
+        )
+        answer = []
+        for verdict in check(history, names):
+            self._condemned |= verdict.outcome == Outcome.VIOLATED
+            answer += str(verdict).splitlines()
+        return answer
 
     def _violations(self) -> list[str]:
         delivered = self._delivered_by_correct()
-        answer = []
+        answer = [f"conduct: violated, {failure}" for failure in self._failures]
         found = find_cycle([[m.id for m in order] for order in delivered])
         if found:
             names = [self._name(identity) for identity in [*found, found[0]]]

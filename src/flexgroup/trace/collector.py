@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
+from flexgroup.core.message import MessageId
 from flexgroup.trace.history import History, RunFacts
 from flexgroup.trace.reader import history_of
 from flexgroup.trace.recorder import Sink
@@ -31,8 +33,14 @@ class Collector(Sink):
             yield from event_tables(run, columns, self._labels, self._sets)
 
     def history(
-        self, run: str, processes: int, complete: bool, faulty: tuple[int, ...] = ()
+        self,
+        run: str,
+        processes: int,
+        complete: bool,
+        faulty: tuple[int, ...] = (),
+        names: Mapping[MessageId, str] | None = None,
     ) -> History:
+        """Return the run; explanations call messages by these names."""
         tables: dict[str, list[pa.Table]] = {}
         for kind, table in self.tables(run):
             tables.setdefault(kind, []).append(table)
@@ -40,4 +48,5 @@ class Collector(Sink):
         def events(kind: str) -> pa.Table:
             return pa.concat_tables(tables.get(kind, [pa.table({})]))
 
-        return history_of(events, RunFacts(run, processes, complete, faulty=faulty))
+        history = history_of(events, RunFacts(run, processes, complete, faulty=faulty))
+        return replace(history, names=dict(names or {}))

@@ -7,7 +7,7 @@ kind are sorted by (process, step), so a process's history is one slice of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -210,3 +210,5 @@ class History(RunFacts):
     crashes: Faults = field(default_factory=Faults)
     recoveries: Faults = field(default_factory=Faults)
     views: Views = field(default_factory=Views)
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What explanations call messages, by identity; others get the first letters that are free."""

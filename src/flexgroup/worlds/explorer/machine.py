@@ -47,6 +47,12 @@ MOST_EFFECTS: Final = 1 << 16
 """No event has as many effects."""
 
 
+ALWAYS_TWICE: Final = 50
+TWICE_OF: Final = 16
+"""So many steps are computed twice, and one in so many of the later ones, to see that they are the
+same: a layer that draws random numbers cannot be explored."""
+
+
 class ClientAddressedError(Exception):
     """A packet was sent to a client that the search does not follow."""
 
@@ -303,6 +309,15 @@ class Machine(UntimedWorld):
         local.host.start(0)
         return LocalStep(self.enrol(local), self._outputs, True, [])
 
+    def tell(self, local: Local, event: Event) -> list[int]:
+        """Let an event happen to a process whose state need not be kept; return what it sends.
+
+        What a handler raises comes out, and then the state is of no use any more.
+        """
+        self._begin(local)
+        self._tell(local, event)
+        return self._outputs
+
     def event(self, event: Event) -> int:
         """The number of an event."""
         number = self._event_numbers.get(event.fingerprint)
@@ -385,6 +400,28 @@ class Machine(UntimedWorld):
     def _compute(self, number: int, event_number: int) -> LocalStep:
         before = self.locals[number]
         event = self.events[event_number]
+        after = self._told(before, event)
+        outputs = self._outputs
+        cuts = self._cuts(event) if event.kind not in (CRASH, CUT) else []
+        reached = self.enrol(after)
+        after = self.locals[reached]
+        computed = len(self.recipes)
+        if not after.problem and (computed < ALWAYS_TWICE or computed % TWICE_OF == 0):
+            self._check_again(before, event, after, outputs)
+        leads = self.leads[event.sort]
+        for output in outputs:
+            leads |= 1 << self.events[output].sort
+        for own in after.own:
+            leads |= 1 << self.events[own].sort
+        if leads != self.leads[event.sort]:
+            self.leads[event.sort] = leads
+            self.growth += 1
+        self.recipes.append((before.fingerprint, event.fingerprint))
+        seen = after.order != before.order or after.problem != before.problem
+        return LocalStep(reached, outputs, seen, cuts)
+
+    def _told(self, before: Local, event: Event) -> Local:
+        """Return the state of a process told of an event; what it sends is in `_outputs`."""
         after = before.twin()
         self._begin(after)
         try:
@@ -398,26 +435,24 @@ class Machine(UntimedWorld):
                 self._go_wrong(before, after, error)
         except Exception as error:
             self._go_wrong(before, after, error)
-        outputs = self._outputs
-        cuts = self._cuts(event) if event.kind not in (CRASH, CUT) else []
-        reached = self.enrol(after)
-        after = self.locals[reached]
-        leads = self.leads[event.sort]
-        for output in outputs:
-            leads |= 1 << self.events[output].sort
-        for own in after.own:
-            leads |= 1 << self.events[own].sort
-        if leads != self.leads[event.sort]:
-            self.leads[event.sort] = leads
-            self.growth += 1
-        self.recipes.append((before.fingerprint, event.fingerprint))
-        seen = after.order != before.order or after.problem != before.problem
-        return LocalStep(reached, outputs, seen, cuts)
+        return after
 
     def _go_wrong(self, before: Local, after: Local, error: Exception) -> None:
         """Note what a handler has raised, which is what the search is looking for."""
         after.problem = f"{type(error).__name__}: {error}"
         after.host.stack = fork(before.host.stack)
+
+    def _check_again(self, before: Local, event: Event, after: Local, outputs: list[int]) -> None:
+        """Refuse a layer that does one thing now and another the next time."""
+        again = self._told(before, event)
+        again.seal(self._scope.bounds.restarts > 0)
+        if again.fingerprint != after.fingerprint or self._outputs != outputs:
+            raise UsageError(
+                f"the same event in the same state ({event.label}) did two different things to "
+                f"process {event.process}, so nothing can be said of all schedules; a layer draws "
+                "no random numbers and reads no clock: have it offer a choice (Offer) or set a "
+                "timer, and try it with: flexgroup conform MODULE"
+            )
 
     def _begin(self, local: Local) -> None:
         self._acting = local

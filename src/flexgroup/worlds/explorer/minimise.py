@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 from flexgroup.protocols.catalogue import StackPlan
-from flexgroup.worlds.explorer.explorer import SearchLimits, explore
+from flexgroup.worlds.explorer.explorer import (
+    INTERRUPT,
+    Exploration,
+    SearchLimits,
+    SearchProgress,
+)
 from flexgroup.worlds.explorer.result import Violation
 from flexgroup.worlds.explorer.scope import PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
@@ -16,36 +23,89 @@ PATIENCE = SearchLimits(states=200_000, seconds=20.0)
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How long to go on making a counterexample smaller, and who is told what is tried."""
+
+    seconds: float | None = None
+    """None stands for as long as it takes."""
+    began: float = field(default_factory=time.monotonic)
+    interrupted: Callable[[], bool] = lambda: False
+    report: Callable[[Scope, SearchProgress], None] = lambda scope, progress: None
+
+    @property
+    def spent(self) -> str:
+        """Why to stop now, if so."""
+        if self.interrupted():
+            return INTERRUPT
+        if self.seconds is not None and self._left() <= 0:
+            return f"--max-seconds {self.seconds:g}"
+        return ""
+
+    def explore(
+        self, plan: StackPlan, scope: Scope, options: SearchOptions
+    ) -> tuple[Violation, ...]:
+        """Return the violations of a scope that are found with what is left of the effort."""
+        limits = PATIENCE
+        if self.seconds is not None:
+            limits = replace(PATIENCE, seconds=min(PATIENCE.seconds or math.inf, self._left()))
+        exploration = Exploration(plan, scope, options, limits, interrupted=self.interrupted)
+        exploration.report = lambda progress: self.report(scope, progress)
+        return exploration.run().violations
+
+    def _left(self) -> float:
+        assert self.seconds is not None
+        return self.began + self.seconds - time.monotonic()
+
+
+@dataclass(frozen=True)
 class Minimised:
     """A scope of which nothing can be left out, and a run of it that breaks the property."""
 
     scope: Scope
     violation: Violation
+    stopped_at: str = ""
+    """The bound at which looking for something smaller ended, if it did not come to its end."""
 
 
-def shortest(plan: StackPlan, scope: Scope, found: Violation, options: SearchOptions) -> Violation:
+def shortest(
+    plan: StackPlan,
+    scope: Scope,
+    found: Violation,
+    options: SearchOptions,
+    effort: Effort | None = None,
+) -> Violation:
     """Look for a run with the fewest steps; if that takes too long, keep the one that was found."""
-    outcome = explore(plan, scope, replace(_only(options, found.name), reduce=False), PATIENCE)
-    for violation in outcome.violations:
+    fully = replace(_only(options, found.name), reduce=False)
+    for violation in (effort or Effort()).explore(plan, scope, fully):
         if violation.name == found.name:
             return violation
     return found
 
 
-def minimise(plan: StackPlan, scope: Scope, found: Violation, options: SearchOptions) -> Minimised:
+def minimise(
+    plan: StackPlan,
+    scope: Scope,
+    found: Violation,
+    options: SearchOptions,
+    effort: Effort | None = None,
+) -> Minimised:
     """Leave out what can be left out, as long as the same property can be broken."""
+    effort = effort or Effort()
     chosen = _only(options, found.name)
     smallest = Minimised(scope, found)
     smaller = True
     while smaller:
         smaller = False
         for candidate in smaller_scopes(smallest.scope):
-            outcome = explore(plan, candidate, chosen, PATIENCE)
-            if outcome.violations:
-                smallest = Minimised(candidate, outcome.violations[0])
+            if effort.spent:
+                return replace(smallest, stopped_at=effort.spent)
+            violations = effort.explore(plan, candidate, chosen)
+            if violations:
+                smallest = Minimised(candidate, violations[0])
                 smaller = True
                 break
-    return Minimised(smallest.scope, shortest(plan, smallest.scope, smallest.violation, options))
+    run = shortest(plan, smallest.scope, smallest.violation, options, effort)
+    return Minimised(smallest.scope, run, "" if run.shortest else effort.spent)
 
 
 def _only(options: SearchOptions, name: str) -> SearchOptions:

@@ -192,7 +192,7 @@ class Walker:
     def _walk(self, choose: Choose) -> tuple[list[Transition], list[str]]:
         """One walk to its end, or to the first state that breaks a property."""
         search = self.search
-        state = search.first
+        state = search.start
         path: list[Transition] = []
         while len(path) < LONGEST:
             transitions = search.possible_from(state)

@@ -7,7 +7,7 @@ said is a check of the search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,9 @@ from flexgroup.worlds.explorer.scope import LETTERS, Scope
 
 BLOCK = 4
 """How many commands of a script share an answer: enough to read in one look."""
+
+JUDGED_ALWAYS = ("conduct", "integrity", "acyclic order", "validity")
+"""What a script gives a verdict on without being asked for it by name."""
 
 COMMANDS = {
     "receive": "deliver {source}->{process}{at}",
@@ -100,8 +103,19 @@ class ScheduleStep:
                 bench.tell(self.process, View(self.number, scope.views[self.number - 1]))
 
 
-def script(stack: str, scope: Scope, run: Sequence[ScheduleStep], title: str = "") -> str:
-    """The commands in blocks, without answers: `flexgroup.testing.script.rewrite` adds them."""
+def script(
+    stack: str,
+    scope: Scope,
+    run: Sequence[ScheduleStep],
+    title: str = "",
+    condemned_for: Iterable[str] = (),
+    ended: bool = True,
+) -> str:
+    """The commands in blocks, without answers: `flexgroup.testing.script.rewrite` adds them.
+
+    At the end stands a verdict on whatever the run is condemned for, and what else a script judges.
+    In a run that has not `ended`, what is in flight stays there.
+    """
     channels = "fifo" if scope.fifo else "reordering"
     groups = " ".join(",".join(map(str, group)) for group in scope.groups)
     told = f", groups {groups}" if groups else ""
@@ -116,8 +130,9 @@ def script(stack: str, scope: Scope, run: Sequence[ScheduleStep], title: str = "
     blocks = [[head, *commands[:first]]]
     for start in range(first, len(commands), BLOCK):
         blocks.append(commands[start : start + BLOCK])
-    end = ["delivered", "verdict"]
-    if any(step.kind == "crash" or step.crash_after for step in run):
+    named = ", ".join(name for name in condemned_for if name not in JUDGED_ALWAYS)
+    end = ["delivered", "verdict", *([f"verdict {named}"] if named else [])]
+    if ended and any(step.kind == "crash" or step.crash_after for step in run):
         end.insert(0, "stabilize  # what is left goes to processes that crashed")
     blocks.append(end)
     text = "\n\n".join("\n".join([*block, "----"]) for block in blocks)

@@ -98,6 +98,7 @@ class Search:
         symmetry: Symmetry | None,
         notices: bool,
         memory: int = 0,
+        prelude: list[Transition] | None = None,
     ) -> None:
         self.machine = machine
         self.in_flight = in_flight
@@ -145,8 +146,14 @@ class Search:
         self._stock_left = False
         self._faults_possible = False
         self.first = first
+        """The state in which processes start."""
+        self.prelude = prelude or []
+        """What has happened before the search begins."""
+        self.start = self.prelude[-1].after if self.prelude else first
+        """The state in which the search begins."""
+        self._now = vec[i32](self.start)
         self._load(self._now)
-        self._first(first)
+        self._first(self.start)
 
     def again(self) -> Search:
         """The same search at its beginning, with the tables that this one has filled."""
@@ -161,6 +168,7 @@ class Search:
             symmetry=self.symmetry,
             notices=self.notices,
             memory=self.memory,
+            prelude=self.prelude,
         )
 
     def _first(self, first: list[int]) -> None:

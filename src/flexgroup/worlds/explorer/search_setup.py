@@ -27,8 +27,10 @@ from flexgroup.worlds.explorer.machine import (
 )
 from flexgroup.worlds.explorer.property_checks import PropertyChecks, StateProperty
 from flexgroup.worlds.explorer.reduction import Reduction
+from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search
+from flexgroup.worlds.explorer.staged import StagedRun
 from flexgroup.worlds.explorer.symmetry import Symmetry
 
 
@@ -54,6 +56,8 @@ class SearchOptions:
     properties: tuple[str, ...] | None = None
     """The properties to check; None stands for what the stack promises."""
     extra_properties: tuple[StateProperty, ...] = ()
+    begin: tuple[ScheduleStep, ...] = ()
+    """The steps that have happened before the search begins."""
 
 
 def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: int = 0) -> Search:
@@ -83,7 +87,9 @@ def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: in
         frozenset(dict(scope.liars)),
     )
     symmetry = (
-        Symmetry(machine, in_flight, _alike(scope)) if options.symmetry and not follow else None
+        Symmetry(machine, in_flight, _alike(scope))
+        if options.symmetry and not follow and not options.begin
+        else None
     )
     if symmetry is not None and not symmetry.mirrors:
         symmetry = None
@@ -91,7 +97,7 @@ def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: in
     first = _first_state(plan, scope, machine, in_flight, actors, symmetry)
     faults = scope.bounds.crashes > 0 or scope.bounds.suspicions > 0
     notices = faults and _someone_listens(plan)
-    return Search(
+    search = Search(
         machine=machine,
         in_flight=in_flight,
         budgets=Budgets(astuple(scope.stock)),
@@ -103,6 +109,11 @@ def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: in
         notices=notices,
         memory=memory,
     )
+    if options.begin:
+        run = StagedRun(search, scope)
+        search.prelude = [run.follow(step) for step in options.begin[len(run.steps) :]]
+        search = search.again()
+    return search
 
 
 def _first_state(

@@ -1,0 +1,1 @@
+"""Recorded runs in the formats of other tools, from the events of a trace alone."""

@@ -1,0 +1,98 @@
+"""A lab that listens, and browsers to look at it."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import pytest
+import uvicorn
+
+from flexgroup.lab.app import HOST, Lab
+
+from ..report.browser import Browser, started, why_not
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@dataclass
+class Visited:
+    """A lab at a port of this machine, and plain requests to it."""
+
+    lab: Lab
+    port: int
+
+    @property
+    def base(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def ask(
+        self, path: str, method: str = "GET", body: str | None = None, **headers: str
+    ) -> Answer:
+        """Send one request; a header that is given as an empty text is left out."""
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = {"Host": f"{HOST}:{self.port}", **headers}
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=60)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in given.items():
+            if value:
+                connection.putheader(name, value)
+        data = None if body is None else body.encode()
+        if data is not None:
+            connection.putheader("Content-Length", str(len(data)))
+        connection.endheaders(data)
+        answer = connection.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        content = answer.read()
+        connection.close()
+        return Answer(answer.status, found, content)
+
+    def post(self, path: str, **fields: str) -> Answer:
+        """Send a form as a page of this lab does."""
+        body = urlencode({"token": self.lab.token, **fields})
+        return self.ask(path, "POST", body, Origin=self.base)
+
+
+@pytest.fixture(scope="session")
+def visited() -> Iterator[Visited]:
+    with socket.create_server((HOST, 0)) as listening:
+        port = listening.getsockname()[1]
+        lab = Lab()
+        hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
+        config = uvicorn.Config(lab.application(lambda: hosts), log_level="error")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield Visited(lab, port)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with started(tmp_path_factory.mktemp("profile")) as ready:
+        yield ready
+
+
+@pytest.fixture
+def second_browser(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as ready:
+        yield ready
