@@ -196,7 +196,7 @@ def test_a_file_is_read_into_the_page(browser: Browser, visited: Visited, tmp_pa
     wait_for(lambda: said(browser, "h1") == ["skeen"])
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
+@pytest.mark.parametrize("trial", TRIALS[1::3], ids=lambda trial: trial.name)
 def test_a_trial_of_the_gallery_is_stepped_with_its_words_beside_it(
     browser: Browser, visited: Visited, trial: GuidedRun
 ) -> None:
