@@ -104,10 +104,10 @@ def _steering(address: Address) -> Markup:
     """The way back and forth along the run."""
     done, whole = len(address.moves), len(address.moves) + len(address.ahead)
     parts = [
-        ("To the beginning", 0, done > 0, None),
+        ("Beginning", 0, done > 0, None),
         ("Back", done - 1, done > 0, "ArrowLeft"),
         ("Forward", done + 1, done < whole, "ArrowRight"),
-        ("To the end", whole, done < whole, None),
+        ("End", whole, done < whole, None),
     ]
     links = [
         _link(address.query_at(place), words, data_key=key)
