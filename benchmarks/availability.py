@@ -43,7 +43,7 @@ from pathlib import Path
 from time import monotonic, time_ns
 
 import pyarrow.parquet as pq
-from tests.network.namespaces import Hosts, can_make_namespaces
+from tests.network.namespaces import Hosts, can_make_namespaces, run_until_terminated
 from tests.network.servers import ServerProcess
 
 from flexgroup import Group, Link, Listener, Message, connect
@@ -430,7 +430,7 @@ def main() -> int:
         return 2
     if options.replicated:
         stacks = options.replicated.split(",")
-        gaps = asyncio.run(
+        gaps = run_until_terminated(
             measure_replicas(stacks, options.rounds, options.before, not options.json)
         )
         if options.json:
@@ -439,7 +439,9 @@ def main() -> int:
             write_table(options.csv, gaps)
         return 0
     for stack in options.stacks.split(","):
-        asyncio.run(measure(stack, options.rounds, options.only.split(","), options.before))
+        run_until_terminated(
+            measure(stack, options.rounds, options.only.split(","), options.before)
+        )
     return 0
 
 

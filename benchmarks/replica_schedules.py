@@ -2,10 +2,12 @@
 
 Groups of three, two or three of them, with four to six messages; processes crash, also in the
 middle of a step, start again where the protocol stores what it needs for that, and suspect each
-other wrongly. Every other schedule draws priorities, as in probabilistic concurrency testing. Each
-is fixed by its number. Prints, per stack, how many schedules were run and how many of them had
-crashes, restarts and suspicions; of a failure its seed and its script, for `flexgroup replay`.
-Exits with 1 if there is one.
+other wrongly. Where a protocol is made for liars, groups have four members, of which one lies, or
+one member, and nobody crashes; with --liars 2, one more lies than it is made for. Every other
+schedule draws priorities, as in probabilistic concurrency testing. Each is fixed by its number.
+Prints, per stack, how many schedules were run and how many of them had crashes, restarts and
+suspicions; of a failure its seed and its script, for `flexgroup replay`. Exits with 1 if there is
+one.
 
     python benchmarks/replica_schedules.py --schedules 100000 --workers 2
     python benchmarks/replica_schedules.py --stack 'leader white-box' --seed 4711
@@ -20,7 +22,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.protocols.table import Fault
 from flexgroup.testing.replica_schedules import Load, Outcome, replica_schedule
 
@@ -33,16 +35,36 @@ STACKS = (
     "leader white-box",
     "leader primcast",
     "leader protected-memory ramcast",
+    "log byzcast",
+    "log byzcast/binary",
+    "log byzcast/chain",
+    "log dcc-bft",
+    "log dcc-bft/sealed",
+    "pbft byzcast",
+    "pbft dcc-bft",
 )
 
 SIZES = ((3, 3), (3, 3, 3))
+SIZES_WITH_LIARS = ((4, 4), (4, 1, 1), (1, 4, 1), (4, 4, 4))
 
 AT_ONCE = 1_000
 
 
-def performed(stack: str, seed: int) -> Outcome:
+def among_liars(plan: StackPlan, seed: int, liars: int) -> Outcome:
+    load = Load(
+        multicasts=2 + seed % 4,
+        depth=(0, 3)[seed % 2],
+        liars=liars,
+        first_may_lie=plan.protocols[-2].name != "log",
+    )
+    return replica_schedule(plan, SIZES_WITH_LIARS[seed // 2 % 4], load, seed)
+
+
+def performed(stack: str, seed: int, liars: int) -> Outcome:
     """The schedule of this number."""
     plan = parse_stack(stack)
+    if plan.top.layer.AMONG_LIARS:
+        return among_liars(plan, seed, liars)
     restarts = Fault.RESTARTS in plan.top.faults
     load = Load(
         multicasts=4 + seed % 3,
@@ -56,12 +78,12 @@ def performed(stack: str, seed: int) -> Outcome:
     return replica_schedule(plan, SIZES[seed // 2 % len(SIZES)], load, seed)
 
 
-def search(stack: str, seeds: range) -> tuple[Counter[str], list[int]]:
+def search(stack: str, seeds: range, liars: int) -> tuple[Counter[str], list[int]]:
     """How many of these schedules had what in them, and the seeds of those that broke a promise."""
     counts: Counter[str] = Counter()
     broken: list[int] = []
     for seed in seeds:
-        outcome = performed(stack, seed)
+        outcome = performed(stack, seed, liars)
         verbs = {command.split()[0].removesuffix("-after") for command in outcome.commands}
         counts.update(verbs & {"crash", "recover", "suspect"})
         if outcome.broken:
@@ -76,13 +98,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first schedule")
     parser.add_argument("--stack", action="append", help="only this one; may be given again")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--liars", type=int, default=1, help="of each group of four")
     parser.add_argument("--seed", type=int, help="only this schedule, with its script")
     options = parser.parse_args()
     failures = 0
     with ProcessPoolExecutor(options.workers) as pool:
         for stack in options.stack or STACKS:
             if options.seed is not None:
-                outcome = performed(stack, options.seed)
+                outcome = performed(stack, options.seed, options.liars)
                 print(f"{stack}, seed {options.seed}: {outcome.broken or 'no promise broken'}")
                 print(outcome.script())
                 failures += bool(outcome.broken)
@@ -95,7 +118,9 @@ def main() -> int:
             ]
             counts: Counter[str] = Counter()
             broken: list[int] = []
-            for some, seeds in pool.map(search, [stack] * len(parts), parts):
+            for some, seeds in pool.map(
+                search, [stack] * len(parts), parts, [options.liars] * len(parts)
+            ):
                 counts += some
                 broken += seeds
             seconds = time.perf_counter() - start
@@ -116,7 +141,7 @@ def main() -> int:
             if broken:
                 failures += 1
                 print(f"  seeds {broken[:10]}; the first one:")
-                print(performed(stack, broken[0]).script())
+                print(performed(stack, broken[0], options.liars).script())
     return 1 if failures else 0
 
 

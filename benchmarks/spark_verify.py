@@ -1,14 +1,15 @@
 """How fast Spark verifies a large run, against sorting the same rows with Spark.
 
     python benchmarks/spark_verify.py [--deliveries 10000000] [--in-flight 64] [--rounds 2]
-                                      [--through-spark] [--swap]
+                                      [--processes 16] [--through-spark] [--swap]
 
 Does all that `flexgroup verify` does once Spark has started, asked for integrity, agreement and
 acyclic order: it opens the trace set of one run, refuses what is no valid trace, steps that were
 taken twice among it, checks the properties and fetches the verdicts. And it sorts the deliveries by
 (run, process, step), in turns in one session of two cores with Spark's default memory. Prints the
-time of both and the ratio of the fastest rounds, and the most memory that Java and that any Python
-worker held.
+time of both and the ratio of the fastest rounds; the processor time of the last check, of Java and
+of all Python processes; how large the trace is, and what stages handed to each other; and the most
+memory that Java and that any Python worker held.
 
 `--in-flight` is the message rate: how many messages are multicast until the last destination of one
 has delivered it. `--through-spark` has Spark read the files, as on a cluster. With `--swap`, one
@@ -29,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.pipeline.reading.trace_set import open_remote, open_trace_set
@@ -82,20 +84,26 @@ class Writer:
         self._file.close()
 
 
-def write_run_of(directory: Path, deliveries: int, in_flight: int, swap: bool = False) -> None:
+def write_run_of(
+    directory: Path,
+    deliveries: int,
+    in_flight: int,
+    swap: bool = False,
+    processes: int = PROCESSES,
+) -> None:
     """Messages of clients to random sets, delivered in one order with delays that vary. The first
     and the last message, of a client of their own, may be swapped at process 0."""
     chance = np.random.default_rng(1)
     multicasts = Writer(directory, schema.MULTICAST)
     delivered = Writer(directory, schema.DELIVER)
     sent = np.zeros(CLIENTS + 1, dtype=np.int64)
-    steps = np.zeros(PROCESSES, dtype=np.int64)
-    latest = np.zeros(PROCESSES, dtype=np.int64)
+    steps = np.zeros(processes, dtype=np.int64)
+    latest = np.zeros(processes, dtype=np.int64)
     total = deliveries // DESTINATIONS
     for begin in range(0, total, MESSAGES_AT_ONCE):
         number = np.arange(begin, min(total, begin + MESSAGES_AT_ONCE))
         client = chance.integers(0, CLIENTS, len(number))
-        drawn = np.argsort(chance.random((len(number), PROCESSES)), axis=1)[:, :DESTINATIONS]
+        drawn = np.argsort(chance.random((len(number), processes)), axis=1)[:, :DESTINATIONS]
         far_apart = np.isin(number, [0, total - 1])
         client[far_apart] = CLIENTS
         drawn[far_apart] = np.arange(DESTINATIONS)
@@ -104,16 +112,16 @@ def write_run_of(directory: Path, deliveries: int, in_flight: int, swap: bool = 
         lists = pa.ListArray.from_arrays(
             np.arange(0, len(process) + 1, DESTINATIONS, dtype=np.int32), process.astype(np.int32)
         )
-        origin = client + PROCESSES
+        origin = client + processes
         multicasts.write(
             process=origin, step=seq, time=number * GAP, origin=origin, seq=seq, destinations=lists
         )
         moment = np.repeat(number * GAP, DESTINATIONS) + in_flight * GAP // 2
         moment += chance.integers(0, max(1, in_flight * GAP // 2), len(moment))
-        for place in range(PROCESSES):
+        for place in range(processes):
             rows = np.flatnonzero(process == place)
             moment[rows] = np.maximum(np.maximum.accumulate(moment[rows]), latest[place])
-            latest[place] = moment[rows[-1]]
+            latest[place] = moment[rows[-1]] if len(rows) else latest[place]
         step = counted(process, steps)
         order = np.argsort(moment, kind="stable")
         about = np.repeat(np.arange(len(number)), DESTINATIONS)[order]
@@ -135,7 +143,7 @@ def write_run_of(directory: Path, deliveries: int, in_flight: int, swap: bool = 
         run=RUN,
         world="made up",
         stack="skeen",
-        processes=PROCESSES,
+        processes=processes,
         clients=CLIENTS,
         outcome=schema.COMPLETE,
         promises=promises,
@@ -206,6 +214,29 @@ def about_process(pid: int) -> tuple[str, int]:
     return fields["Name"].strip(), int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
 
 
+def processor_seconds() -> float:
+    """Return how much processor time this process and those that it started have had."""
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        try:
+            fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        # Its own, and that of its children which have ended.
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def shuffled_bytes(spark: SparkSession) -> int:
+    """Return how many bytes all stages have handed to others so far."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    nothing = gateway.new_array(gateway.jvm.double, 0)
+    store = spark.sparkContext._jsc.sc().statusStore()
+    stages = store.stageList(None, False, False, nothing, gateway.jvm.java.util.ArrayList())
+    return sum(stages.apply(place).shuffleWriteBytes() for place in range(stages.size()))
+
+
 def seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
@@ -216,13 +247,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--deliveries", type=int, default=10_000_000)
     parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--through-spark", action="store_true")
     parser.add_argument("--swap", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        write_run_of(directory, options.deliveries, options.in_flight, options.swap)
+        write_run_of(
+            directory, options.deliveries, options.in_flight, options.swap, options.processes
+        )
+        size = sum(path.stat().st_size for path in directory.rglob("*.parquet"))
         started = start(name="benchmark")
         traces = open_trace_set(started.spark, folder)
         rows = traces.recorded(schema.DELIVER).select(
@@ -248,13 +283,19 @@ def main() -> int:
         with MemoryWatch() as memory:
             for number in range(options.rounds):
                 sorting.append(seconds(sort))
+                worked, handed = processor_seconds(), shuffled_bytes(started.spark)
                 checking.append(seconds(check))
+                worked = processor_seconds() - worked
+                handed = shuffled_bytes(started.spark) - handed
                 print(f"round {number + 1}: sort {sorting[-1]:.1f} s, verify {checking[-1]:.1f} s")
         started.spark.stop()
     ratio = min(checking) / min(sorting)
     million = options.deliveries / 1e6
     print(f"{options.deliveries:,} deliveries, {options.in_flight} in flight")
     print(f"verify / sort: {ratio:.2f}; {min(checking) / million:.2f} s per million deliveries")
+    print(f"processor time: {worked / million:.2f} s per million deliveries")
+    print(f"the trace: {size / options.deliveries:.1f} bytes a delivery")
+    print(f"between stages: {handed / options.deliveries:.1f} bytes a delivery")
     print(f"most memory: Java {memory.java >> 20} MiB, a Python worker {memory.worker >> 20} MiB")
     return 0
 

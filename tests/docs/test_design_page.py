@@ -33,7 +33,7 @@ def methods(column: str) -> set[str]:
 def test_the_contract_is_the_whole_contract() -> None:
     public = {name for name in vars(Layer) if re.fullmatch(r"[a-z]\w*", name)}
     slots = {"context", "effects", "is_top", "level", "process", "size"}
-    questions = {"is_for_me", "refuse"}
+    questions = {"is_for_me", "refuse", "seal", "is_sealed"}
     assert methods("handler") | methods("verb") | questions == public - slots
     assert questions <= {word.partition("(")[0] for word in code_words(prose(PAGE))}
 

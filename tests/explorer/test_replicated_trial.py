@@ -136,6 +136,11 @@ PAIRS = [
     ("dcc", "log dcc-cft"),
     ("dcc", "leader paxos dcc-cft"),
     ("dcc-published", "log dcc-cft-published"),
+    ("dcc", "log dcc-bft"),
+    ("dcc-published", "log dcc-bft-published"),
+    ("dcc", "log byzcast"),
+    ("dcc", "log byzcast/binary"),
+    ("dcc", "log byzcast/chain"),
     ("df", "leader log ft-abcast"),
 ]
 

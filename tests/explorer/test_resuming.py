@@ -92,7 +92,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     )
     assert not exploration.run().exhausted
     whole = file.read_bytes()
-    older = whole.replace(b"flexgroup exploration 5", b"flexgroup exploration 4")
+    older = whole.replace(b"flexgroup exploration 6", b"flexgroup exploration 5")
     assert older != whole
     for damaged in (older, whole[:-1], whole[: len(whole) // 2], b"", b"{}\n", whole[:-1] + b"?"):
         file.write_bytes(damaged)

@@ -17,6 +17,7 @@ from flexgroup.worlds.explorer.scope import PlannedCast, Scope, from_clients
 from . import (
     variants_abcast,
     variants_atomic,
+    variants_byzantine,
     variants_causal,
     variants_majority,
     variants_paxos,
@@ -51,6 +52,7 @@ LEFT_ALONE = {
     **variants_paxos.LEFT_ALONE,
     **variants_primcast.LEFT_ALONE,
     **variants_ramcast.LEFT_ALONE,
+    **variants_byzantine.LEFT_ALONE,
     **variants_replicated.LEFT_ALONE,
     **variants_white_box.LEFT_ALONE,
 }
@@ -389,6 +391,7 @@ CASES = [
     *variants_paxos.CASES,
     *variants_ramcast.CASES,
     *variants_primcast.CASES,
+    *variants_byzantine.CASES,
     *variants_replicated.CASES,
     *variants_safe.CASES,
     *variants_vcube.CASES,

@@ -64,6 +64,8 @@ def primcast_that_does_not_ask_the_primarys_clock() -> StackPlan:
     careful = primcast.PrimCast.try_deliver
 
     def try_deliver(self: Any) -> None:
+        if not self.group:
+            return
         primary = primcast.process_of(self.E_cur)
         clock = self.min_clock[primary]
         quorum_clock = self.quorum_clock()

@@ -146,13 +146,14 @@ def ramcast_that_needs_one_acknowledgement_too_few() -> StackPlan:
 
 def ramcast_that_takes_over_alone() -> StackPlan:
     ramcast = loaded_anew("ramcast")
-    careful = ramcast.RamCast.read
+    careful = ramcast.RamCast.on_grant
 
-    def read(self: Any, leading: Any, owner: int, packet: Any) -> None:
-        leading.granted.update(self.group)
-        careful(self, leading, owner, packet)
+    def on_grant(self: Any, owner: int, packet: Any) -> None:
+        if self.leading is not None:
+            self.leading.granted.update(self.group)
+        careful(self, owner, packet)
 
-    ramcast.RamCast.read = read
+    ramcast.RamCast.on_grant = on_grant
     return above_memory(ramcast)
 
 
@@ -161,15 +162,15 @@ def ramcast_that_takes_over_alone() -> StackPlan:
 
 def ramcast_that_takes_its_own_timestamp() -> StackPlan:
     """Each group delivers by the timestamp of its leader, not by the highest."""
-    ramcast = loaded_anew("ramcast")
-    careful = ramcast.RamCast.check_acks
+    ramcast = loaded_anew("ramcast", "timestamp_vectors")
+    careful = ramcast.GroupTimestamps.check_acks
 
-    def check_acks(self: Any, m: Any, entry: Any) -> None:
-        careful(self, m, entry)
-        if entry.final and self.group[0] in entry.ts:
-            entry.final = ramcast.stamp(entry.ts[self.group[0]][1], self.group[0])
+    def check_acks(self: Any, groups: Any, own: Any) -> None:
+        careful(self, groups, own)
+        if self.final and own[0] in self.ts:
+            self.final = ramcast.stamp(self.ts[own[0]][1], own[0])
 
-    ramcast.RamCast.check_acks = check_acks
+    ramcast.GroupTimestamps.check_acks = check_acks
     return above_memory(ramcast)
 
 

@@ -16,7 +16,18 @@ import msgspec
 from msgspec import inspect as types
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP
+from flexgroup.core.fields import (
+    ALL_BYTES,
+    BYTES,
+    ID,
+    INT,
+    INTS,
+    MESSAGE,
+    MESSAGES,
+    PACKET,
+    STAMP,
+)
+from flexgroup.core.fields import PACKETS as QUOTED
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import Message, Packet, message_id, stamp
 from flexgroup.core.varints import varints
@@ -207,6 +218,14 @@ class Nonsense:
             return Message(message_id(small, draw.choice((0, 1, 2**40))), to, content)
         if kind == MESSAGES:
             return tuple(self.field(MESSAGE, layers, level) for _ in range(draw.choice((0, 1, 3))))
+        if kind in (BYTES, ALL_BYTES):
+            data = draw.randbytes(draw.choice((0, 16, 64)))
+            return data if kind == BYTES else (data,) * draw.choice((0, 1, 3))
+        if kind in (PACKET, QUOTED):
+            flat = [make for make in layers[level].PACKETS if not quotes(make)]
+            make = draw.choice(flat)
+            quoted = make(*[self.field(kind, layers, level) for _, kind in make.FIELDS])
+            return quoted if kind == PACKET else (quoted,) * draw.choice((0, 1, 3))
         return draw.choice(self.texts)
 
     def payload(self) -> bytes:
@@ -217,6 +236,11 @@ class Nonsense:
         )
         contents = draw.choice((b"", b"\x90", encoded([("ann", b"x")]), draw.randbytes(5)))
         return seal(lines, draw.choice((0, 1, 1, 2**40)), contents)
+
+
+def quotes(packet: type[Packet]) -> bool:
+    """Whether packets of this type have others of their layer in them."""
+    return any(kind in (PACKET, QUOTED) for _, kind in packet.FIELDS)
 
 
 class Hostile:

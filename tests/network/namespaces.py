@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Coroutine
 from itertools import count
 from types import TracebackType
+from typing import Any, TypeVar
 
 import pytest
+
+Found = TypeVar("Found")
+
+TERMINATED = 128 + signal.SIGTERM
+"""The exit code of who ends because it was asked to terminate."""
+
+
+def run_until_terminated(work: Coroutine[Any, Any, Found]) -> Found:
+    """Run it; a signal to terminate cancels it, as an interrupt from the keyboard does, so that it
+    ends its servers and removes their hosts."""
+
+    async def work_until_then() -> Found:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await work
+
+    try:
+        return asyncio.run(work_until_then())
+    except asyncio.CancelledError:
+        raise SystemExit(TERMINATED) from None
 
 
 def run(*command: str) -> None:

@@ -285,17 +285,14 @@ async def execute_all(
     waiting = iter(enumerate(schedules))
 
     async def work() -> None:
-        hosts = Hosts(max(schedule.servers for schedule in schedules))
-        await asyncio.to_thread(hosts.__enter__)
-        try:
+        # Nothing may come between: who is cancelled has to know what is made.
+        with Hosts(max(schedule.servers for schedule in schedules)) as hosts:
             for number, schedule in waiting:
                 place = folder / f"{number}"
                 place.mkdir(parents=True)
                 execution = RealExecution(schedule, hosts, place)
                 await execution.run()
                 when_done(schedule, execution)
-        finally:
-            await asyncio.to_thread(hosts.__exit__, None, None, None)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(parallel, len(schedules))):

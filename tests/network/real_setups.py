@@ -26,7 +26,7 @@ from flexgroup.virtual.schedule import Action, ClientPlan, Schedule
 from flexgroup.worlds.network.faults import Faults
 
 from .agreement import agree, servers_are
-from .namespaces import Hosts
+from .namespaces import Hosts, run_until_terminated
 from .real_execution import PORT, RealExecution, execute_all
 from .real_trial import report
 from .servers import ServerProcess
@@ -136,7 +136,7 @@ def main() -> int:
     stacks = options.stacks.split(",")
     with tempfile.TemporaryDirectory() as folder:
         if options.setup == "rejoin":
-            for together, exchanged in asyncio.run(rejoin(options.times, Path(folder))):
+            for together, exchanged in run_until_terminated(rejoin(options.times, Path(folder))):
                 print(f"together after {together:.2f} s, exchanged after {exchanged:.2f} s more")
             return 0
         setup = overlap if options.setup == "overlap" else outage
@@ -155,7 +155,8 @@ def main() -> int:
                 flush=True,
             )
 
-        asyncio.run(execute_all(schedules, Path(folder), options.parallel, when_done))
+        trial = execute_all(schedules, Path(folder), options.parallel, when_done)
+        run_until_terminated(trial)
     return 1 if bad else 0
 
 

@@ -8,7 +8,6 @@ Run as a script, as root, it takes the number of schedules and the first seed:
 from __future__ import annotations
 
 import argparse
-import asyncio
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 from flexgroup.virtual.campaign import LOADS, STACKS
 from flexgroup.virtual.schedule import Load, Schedule, draw_schedule
 
+from .namespaces import run_until_terminated
 from .real_execution import KINDS, RealExecution, execute_all
 
 LOAD = replace(LOADS["faults"], servers=(3, 4, 5), kinds=KINDS, longest_stop=3.0)
@@ -67,7 +67,8 @@ def main() -> int:
 
     schedules = list(islice(drawn(options.first), options.schedules))
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(execute_all(schedules, Path(folder), options.parallel, when_done))
+        trial = execute_all(schedules, Path(folder), options.parallel, when_done)
+        run_until_terminated(trial)
     print(f"{done} schedules: {bad or 'none'} bad")
     return 1 if bad else 0
 

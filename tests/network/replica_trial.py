@@ -37,7 +37,7 @@ from flexgroup.trace.run import Run
 from flexgroup.virtual.clients import Problem
 from flexgroup.virtual.schedule import PATIENCES, Action, Load, Schedule, draw_schedule
 
-from .namespaces import Hosts
+from .namespaces import Hosts, run_until_terminated
 from .real_execution import KINDS, RealCluster
 from .replica_clients import Client, Listener, Sender, problems
 
@@ -312,14 +312,11 @@ async def execute_all(
     waiting = iter(enumerate(schedules))
 
     async def work() -> None:
-        hosts = Hosts(SERVERS)
-        await asyncio.to_thread(hosts.__enter__)
-        try:
+        # Nothing may come between: who is cancelled has to know what is made.
+        with Hosts(SERVERS) as hosts:
             is_over = False
             while not is_over:
                 is_over = await serve(hosts)
-        finally:
-            await asyncio.to_thread(hosts.__exit__, None, None, None)
 
     async def serve(hosts: Hosts) -> bool:
         cluster: ReplicaCluster | None = None
@@ -381,7 +378,8 @@ def main() -> int:
     schedules = list(islice(drawn(options.first), options.schedules))
     stacks = options.stacks.split(",")
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(execute_all(schedules, stacks, Path(folder), options.parallel, when_done))
+        trial = execute_all(schedules, stacks, Path(folder), options.parallel, when_done)
+        run_until_terminated(trial)
     print(f"{done} schedules: {bad or 'none'} bad")
     return 1 if bad else 0
 

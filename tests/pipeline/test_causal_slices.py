@@ -6,28 +6,49 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexgroup.core.errors import UsageError
 from flexgroup.core.message import message_id
 from flexgroup.pipeline.reading.trace_set import open_trace_set
-from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
-from flexgroup.pipeline.verify.causal_rows import PARTS_A_SLICE, CausalEvents, causal_events
+from flexgroup.pipeline.verify import (
+    SizeLimits,
+    causal_checks,
+    large_runs,
+    message_checks,
+    verify,
+)
+from flexgroup.pipeline.verify.causal_rows import CausalEvents, causal_events
+from flexgroup.pipeline.verify.causal_windows import (
+    IN_WINDOW,
+    TOO_EARLY,
+    CausalRun,
+    check_window,
+    is_unclear,
+    never_multicast,
+)
+from flexgroup.pipeline.verify.check_plans import CheckPlan
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_checks import check_messages
+from flexgroup.pipeline.verify.packed_rows import packed_batch
 from flexgroup.pipeline.verify.timeline import EARLIER, LATER, Timeline
 from flexgroup.properties import causal_order
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.causal_slices import (
     CausalFindings,
     CausalScan,
-    CausalSlice,
 )
+from flexgroup.properties.kernels.grouping import runs
 from flexgroup.properties.verdict import Outcome, Step
-from flexgroup.trace.history import History, Ints
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 from ..properties.histories import Event, history_of
@@ -134,38 +155,110 @@ def test_going_through_the_slices_finds_what_the_property_finds(
     assert agrees(history, scanned(events, history.faulty, **limits))
 
 
+def cut_run(history: History, parts: int) -> CausalRun:
+    plan = CheckPlan(**history.facts(), number=0, properties=())
+    layout = Layout(plan=plan, deliveries=0, crashed=(), bounds=np.arange(parts - 1))
+    return CausalRun(layout, cut(history, parts, random.Random(parts)), 0)
+
+
 def alone(history: History, parts: int) -> CausalFindings | None:
-    """What the checkers of slices find who see nothing else, if they can tell."""
-    timeline = cut(history, parts, random.Random(parts))
-    events = causal_events(IndexedHistory(history), timeline)
-    found = CausalFindings()
-    if events.out_of_sight or events.back_in_time:
+    """What the checkers of windows find who see nothing else, if they can tell."""
+    run = cut_run(history, parts)
+    sent, heard = history.multicasts, history.deliveries
+    sent_in, heard_in = (run.windows(rows.process, rows.step) for rows in (sent, heard))
+    notes = list(never_multicast(0, IndexedHistory(history)))
+    for number in range(run.slices):
+        rows, copies = (np.sort(at[window == number]) for at, window in (sent_in, heard_in))
+        chosen, _ = runs(sent.offsets[rows], sent.offsets[rows + 1])
+        window = replace(
+            history,
+            multicasts=Multicasts(
+                sent.process[rows],
+                sent.step[rows],
+                sent.time[rows],
+                sent.message[rows],
+                np.cumsum(np.append(0, np.diff(sent.offsets)[rows])),
+                sent.targets[chosen],
+            ),
+            deliveries=Deliveries(
+                heard.process[copies], heard.step[copies], heard.time[copies], heard.message[copies]
+            ),
+        )
+        notes += check_window(run, number, IndexedHistory(window))
+    totals = {about: {"": 0} for about in {note.about for note in notes}}
+    for note in notes:
+        totals[note.about][""] += note.total
+    if is_unclear(totals):
         return None
-    windows: dict[int, CausalSlice] = {}
-    for number, rows in events.windows(-(-parts // PARTS_A_SLICE)):
-        windows[number] = windows.get(number, CausalSlice()).and_then(rows)
-    for number, rows in windows.items():
-        scan = CausalScan(history.faulty)
-        sent, heard = rows.sent.came == number, rows.heard.came == number
-        scan.advance(number - 1, rows.part(~sent, ~heard))
-        scan.findings = CausalFindings()
-        scan.advance(number, rows.part(sent, heard))
-        if scan.waits:
-            return None
-        found.take(scan.findings)
-    return found
+    early = [note for note in notes if note.about == TOO_EARLY]
+    if not early:
+        return CausalFindings()
+    time, message, process, step = min(tuple(note.rank) for note in early)
+    return CausalFindings(totals[TOO_EARLY][""], (time, message, process, step - 1))
 
 
 def test_slices_decide_alone_where_they_see_enough() -> None:
     """And often enough they do, so that this says something."""
     decided = {Outcome.HOLDS: 0, Outcome.VIOLATED: 0}
-    for seed in SEEDS:
+    for seed, parts in product(SEEDS, (9, 17, 40)):
         history = made_up(seed)
-        found = alone(history, 17)
+        found = alone(history, parts)
         if found is not None:
-            assert agrees(history, found), seed
+            assert agrees(history, found), (seed, parts)
             decided[Outcome.VIOLATED if found.wrong else Outcome.HOLDS] += 1
     assert min(decided.values()) >= 5, decided
+
+
+def test_what_was_never_multicast_keeps_no_window_from_judging() -> None:
+    history = made_up(3)
+    heard = history.deliveries
+    of_nobody = np.append(heard.message[:-3], [message_id(77, seq) for seq in range(3)])
+    rows = Deliveries(heard.process, heard.step, heard.time, of_nobody)
+    history = replace(history, deliveries=rows)
+    found = alone(history, 2)
+    assert found is not None
+    assert agrees(history, found)
+
+
+class TestRefusals:
+    """What does not fit into a task is refused before the task takes it on."""
+
+    def test_a_window_is_too_large_where_times_tell_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = cut_run(made_up(0), 9)
+        monkeypatch.setattr(message_checks, "MOST_BYTES", 3 << 20)
+        payload = bytes((4 << 20) + 1)
+        rows = [(run.place, 0, IN_WINDOW[MULTICAST], payload)]
+        with pytest.raises(UsageError, match="4 MiB of them would have to be in one piece, and 3"):
+            list(check_messages({0: run.layout}, {0: run})(iter([packed_batch(rows)])))
+
+    @pytest.mark.parametrize(
+        ("limit", "told"),
+        [
+            ("MOST_BYTES", "cannot be told apart by their times"),
+            ("MOST_STATE", "what is under way there at a time takes"),
+        ],
+    )
+    def test_so_are_a_slice_and_the_clocks_that_leave_it(
+        self, monkeypatch: pytest.MonkeyPatch, limit: str, told: str
+    ) -> None:
+        history = made_up(0)
+        run = cut_run(history, 9)
+        rows = causal_checks._packed(0, causal_events(IndexedHistory(history), run.timeline))
+        monkeypatch.setattr(causal_checks, limit, 0)
+        with pytest.raises(UsageError, match=told):
+            list(causal_checks._scan({0: run}, {0: {}})(iter([packed_batch(rows)])))
+
+    def test_so_is_a_run_in_real_time_order_where_a_multicast_came_late(self) -> None:
+        plan = CheckPlan(
+            run="one", processes=2, complete=True, number=0, properties=("real-time order",)
+        )
+        bounds = np.arange(3)
+        layout = Layout(plan=plan, deliveries=20_000_000, crashed=(), bounds=bounds)
+        assert large_runs._only_as_a_whole(layout, late_multicasts=True) == {"real-time order"}
+        with pytest.raises(UsageError, match="20,000,001 deliveries, and 20,000,000 fit"):
+            large_runs._only_as_a_whole(replace(layout, deliveries=20_000_001), True)
 
 
 def test_the_runs_keep_and_break_causal_order_and_contradict_themselves() -> None:

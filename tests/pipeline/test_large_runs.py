@@ -19,9 +19,10 @@ from flexgroup.pipeline.spark.errors import readable
 from flexgroup.pipeline.verify import SizeLimits, large_runs, verify
 from flexgroup.pipeline.verify.check_plans import check_plans
 from flexgroup.pipeline.verify.excerpts import Compared, excerpt
+from flexgroup.pipeline.verify.file_pieces import pieces_of, pieces_table
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_checks import DESTINATION, NOTE, SLICE, check_messages
-from flexgroup.pipeline.verify.parted_events import pieces_of, pieces_table, read_and_part
+from flexgroup.pipeline.verify.parted_events import read_and_part
 from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER, reach
 from flexgroup.properties.acyclic_order import NAME as ACYCLIC
 from flexgroup.properties.catalogue import check
@@ -83,9 +84,9 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted: list[int] = []
     notes = large_runs._notes
 
-    def counting(traces: TraceSet, layouts: dict[int, Any], kinds: Any) -> Any:
+    def counting(traces: TraceSet, layouts: dict[int, Any], kinds: Any, causal: Any) -> Any:
         counted.append(sum(layout.slices for layout in layouts.values()))
-        return notes(traces, layouts, kinds)
+        return notes(traces, layouts, kinds, causal)
 
     monkeypatch.setattr(large_runs, "_notes", counting)
     return counted
@@ -175,8 +176,8 @@ def test_only_what_is_asked_for_is_sent_on(
     (plan,) = check_plans(files.described, properties)
     layout = Layout(plan=plan, deliveries=400, crashed=(), bounds=np.array([100, 200, 300]))
     bundles = pieces_of(files, files.kinds, {plan.run})
-    parted = read_and_part({plan.run: 0}, 1)(iter(pieces_table(bundles).to_batches()))
-    sent = [row for batch in check_messages({0: layout})(parted) for row in batch.to_pylist()]
+    parted = read_and_part({plan.run: 0}, 1, {})(iter(pieces_table(bundles).to_batches()))
+    sent = [row for batch in check_messages({0: layout}, {})(parted) for row in batch.to_pylist()]
     assert {row["kind"] for row in sent} == kinds
 
 

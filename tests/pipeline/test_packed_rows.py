@@ -55,7 +55,7 @@ def test_nothing_is_lost_between_chunks_and_a_message_is_in_one_place(
         for row in range(45)
     ]
     batches = pa.Table.from_pylist(events).to_batches(max_chunksize=4)
-    chunks = list(part_events(DELIVER, 3)(iter(batches)))
+    chunks = list(part_events(DELIVER, 3, {})(iter(batches)))
     assert len(chunks) == 4
     found = []
     places: dict[int, set[int]] = {}
@@ -110,6 +110,6 @@ class TestSteps:
                 "step": np.arange(rows) // 4,
             }
         )
-        (packed,) = part_events("send", 5)(iter([batch]))
+        (packed,) = part_events("send", 5, {})(iter([batch]))
         assert set(packed.column("kind").to_pylist()) == {STEPS}
         assert packed.nbytes < rows

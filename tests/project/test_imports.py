@@ -31,13 +31,18 @@ ARCHITECTURE = {
     "diagram": ("trace", ""),
     "export": ("trace diagram", ""),
     #
-    "worlds.simulator": ("core protocols workloads trace", NATIVE),
-    "worlds.bench": ("core protocols", ""),
-    "worlds.explorer": ("core protocols trace worlds.bench", NATIVE),
+    # Worlds that host liars build their stacks with them.
+    "liars": ("core", ""),
+    "worlds.simulator": ("core liars protocols workloads trace", NATIVE),
+    "worlds.bench": ("core liars protocols", ""),
+    "worlds.explorer": ("core liars protocols trace worlds.bench", NATIVE),
     "worlds.network": ("core", ""),
     #
     "wire": ("core", "cryptography msgspec uvloop"),
-    "server": ("core protocols membership trace wire worlds.network", "msgspec prometheus_client"),
+    "server": (
+        "core liars protocols membership trace wire worlds.network",
+        "msgspec prometheus_client",
+    ),
     "client": ("core wire", "msgspec"),
     "load": ("core wire client", ""),
     "virtual.world": ("", ""),
@@ -58,7 +63,7 @@ ARCHITECTURE = {
     ),
     #
     "testing": (
-        "core protocols workloads trace properties worlds",
+        "core liars protocols workloads trace properties worlds",
         "hypothesis numpy pytest",
     ),
     "pipeline": (
@@ -85,8 +90,9 @@ ARCHITECTURE = {
     # The lab drives the explorer, and has the traces of its runs judged and drawn.
     "lab": ("core protocols trace properties diagram worlds testing", "starlette"),
     "cli": (
-        "core protocols workloads trace properties metrics diagram export worlds wire server client"
-        " lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments report"
+        "core liars protocols workloads trace properties metrics diagram export worlds wire server"
+        " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"
+        " report"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark uvicorn",
     ),
@@ -100,7 +106,7 @@ ARCHITECTURE = {
 # Layers and the membership of servers are pure state machines: equal state and event give equal
 # state and effects. So these packages know no clock, no chance, no files, no network, no threads,
 # and no environment.
-PURE = ("core", "protocols", "membership")
+PURE = ("core", "protocols", "membership", "liars")
 IMPURE_MODULES = frozenset(
     """
     asyncio concurrent contextvars ctypes datetime fcntl getpass glob importlib io

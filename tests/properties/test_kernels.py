@@ -24,6 +24,7 @@ from flexgroup.properties.kernels.head_merge import (
     latest_ancestor,
     peel,
 )
+from flexgroup.properties.kernels.layered_clocks import LayeredClocks
 from flexgroup.properties.kernels.shortest_paths import QueueSearch, shortest_cycle
 from flexgroup.properties.kernels.skipped_messages import MISSING, skips
 from flexgroup.trace.history import Ints, by_pairs, in_order
@@ -253,19 +254,15 @@ class TestCausalPast:
         reach = closure(set(pairs))
         expected = [
             max(
-                [-1]
-                + [
-                    int(where)
-                    for (other, there), where in zip(copies, position, strict=True)
-                    if there == process and (other, message) in reach
-                ]
+                int(where)
+                for (other, there), where in zip(copies, position, strict=True)
+                if there == process and (other == message or (other, message) in reach)
             )
             for message, process in copies
         ]
+        precedence = LayeredClocks(*ends(pairs), NODES)
         for clock_bytes in (1, 4 * NODES * 2, 1 << 20):
-            latest = latest_in_causal_past(
-                np.arange(NODES), *ends(pairs), *ends(copies), position, NODES, clock_bytes
-            )
+            latest = latest_in_causal_past(precedence, *ends(copies), position, clock_bytes)
             assert latest.tolist() == expected
 
 

@@ -58,9 +58,7 @@ def run(
     simulation = Simulation(
         size=size,
         clients=0,
-        build=lambda process: plan.build(
-            process, size, replicas=(tuple(range(size)),) if plan.needs_replicas else ()
-        ),
+        build=plan.builder(size, replicas=(tuple(range(size)),) if plan.needs_replicas else ()),
         codec=Codec(plan.layers),
         network=parse_network(network),
         faults=faults,

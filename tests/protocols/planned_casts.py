@@ -61,7 +61,7 @@ def simulate(
     simulation = Simulation(
         size=size,
         clients=len(casts),
-        build=lambda process: plan.build(process, size, replicas=replicas),
+        build=plan.builder(size, replicas=replicas),
         codec=Codec(plan.layers),
         network=network or parse_network("unit"),
         faults=faults,

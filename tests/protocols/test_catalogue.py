@@ -26,6 +26,8 @@ def test_forms_as_published_are_named_alike() -> None:
     forms = {name for name in PROTOCOLS if name.endswith("-published")}
     assert forms == {
         "dcc-published",
+        "byzcast-published",
+        "dcc-bft-published",
         "dcc-cft-published",
         "ft-abcast-published",
         "vcube-atomic-published",

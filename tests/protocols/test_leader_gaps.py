@@ -28,6 +28,10 @@ IN_FEW_PACKETS = [
     ("leader paxos ft-abcast", ONE_GROUP),
     ("leader white-box", ONE_GROUP),
     ("leader white-box", TWO_GROUPS),
+    ("leader primcast", ONE_GROUP),
+    ("leader primcast", TWO_GROUPS),
+    ("leader protected-memory ramcast", ONE_GROUP),
+    ("leader protected-memory ramcast", TWO_GROUPS),
 ]
 """Where a few packets have all that piled up."""
 OVER_LOGS = [("leader paxos dcc-cft", TWO_GROUPS)]

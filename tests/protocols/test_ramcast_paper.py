@@ -342,7 +342,6 @@ def as_the_prototype() -> StackPlan:
     """Who has the timestamp of its own group acknowledges that one, and delivers what majorities
     have acknowledged so, group by group; nobody asks what the members of its group know."""
     ramcast = loaded_anew("ramcast", "timestamp_vectors")
-    careful = ramcast.is_well_formed
 
     class Prototype(ramcast.RamCast):  # type: ignore[name-defined, misc]
         def acknowledge(self, m: Any, entry: Any, silently: Any = ()) -> None:
@@ -350,25 +349,29 @@ def as_the_prototype() -> StackPlan:
             ramcast.GroupTimestamps.vector = lambda _, groups: ramcast.flat(*own) if own else ()
             ramcast.RamCast.acknowledge(self, m, entry, silently)
 
-        def check_acks(self, m: Any, entry: Any) -> None:
-            finals = []
-            groups = ramcast.groups_of(self.context.replicas, m)
-            for group in groups:
-                for V in sorted(entry.acks):
-                    if V[1] in group and ramcast.is_majority(group, {V[1]} | entry.acks[V]):
-                        finals.append(ramcast.stamp(V[2], group[0]))
-                        if group == self.group:
-                            entry.decided = ramcast.stamp(V[0], V[1])
-            if len(finals) == len(groups):
-                entry.final = max(finals)
+        def on_packet(self, sender: int, packet: Any) -> None:
+            if isinstance(packet, ramcast.Ack):
+                self.handle(sender, packet)
+                self.end_turn()
+            else:
+                ramcast.RamCast.on_packet(self, sender, packet)
 
         def deliver_final(self: Any) -> None:
             self.floor = max(self.floor, self.clock)
             ramcast.RamCast.deliver_final(self)
 
-    ramcast.is_well_formed = lambda sender, packet, *others: (
-        isinstance(packet, ramcast.Ack) or careful(sender, packet, *others)
-    )
+    def check_acks(self: Any, groups: Any, own: Any) -> None:
+        finals = []
+        for group in groups:
+            for V in sorted(self.acks):
+                if V[1] in group and ramcast.is_majority(group, {V[1]} | self.acks[V]):
+                    finals.append(ramcast.stamp(V[2], group[0]))
+                    if group == own:
+                        self.decided = ramcast.stamp(V[0], V[1])
+        if len(finals) == len(groups):
+            self.final = max(finals)
+
+    ramcast.GroupTimestamps.check_acks = check_acks
     below = PROTOCOLS["leader"], PROTOCOLS["protected-memory"]
     return StackPlan.of(*below, Protocol("prototype", Prototype, "", ""))
 

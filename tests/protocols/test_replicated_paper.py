@@ -13,15 +13,10 @@ from flexgroup.core.message import Message, Packet, message_id, stamp
 from flexgroup.core.replicas import members_of_groups, replicas_of_sizes
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import PROTOCOLS, Protocol, StackPlan, parse_stack
-from flexgroup.protocols.parts.group_channels import Transfer
+from flexgroup.protocols.parts.group_channels import CONFIRMED_AT_ONCE, Confirm, Transfer
 from flexgroup.protocols.parts.taken_messages import TakenMessages
 from flexgroup.protocols.paxos import WINDOW
-from flexgroup.protocols.replicated import (
-    CONFIRMED_AT_ONCE,
-    Confirm,
-    Replicated,
-    Submit,
-)
+from flexgroup.protocols.replicated import Replicated, Submit
 from flexgroup.protocols.skeen import LocalTs, Skeen, Start
 from flexgroup.trace.collector import Collector
 from flexgroup.trace.history import History

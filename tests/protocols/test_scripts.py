@@ -33,8 +33,11 @@ VIOLATIONS = {
     "dcc_published_false_fast": "acyclic order: violated, a < c < b < a",
     "dcc_published_stuck": "validity: violated, b never reaches process 4",
     "dcc_cft_published_overtaken": "acyclic order: violated, a < b < c < a",
+    "byzcast_published_omission": "acyclic order: violated, a < b < a",
+    "dcc_bft_published_omission": "acyclic order: violated, a < b < c < a",
     "ft_abcast_published_early_end": "validity: violated, b never reaches process 1",
     "vcube_atomic_published_order": "acyclic order: violated, a < b < a",
+    "skeen_equivocation": "acyclic order: violated, a < b < a",
 }
 
 

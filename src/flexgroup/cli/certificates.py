@@ -16,27 +16,40 @@ COMMAND = Command(
         repeated(
             "--client", "NAME", "a client's certificate; with TLS, a client may use no other name"
         ),
+        repeated(
+            "--server",
+            "NAME",
+            "the key with which the server of this name seals, always anew, and its public key "
+            "among those of all servers",
+        ),
         repeated("--host", "HOST", "where servers run, besides this machine: a name or an address"),
     ),
     "Make a certificate authority in a folder, unless there is one, a certificate for servers"
-    " and certificates for named clients. Then: flexgroup server --tls DIR.",
+    " and certificates for named clients; and keys for the seals of named servers. Then:"
+    " flexgroup server --tls DIR --seals DIR.",
 )
 
 
 def run(options: argparse.Namespace) -> int:
     from flexgroup.wire.authority import VALID_DAYS, make_certificates
+    from flexgroup.wire.seals import PUBLIC, make_seal_keys
 
     try:
         made = make_certificates(options.directory, options.client, options.host)
+        keys = make_seal_keys(options.directory, options.server)
     except OSError as error:
         raise UsageError(
             f"cannot write into '{options.directory}': {error.strerror}; choose another folder"
         ) from None
     if options.json:
-        print_json({"made": [str(path) for path in made], "valid_days": VALID_DAYS})
+        made_keys = {"keys": [str(path) for path in keys]} if keys else {}
+        told = {"made": [str(path) for path in made], "valid_days": VALID_DAYS}
+        print_json(told | made_keys)
         return 0
     for path in made:
         print(f"made {path}, valid for {VALID_DAYS} days")
-    if not made:
+    for path in keys:
+        print(f"made {path}, with its public key in {options.directory / PUBLIC}")
+    if not made and not keys:
         print(f"{options.directory} has an authority and a certificate for servers already")
     return 0

@@ -55,6 +55,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("walks are not saved: take more of them with another --seed")
     if options.memory is not None and (options.walks is not None or options.all_destinations):
         raise UsageError("--memory is for the search of one system: leave it out, or the others")
+    if options.all_destinations and (options.twin or options.liar):
+        raise UsageError("--twin and --liar are for one system: leave out --all-destinations")
     check_spark_options(options, WITHOUT_SPARK)
     if options.spark is not None and options.workers > 1:
         raise UsageError("--workers share a search here; on Spark, give the cores with --master")
@@ -69,7 +71,7 @@ def _scope(options: argparse.Namespace) -> Scope:
     for name in ("processes", "replicas", "channels", *STOCKS):
         value = getattr(options, name)
         words[name] = [] if value is None else [str(value)]
-    for name in ("message", "group", "view", "crash", "suspect"):
+    for name in ("message", "group", "view", "crash", "suspect", "twin", "liar"):
         words[name] = getattr(options, name)
     return scope_of(words)
 

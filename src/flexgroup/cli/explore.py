@@ -15,6 +15,7 @@ from flexgroup.cli.arguments import (
     seconds,
     stack_option,
 )
+from flexgroup.cli.liars import liar_options
 from flexgroup.cli.on_spark import spark_options
 
 COMMAND = Command(
@@ -91,6 +92,7 @@ COMMAND = Command(
                 )
             ),
             repeated("--crash", "P", "this process may stop, and no other that is not named"),
+            *liar_options(),
             repeated("--suspect", "P:Q", "P may take Q for crashed, and no other pair not named"),
         ),
         Group(

@@ -20,7 +20,7 @@ from flexgroup.worlds.network.faults import Faults
 FOR_PROCESSES = (
     "processes", "any_order", "property", "sometimes", "keep_going", "all_destinations", "beside",
     "losses", "duplicates", "suspicions", "timers", "save", "resume", "walks", "max_memory",
-    "memory", "replicas", "crash", "suspect", "spark", "master",
+    "memory", "replicas", "crash", "suspect", "spark", "master", "twin", "liar",
 )  # fmt: skip
 """The options that only the explorer of processes has."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 from flexgroup.cli.arguments import (
@@ -61,9 +60,11 @@ def replay_script(options: argparse.Namespace) -> int:
 
 def replay_traces(options: argparse.Namespace) -> int:
     from flexgroup.core.codec import Codec
+    from flexgroup.liars.named import liars_of, with_liars
     from flexgroup.protocols.catalogue import parse_stack
     from flexgroup.trace.reader import read_runs
     from flexgroup.trace.replay import replay
+    from flexgroup.trace.run import planned_liars
 
     results = []
     for row in read_runs(options.path):
@@ -74,7 +75,8 @@ def replay_traces(options: argparse.Namespace) -> int:
                 f"run '{row.run}' cannot be replayed, which takes the code that made it: {error}; "
                 "name the module of a protocol of your own with --protocols"
             ) from None
-        build = partial(plan.build, size=row.processes, replicas=row.replicas)
+        liars = liars_of(planned_liars(row.faults))
+        build = with_liars(plan.builder(row.processes, replicas=row.replicas), liars)
         result = replay(options.path, row, build, Codec(plan.layers))
         results.append({"run": row.run, "events": result.events, "divergence": result.divergence})
         if not options.json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,12 @@ from flexgroup.cli.arguments import (
     tls_option,
 )
 from flexgroup.core.errors import UsageError
+from flexgroup.liars.named import ATTACKERS
 from flexgroup.wire.address import DEFAULT_PORT, parse_server_address
 
 if TYPE_CHECKING:
     from flexgroup.server.settings import Settings
+    from flexgroup.wire.seals import SealKeys
 
 MOST_FILES = 1 << 16
 
@@ -51,6 +54,11 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
             "without it, this server is the first",
         ),
         tls_option(),
+        Option(
+            "--seals", type=path_here, metavar="DIR",
+            help="the folder with the key of this server and the public keys of all, for groups "
+            "that tolerate liars; see flexgroup certificates",
+        ),
         Option(
             "--data", type=path_here, metavar="DIR",
             help="keep there what this server needs to come back as the same one when it is "
@@ -101,6 +109,16 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
             *(
                 Option(name, type=float, default=0.0, metavar="SHARE")
                 for name in ("--loss", "--duplication", "--reordering")
+            ),
+            Option(
+                "--attack", choices=tuple(ATTACKERS), metavar="KIND",
+                help="make this server a liar, which breaks its groups of replicas: "
+                f"{', '.join(ATTACKERS)}; for trials only",
+            ),
+            Option(
+                "--yes-this-server-lies", metavar="NAME", dest="lies",
+                help="with --attack: the name of the server once more, since no group that matters "
+                "must have such a server by mistake",
             ),
             Option("--seed", type=int, default=1),
         ),
@@ -210,6 +228,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
     listen = parse_server_address(options.listen)
     join = other_servers(options)
+    _check_attack(options)
     chosen: dict[str, Any] = {name: getattr(options, name) for name in LIMITS}
     tls: Path | None = options.tls
     return Settings(
@@ -226,4 +245,37 @@ def settings_of(options: argparse.Namespace) -> Settings:
         timings=Timings.of(options.patience, options.least_patience),
         faults=Faults(options.loss, options.duplication, options.reordering, options.seed),
         rejoin=not options.no_rejoin,
+        seals=_seals(options),
+        attack=options.attack or "",
+    )
+
+
+def _seals(options: argparse.Namespace) -> SealKeys | None:
+    """The keys in the folder that is given, if one is: those of the server of this name."""
+    from flexgroup.wire.seals import read_seal_keys
+
+    if options.seals is None:
+        return None
+    if not options.name:
+        raise UsageError("--seals needs --name: keys are those of servers by name")
+    return read_seal_keys(options.seals, options.name)
+
+
+def _check_attack(options: argparse.Namespace) -> None:
+    """Refuse to lie by accident."""
+    if options.attack is None:
+        if options.lies is not None:
+            raise UsageError("--yes-this-server-lies says how sure you are of --attack KIND")
+        return
+    if not options.name or options.lies != options.name:
+        raise UsageError(
+            f"--attack {options.attack} makes this server lie to the others; if that is what you "
+            "want, say its name twice: --name NAME --yes-this-server-lies NAME"
+        )
+    if options.data is not None:
+        raise UsageError("--attack goes without --data: a liar comes back having forgotten all")
+    print(
+        f"{options.name} IS AN ATTACKER ({options.attack}): it breaks what it takes part in",
+        file=sys.stderr,
+        flush=True,
     )

@@ -19,6 +19,7 @@ from flexgroup.cli.arguments import (
     repeated,
     stack_option,
 )
+from flexgroup.cli.liars import liar_options
 from flexgroup.cli.progress import progress_bar
 from flexgroup.core.errors import FlexGroupError, UsageError
 
@@ -89,12 +90,14 @@ COMMAND = Command(
             repeated("--suspect", "P:Q@T-T", "0:3@1s-1.2s: P suspects Q wrongly"),
             repeated("--view", "P,Q@T", "0,1,2@1.2s: all are told that these are the members"),
             Option("--detection", metavar="T", help="crashes are noticed by all after this time"),
+            *liar_options(),
         ),
     ),
 )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
+    from flexgroup.liars.named import in_words, parse_liars
     from flexgroup.properties.catalogue import check
     from flexgroup.worlds.simulator.fault_plans import Faults
     from flexgroup.worlds.simulator.scenario import Scenario, description
@@ -118,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
             suspicions=tuple(options.suspect),
             detection=options.detection,
             views=tuple(options.view),
+            liars=tuple(in_words(parse_liars(options.twin, options.liar))),
         ),
         casts=" ".join(options.cast),
         groups=options.groups,
@@ -138,7 +142,9 @@ def run(options: argparse.Namespace) -> int:
         promised = None if options.check == "all" else description(scenario).promised
         verdicts = check(history, promised)
     violated = any(verdict.outcome == "violated" for verdict in verdicts)
-    note = _why_crashes_may_violate(scenario) if violated else ""
+    note = ""
+    if violated:
+        note = _why_liars_may_violate(scenario) or _why_crashes_may_violate(scenario)
     _show(options, scenario, outcome, history, verdicts, note)
     return 1 if violated else 0
 
@@ -200,11 +206,25 @@ def _processes(options: argparse.Namespace) -> int:
 
 def _run_in_memory(scenario: Scenario, progress: Progress) -> tuple[SimulationResult, History]:
     from flexgroup.trace.collector import Collector
-    from flexgroup.worlds.simulator.scenario import run_scenario
+    from flexgroup.worlds.simulator.scenario import description, run_scenario
 
     collector = Collector()
     outcome = run_scenario(scenario, collector, progress)
-    return outcome, collector.history(outcome.run, scenario.processes, outcome.complete)
+    faulty = description(scenario).faulty
+    return outcome, collector.history(outcome.run, scenario.processes, outcome.complete, faulty)
+
+
+def _why_liars_may_violate(scenario: Scenario) -> str:
+    """Return why a violation says little where somebody lies, or nothing where it is a finding."""
+    from flexgroup.protocols.catalogue import parse_stack
+
+    plan = parse_stack(scenario.stack)
+    if not scenario.faults.liars or plan.tolerates_liars:
+        return ""
+    return (
+        f"'{plan.name}' tolerates no Byzantine process (faults tolerated by {plan.top.name}: "
+        f"{plan.top.faults_in_words}): what it promises is for runs without"
+    )
 
 
 def _why_crashes_may_violate(scenario: Scenario) -> str:

@@ -4,6 +4,7 @@ Integers are of variable length (`flexgroup.core.varints`); lists and byte strin
 length. A message carries identity, destinations and payload; where the layer is not the top one,
 the payload is the packet of the layer above, or of one that the layer hosts, encoded in turn. A
 packet with several messages is about all of them, and about the first of them if only one counts.
+A packet may quote others of its layer, and is about their messages as well.
 """
 
 from __future__ import annotations
@@ -13,8 +14,20 @@ from typing import Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from flexgroup.core.errors import PeerError
-from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT
+from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.core.fields import (
+    ALL_BYTES,
+    BYTES,
+    ID,
+    INT,
+    INTS,
+    MESSAGE,
+    MESSAGES,
+    PACKET,
+    PACKETS,
+    STAMP,
+    TEXT,
+)
 from flexgroup.core.journal import COMPLETION, ONE_SIDED, Transmission
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import (
@@ -36,6 +49,8 @@ from flexgroup.core.stack import packets_by_level
 from flexgroup.core.varints import Reader, append_varint, varint_size
 
 MAX_LIST: Final = 1 << 20
+MAX_QUOTES: Final = 8
+"""How deep packets may stand within packets of the same layer."""
 MAX_COUNT: Final = (1 << 43) - 1
 """More messages or clock ticks would not fit beside a process in one integer."""
 
@@ -44,6 +59,11 @@ def _write_ints(out: BytesWriter, items: tuple[int, ...]) -> None:
     append_varint(out, len(items))
     for item in items:
         append_varint(out, item)
+
+
+def _write_bytes(out: BytesWriter, data: bytes) -> None:
+    append_varint(out, len(data))
+    out.write(data)
 
 
 def _read_identity(reader: Reader) -> MessageId:
@@ -137,12 +157,22 @@ class Codec:
         "_levels",
         "_measured",
         "_measured_bytes",
+        "_places",
+        "_quotes",
         "_stored",
     )
 
     def __init__(self, layers: list[type[Layer]]) -> None:
         self._levels = [_Level(packets) for packets in packets_by_level(layers)]
         self._stored = [_Level(layer.STORED) for layer in layers]
+        self._places: list[int] = []
+        """The level of each layer on the wire, where what layers host is a level, too."""
+        place = 0
+        for layer in layers:
+            self._places.append(place)
+            place += 2 if layer.HOSTED else 1
+        self._quotes = 0
+        """How many packets of the same layer stand around the one that is being read."""
         self._adapters: dict[type[Packet], int] = {}
         """The packets that adapters take in, or send as well, without a processor."""
         self._about_the_same: set[type[Packet]] = set()
@@ -157,6 +187,23 @@ class Codec:
     def encode(self, packet: Packet) -> bytes:
         out = BytesWriter()
         self._write(out, 0, self._levels[0], packet)
+        return out.getvalue()
+
+    def statement(self, layer: int, packet: Packet) -> bytes:
+        """What a process says by a packet of this layer of the stack: the bytes that are sealed.
+
+        They begin with the layer and the type of the packet, so that no other packet has them.
+        """
+        level = self._places[layer]
+        types = self._levels[level]
+        if type(packet) not in types.formats_by_type:
+            raise UsageError(
+                f"a seal is asked for or checked of {type(packet).__name__}, which the PACKETS of "
+                f"layer {layer} does not name; add it, or nobody can tell what the seal is of"
+            )
+        out = BytesWriter()
+        append_varint(out, level)
+        self._write(out, level, types, packet)
         return out.getvalue()
 
     def encode_stored(self, level: int, packet: Packet) -> bytes:
@@ -176,6 +223,7 @@ class Codec:
         return self._decode(Reader(data, start, end), 0, self._levels[0])
 
     def _decode(self, reader: Reader, level: int, types: _Level) -> Packet:
+        self._quotes = 0
         packet = self._read(reader, level, types)
         if reader.position != reader.end:
             raise PeerError(f"{reader.end - reader.position} bytes are left over after the packet")
@@ -207,17 +255,29 @@ class Codec:
                 _write_ints(out, value)
             elif kind == TEXT:
                 text: str = value
-                encoded = text.encode()
-                append_varint(out, len(encoded))
-                out.write(encoded)
+                _write_bytes(out, text.encode())
             elif kind == MESSAGE:
                 self._write_message(out, level, value)
-            else:
-                assert kind == MESSAGES, kind
+            elif kind == MESSAGES:
                 messages: tuple[Message, ...] = value
                 append_varint(out, len(messages))
                 for m in messages:
                     self._write_message(out, level, m)
+            elif kind == BYTES:
+                _write_bytes(out, value)
+            elif kind == ALL_BYTES:
+                strings: tuple[bytes, ...] = value
+                append_varint(out, len(strings))
+                for string in strings:
+                    _write_bytes(out, string)
+            elif kind == PACKET:
+                self._write(out, level, types, value)
+            else:
+                assert kind == PACKETS, kind
+                quoted: tuple[Packet, ...] = value
+                append_varint(out, len(quoted))
+                for other in quoted:
+                    self._write(out, level, types, other)
 
     def _write_message(self, out: BytesWriter, level: int, m: Message) -> None:
         append_varint(out, origin_of(m.id))
@@ -227,8 +287,7 @@ class Codec:
         if isinstance(payload, Packet):
             self._write(out, level + 1, self._levels[level + 1], payload)
         else:
-            append_varint(out, len(payload))
-            out.write(payload)
+            _write_bytes(out, payload)
 
     def _read(self, reader: Reader, level: int, types: _Level) -> Packet:
         tag = reader.varint()
@@ -254,12 +313,32 @@ class Codec:
                     raise PeerError("a text is not UTF-8") from None
             elif kind == MESSAGE:
                 values.append(self._read_message(reader, level))
-            else:
-                assert kind == MESSAGES, kind
+            elif kind == MESSAGES:
                 count = _read_length(reader)
                 values.append(tuple([self._read_message(reader, level) for _m in range(count)]))
+            elif kind == BYTES:
+                values.append(reader.bytes())
+            elif kind == ALL_BYTES:
+                count = _read_length(reader)
+                values.append(tuple([reader.bytes() for _string in range(count)]))
+            elif kind == PACKET:
+                values.append(self._read_quoted(reader, level, types))
+            else:
+                assert kind == PACKETS, kind
+                count = _read_length(reader)
+                quoted = [self._read_quoted(reader, level, types) for _packet in range(count)]
+                values.append(tuple(quoted))
         make = format_.type
         return make(*values)
+
+    def _read_quoted(self, reader: Reader, level: int, types: _Level) -> Packet:
+        """A packet within one of the same layer."""
+        if self._quotes == MAX_QUOTES:
+            raise PeerError(f"packets stand within packets more than {MAX_QUOTES} deep")
+        self._quotes += 1
+        packet = self._read(reader, level, types)
+        self._quotes -= 1
+        return packet
 
     def _read_message(self, reader: Reader, level: int) -> Message:
         identity = _read_identity(reader)
@@ -308,6 +387,27 @@ class Codec:
             measured.others = (*measured.others, *others)
         return size
 
+    def _measure_quoted(self, packets: tuple[Packet, ...], measured: Transmission) -> None:
+        """The same of packets within one of their layer, which says itself what it is about first.
+
+        That they are one-sided, or about the same as what they answered, says nothing of it.
+        """
+        work_of = measured.work_of
+        about_the_same = measured.about_the_same
+        for packet in packets:
+            before = measured.message
+            measured.message = NO_MESSAGE
+            self._measure(packet, measured)
+            if before != NO_MESSAGE:
+                quoted = measured.message
+                measured.message = before
+                if quoted != NO_MESSAGE and quoted not in measured.others:
+                    measured.others = (*measured.others, quoted)
+        if measured.message in measured.others:
+            measured.others = tuple([m for m in measured.others if m != measured.message])
+        measured.work_of = work_of
+        measured.about_the_same = about_the_same
+
     def _measure(self, packet: Packet, measured: Transmission) -> None:
         size = 1
         if self._adapters and type(packet) in self._adapters:
@@ -340,8 +440,22 @@ class Codec:
                 size += varint_size(len(items))
                 for item in items:
                     size += varint_size(item)
-            else:
+            elif kind == TEXT:
                 text: str = getattr(packet, name)
                 encoded = len(text.encode())
                 size += varint_size(encoded) + encoded
+            elif kind == BYTES:
+                data: bytes = getattr(packet, name)
+                size += varint_size(len(data)) + len(data)
+            elif kind == ALL_BYTES:
+                strings: tuple[bytes, ...] = getattr(packet, name)
+                size += varint_size(len(strings))
+                for string in strings:
+                    size += varint_size(len(string)) + len(string)
+            elif kind == PACKET:
+                self._measure_quoted((getattr(packet, name),), measured)
+            else:
+                quoted: tuple[Packet, ...] = getattr(packet, name)
+                size += varint_size(len(quoted))
+                self._measure_quoted(quoted, measured)
         measured.header_bytes += size

@@ -26,6 +26,10 @@ INTS: Final = 3
 TEXT: Final = 4
 MESSAGE: Final = 5
 MESSAGES: Final = 6
+BYTES: Final = 7
+ALL_BYTES: Final = 8
+PACKET: Final = 9
+PACKETS: Final = 10
 
 Fields = tuple[tuple[str, int], ...]
 
@@ -37,6 +41,10 @@ KINDS: Final = {
     "str": TEXT,
     "Message": MESSAGE,
     "tuple[Message, ...]": MESSAGES,
+    "bytes": BYTES,
+    "tuple[bytes, ...]": ALL_BYTES,
+    "Packet": PACKET,
+    "tuple[Packet, ...]": PACKETS,
 }
 
 # What a copy of a record shares with the original, because it never changes.

@@ -126,10 +126,7 @@ class World:
 
     def on_recall(self, host: Host, asked: Recall) -> list[tuple[int, Packet]]:
         """Some of the entries that are asked for."""
-        stored = host.stored[asked.level]
-        entries = {**stored.archive, **stored.log}
-        numbers = sorted([number for number in entries if asked.first <= number < asked.last])
-        return [(number, entries[number]) for number in numbers[: asked.most]]
+        return host.stored[asked.level].recalled(asked)
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         """Take note that a notice has left the stack at the top: no layer held it back."""
@@ -272,6 +269,11 @@ class Host:
             self._remember_depth(transmission.message, transmission.depth)
         if self._heard:
             self._remember_heard()
+
+    def refused(self) -> None:
+        """What was received last is what no correct peer sends, and nothing comes of it."""
+        self.stack.drop_effects()
+        self._heard.clear()
 
     def timer(self, time: int, level: int, name: str) -> None:
         """A timer that is set runs out."""
@@ -492,19 +494,13 @@ class Host:
             self.numbered += NUMBERS
         for effect in effects:
             stored = self.stored[effect.level]
-            if isinstance(effect, Save):
-                stored.saved = effect.packet
-                if effect.covers >= 0:
-                    self.stored[effect.level - 1].delivered = effect.covers
-                    self.stack.covered(effect.level, effect.covers)
-            elif isinstance(effect, Write):
-                stored.log[effect.number] = effect.packet
-            elif isinstance(effect, Truncate):
-                stored.drop(effect.first)
-            elif isinstance(effect, Archive):
-                entries = stored.set_aside(effect.first)
-                if not self.world.has_archive(self):
-                    stored.archive.update(entries)
+            if isinstance(effect, Archive) and self.world.has_archive(self):
+                stored.set_aside(effect.first)
+                continue
+            stored.keep(effect)
+            if isinstance(effect, Save) and effect.covers >= 0:
+                self.stored[effect.level - 1].delivered = effect.covers
+                self.stack.covered(effect.level, effect.covers)
 
     def _check_store(self, effect: Store) -> None:
         """Raise UsageError for what no layer may ask of stable storage."""

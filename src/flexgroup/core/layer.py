@@ -18,11 +18,12 @@ from typing import Any, ClassVar, Self, dataclass_transform, final
 
 from mypy_extensions import mypyc_attr
 
-from flexgroup.core.errors import PeerError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.fields import declared_only, derive, names_of
 from flexgroup.core.guarantees import NOTHING, Guarantees
 from flexgroup.core.message import Message, Packet
 from flexgroup.core.replicas import Replicas
+from flexgroup.core.seals import Notary
 
 
 @dataclass_transform(eq_default=False)
@@ -113,7 +114,7 @@ class Context:
     delivers.
     """
 
-    __slots__ = ("groups", "options", "process", "replicas", "size")
+    __slots__ = ("groups", "notary", "options", "process", "replicas", "size")
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class Context:
         options: frozenset[str] = frozenset(),
         groups: tuple[tuple[int, ...], ...] = (),
         replicas: Replicas = (),
+        notary: Notary | None = None,
     ) -> None:
         self.process = process
         self.size = size
@@ -132,6 +134,8 @@ class Context:
         self.replicas = replicas
         """The groups of replicas that the processes are divided into, if they are. Unlike the sets
         above they are disjoint, and a message may go to several of them."""
+        self.notary = notary
+        """Who makes and checks seals here, if anybody does."""
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)
@@ -272,6 +276,23 @@ class Stored(Record):
         for entries in (self.log, self.archive):
             for number in [other for other in entries if other < first]:
                 del entries[number]
+
+    def keep(self, effect: Store) -> None:
+        """Change it as a layer has asked for."""
+        if isinstance(effect, Save):
+            self.saved = effect.packet
+        elif isinstance(effect, Write):
+            self.log[effect.number] = effect.packet
+        elif isinstance(effect, Truncate):
+            self.drop(effect.first)
+        elif isinstance(effect, Archive):
+            self.archive.update(self.set_aside(effect.first))
+
+    def recalled(self, asked: Recall) -> list[tuple[int, Packet]]:
+        """The entries that are asked for, as many as may be told at once, ascending."""
+        entries = {**self.archive, **self.log}
+        numbers = sorted([number for number in entries if asked.first <= number < asked.last])
+        return [(number, entries[number]) for number in numbers[: asked.most]]
 
     def set_aside(self, first: int) -> list[tuple[int, Packet]]:
         """Take the entries before this one out of the log, and return them, ascending."""
@@ -428,6 +449,13 @@ class Layer:
     NEEDS_REPLICAS: ClassVar[bool] = False
     """It works only where the processes are divided into groups of replicas."""
 
+    AMONG_LIARS: ClassVar[bool] = False
+    """Any process may lie: what it refuses of what the layer below delivers is dropped, so that it
+    harms neither who brought it nor what comes with it."""
+
+    NEEDS_SEALS: ClassVar[bool] = False
+    """It seals packets, or checks the seals of others, and works only where there is a notary."""
+
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     """The options a stack may ask for, written `name/option`."""
 
@@ -515,6 +543,23 @@ class Layer:
     def is_for_me(self, m: Message) -> bool:
         """This process is a destination of m, and all others exist."""
         return self.process in m.destinations and m.destinations[-1] < self.size
+
+    def seal(self, packet: Packet) -> bytes:
+        """The proof that this process has said this, for whoever the packet is quoted to."""
+        return self._notary().seal(self.level, packet)
+
+    def is_sealed(self, process: int, packet: Packet, seal: bytes) -> bool:
+        """This seal is that of a process on this packet of the same layer there."""
+        return self._notary().is_sealed(process, self.level, packet, seal)
+
+    def _notary(self) -> Notary:
+        notary = self.context.notary
+        if notary is None:
+            raise UsageError(
+                f"{type(self).__name__} asks for a seal, and there is no notary; say that it "
+                "NEEDS_SEALS, so that it is refused where there is none"
+            )
+        return notary
 
     def refuse(self, sender: int, packet: Packet) -> PeerError:
         """The error for a packet that this protocol does not know; to be raised."""

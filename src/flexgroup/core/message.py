@@ -69,9 +69,10 @@ def process_of(timestamp: Stamp) -> int:
 class Packet:
     """What a layer sends to its peers; subclasses carry the paper's message names.
 
-    A subclass declares its fields as annotations: `int`, `str`, `tuple[int, ...]`, `Message`,
-    `tuple[Message, ...]`, `MessageId` or `Stamp`. Everything else follows from them
-    (`flexgroup.core.fields`).
+    A subclass declares its fields as annotations: `int`, `str`, `bytes`, `Message`, `Packet`,
+    `MessageId`, `Stamp`, or a tuple of any number of integers, bytes, messages or packets, such as
+    `tuple[int, ...]`. Everything else follows from them (`flexgroup.core.fields`). A packet within
+    another one is of the same layer.
     """
 
     __slots__ = ()
@@ -145,13 +146,16 @@ class Message:
 def payload_size(m: Message) -> int:
     """How many bytes of the application a message carries, itself or in the packet of a layer."""
     payload = m.payload
-    if isinstance(payload, bytes):
-        return len(payload)
+    return len(payload) if isinstance(payload, bytes) else _carried_size(payload)
+
+
+def _carried_size(packet: Packet) -> int:
     size = 0
-    for name, _ in payload.FIELDS:
-        value = getattr(payload, name)
-        if isinstance(value, Message):
-            size += payload_size(value)
-        elif isinstance(value, tuple):
-            size += sum([payload_size(item) for item in value if isinstance(item, Message)])
+    for name, _ in packet.FIELDS:
+        value = getattr(packet, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Message):
+                size += payload_size(item)
+            elif isinstance(item, Packet):
+                size += _carried_size(item)
     return size

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.guarantees import NOTHING, Guarantee, Guarantees, names
 from flexgroup.core.layer import (
     Deliver,
@@ -179,6 +179,12 @@ class Stack:
             self._effects = []
         return taken
 
+    def drop_effects(self) -> None:
+        """Forget what layers asked for in an event that they did not come to the end of."""
+        self._effects = []
+        for layer in self.layers:
+            layer.effects = []
+
     def held_back(self) -> list[Message]:
         """What the stack would deliver next, in this order, if all had it."""
         return self.layers[-1].held_back()
@@ -220,7 +226,11 @@ class Stack:
                     above = at + 1
                     if passes_by and type(m.payload) in self._unordered:
                         above = top
-                    self.layers[above].on_packet(origin_of(m.id), m.payload)
+                    try:
+                        self.layers[above].on_packet(origin_of(m.id), m.payload)
+                    except PeerError:
+                        if not self.layers[above].AMONG_LIARS:
+                            raise
                     self._collect(above, waiting, levels)
                 elif isinstance(effect, Notice) and at < top:
                     self.layers[at + 1].on_notice(effect)

@@ -52,7 +52,12 @@ def fork_layer(layer: AnyLayer) -> AnyLayer:
     twin.effects = list(layer.effects)
     for name in state_names(layer):
         value = getattr(layer, name)
-        setattr(twin, name, fork_layer(value) if isinstance(value, Layer) else copied(value))
+        if isinstance(value, Layer):
+            setattr(twin, name, fork_layer(value))
+        elif isinstance(value, Stack):
+            setattr(twin, name, fork(value))
+        else:
+            setattr(twin, name, copied(value))
     return twin
 
 
@@ -66,12 +71,16 @@ def fork(stack: Stack) -> Stack:
 def fingerprint(stack: Stack) -> bytes:
     """Sixteen bytes that are equal for equal states and differ, in practice, otherwise."""
     out = bytearray()
+    _write_stack(out, stack)
+    return blake2b(out, digest_size=16).digest()
+
+
+def _write_stack(out: bytearray, stack: Stack) -> None:
     for layer in stack.layers:
         for name in state_names(layer):
             write_canonically(out, getattr(layer, name))
     for count in stack.sent_counts():
         write_canonically(out, count)
-    return blake2b(out, digest_size=16).digest()
 
 
 def write_canonically(out: bytearray, value: object) -> None:
@@ -115,6 +124,9 @@ def write_canonically(out: bytearray, value: object) -> None:
         write_canonically(out, type(value).__name__)
         for name in state_names(value):
             write_canonically(out, getattr(value, name))
+    elif isinstance(value, Stack):
+        out += b"K"
+        _write_stack(out, value)
     else:
         raise TypeError(
             f"{type(value).__name__} cannot be part of a layer's state: use integers, "

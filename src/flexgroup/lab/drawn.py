@@ -48,7 +48,11 @@ class PerformedRun:
     def verdicts(self, names: Sequence[str]) -> list[Verdict]:
         """Judge the properties of these names that the checks of traces know."""
         history = self._collector.history(
-            self._plan.name, self._scope.processes, self.ended, self._letters
+            self._plan.name,
+            self._scope.processes,
+            self.ended,
+            tuple(dict(self._scope.liars)),
+            self._letters,
         )
         return check(history, [name for name in names if name in PROPERTIES])
 

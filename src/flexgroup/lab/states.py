@@ -15,7 +15,7 @@ from pathlib import Path
 from flexgroup.core.layer import Layer, Record
 from flexgroup.core.message import Message, MessageId, Packet, clock_of, name_of, process_of
 from flexgroup.core.state import state_names
-from flexgroup.testing.script import described
+from flexgroup.testing.packets_in_words import naming, packet_in_words
 
 Letters = Mapping[MessageId, str]
 
@@ -53,10 +53,14 @@ def written(value: object, annotation: ast.expr | None, letters: Letters) -> str
             return f"{len(value)} bytes"
         case Message():
             payload = value.payload
-            packet = f" [{described(payload, letters)}]" if isinstance(payload, Packet) else ""
+            packet = (
+                f" [{packet_in_words(payload, naming(letters))}]"
+                if isinstance(payload, Packet)
+                else ""
+            )
             return f"{letters.get(value.id) or name_of(value.id)}{packet}"
         case Packet():
-            return described(value, letters)
+            return packet_in_words(value, naming(letters))
         case dict():
             first, second = (*inner, None, None)[:2]
             return _listed(

@@ -12,7 +12,7 @@ from flexgroup.core.stack import Stack
 from flexgroup.lab.address import Address
 from flexgroup.lab.drawn import PerformedRun, letters_of
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.testing.script import described
+from flexgroup.testing.packets_in_words import naming, packet_in_words
 from flexgroup.worlds.bench import ImpossibleError
 from flexgroup.worlds.explorer.machine import Local, before_cut, is_delivery, message_in
 from flexgroup.worlds.explorer.property_checks import CONDUCT, INTEGRITY
@@ -136,7 +136,7 @@ class Standing:
     def words_of(self, place: int) -> str:
         """What happened as this step, from 1 on, besides what an address says."""
         packet = self.run.packets[place - 1]
-        return described(packet, self.letters) if packet is not None else ""
+        return packet_in_words(packet, naming(self.letters)) if packet is not None else ""
 
     @property
     def judged(self) -> list[Judged]:
@@ -179,7 +179,7 @@ class Standing:
         if step.crash_after:
             event = before_cut(event)
         if event.packet is not None:
-            return described(event.packet, self.letters)
+            return packet_in_words(event.packet, naming(self.letters))
         return event.name if step.kind == "choice" else ""
 
 

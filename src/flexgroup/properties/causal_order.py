@@ -32,7 +32,7 @@ from flexgroup.properties.fifo_order import (
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.kernels.causal_past import latest_in_causal_past
 from flexgroup.properties.kernels.grouping import marked
-from flexgroup.properties.kernels.head_merge import peel
+from flexgroup.properties.kernels.layered_clocks import LayeredClocks
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import MULTICAST
@@ -56,25 +56,18 @@ def too_early(run: IndexedHistory) -> tuple[Ints, Ints]:
     """Return the copies that were delivered too early; and the messages, in an order in which none
     comes before what precedes it: not all of them if the trace contradicts itself."""
     by_sender, by_delivery = _precedence(run)
-    latest = latest_of_same_sender(run)
-    order = np.arange(run.message_count)
     # If nobody multicast after a delivery, as when all senders are clients, FIFO is all.
-    if len(by_delivery[0]):
-        sources = np.concatenate([by_sender[0], by_delivery[0]])
-        targets = np.concatenate([by_sender[1], by_delivery[1]])
-        order = peel(sources, targets, run.message_count)
-        copies = run.copies
-        in_past = latest_in_causal_past(
-            order,
-            sources,
-            targets,
-            copies.message,
-            copies.process,
-            positions(run),
-            run.message_count,
-        )
-        latest = np.maximum(latest, in_past)
-    return premature(run, latest), order
+    if len(by_delivery[0]) == 0:
+        return premature(run, latest_of_same_sender(run)), np.arange(run.message_count)
+    sources = np.concatenate([by_sender[0], by_delivery[0]])
+    targets = np.concatenate([by_sender[1], by_delivery[1]])
+    precedence = LayeredClocks(sources, targets, run.message_count)
+    copies = run.copies
+    latest = latest_in_causal_past(precedence, copies.message, copies.process, positions(run))
+    if len(precedence.order) < run.message_count:
+        # Those that are in the order have in their past what their sender multicast before.
+        latest = np.maximum(latest, latest_of_same_sender(run))
+    return premature(run, latest), precedence.order
 
 
 def _precedence(run: IndexedHistory) -> tuple[Edges, Edges]:

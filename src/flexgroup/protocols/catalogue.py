@@ -6,15 +6,19 @@ layer follows its name after a slash: `dcc/rv`. Names are not case-sensitive.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantees, names
+from flexgroup.core.keyed_notary import KeyedNotary
 from flexgroup.core.layer import Context, Layer
 from flexgroup.core.promises import PROMISED_BY, promised_properties
 from flexgroup.core.replicas import Replicas, check_replicas
-from flexgroup.core.stack import Stack, guarantees_above
+from flexgroup.core.seals import Notary
+from flexgroup.core.stack import BuildStack, Stack, guarantees_above
 from flexgroup.protocols.table import CRASHES, PROTOCOLS, Answers, Fault, Genuine, Protocol
 
 __all__ = [
@@ -81,6 +85,11 @@ class StackPlan:
         return any(layer.NEEDS_REPLICAS for layer in self.layers)
 
     @property
+    def needs_seals(self) -> bool:
+        """Some layer works only where there is a notary."""
+        return any(layer.NEEDS_SEALS for layer in self.layers)
+
+    @property
     def stores(self) -> bool:
         """Some layer keeps something in stable storage, and can start again after a crash."""
         return any(layer.STORED for layer in self.layers)
@@ -89,6 +98,11 @@ class StackPlan:
     def starts_again(self) -> bool:
         """A process that has crashed goes on from what its layers have in stable storage."""
         return self.stores and all(Fault.RESTARTS in one.faults for one in self.protocols)
+
+    @property
+    def tolerates_liars(self) -> bool:
+        """Its promises hold though some processes are Byzantine."""
+        return any(Fault.BYZANTINE in one.faults for one in self.protocols)
 
     def check_survives(self) -> None:
         """Raise UsageError unless it survives crashes by itself, and delivers what its replicas
@@ -123,6 +137,17 @@ class StackPlan:
                 "replicas 3,1; servers have such groups if they are created with create_replicated"
             )
         check_replicas(replicas, processes)
+
+    def check_seals(self, notary: Notary | None) -> None:
+        """Raise UsageError if some layer needs a notary, and there is none."""
+        if notary is None and self.needs_seals:
+            sealing = [one.name for one in self.protocols if one.layer.NEEDS_SEALS]
+            raise UsageError(
+                f"'{self.name}' rests on seals ({', '.join(sealing)} quotes what others said), and "
+                "there is no notary here to make and check them; the simulator, the explorer and "
+                "scripts have one, and servers with --seals have one for groups of replicas, which "
+                "are created with create_replicated"
+            )
 
     @property
     def top(self) -> Protocol:
@@ -198,14 +223,32 @@ class StackPlan:
         size: int,
         groups: tuple[tuple[int, ...], ...] = (),
         replicas: Replicas = (),
+        notary: Notary | None = None,
     ) -> Stack:
         self.check_replicas(replicas, size)
+        self.check_seals(notary)
         return Stack(
             [
-                protocol.layer(Context(process, size, chosen, groups, replicas))
+                protocol.layer(Context(process, size, chosen, groups, replicas, notary))
                 for protocol, chosen in zip(self.protocols, self.options, strict=True)
             ]
         )
+
+    def builder(
+        self,
+        size: int,
+        groups: tuple[tuple[int, ...], ...] = (),
+        replicas: Replicas = (),
+        notary_of: Callable[[int], Notary] | None = None,
+    ) -> BuildStack:
+        """What builds the stack of any process, in a world that runs all of them."""
+        codec = Codec(self.layers)
+
+        def build(process: int) -> Stack:
+            notary = notary_of(process) if notary_of is not None else KeyedNotary(process, codec)
+            return self.build(process, size, groups, replicas, notary)
+
+        return build
 
 
 def parse_stack(text: str) -> StackPlan:

@@ -16,7 +16,7 @@ from typing import ClassVar, final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer
-from flexgroup.core.message import Message, Packet
+from flexgroup.core.message import Message, Packet, origin_of
 from flexgroup.core.replicas import check_one_group, group_of
 
 
@@ -61,7 +61,7 @@ class Log(Layer):
             self.send((m.destinations[0],), Append(m))
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Append) and self.is_ours(packet.m) and self.process == self.group[0]:
+        if isinstance(packet, Append) and self.is_asked(sender, packet.m):
             self.append(packet.m)
         elif isinstance(packet, Entry) and self.is_ours(packet.m) and self.is_new(sender, packet):
             self.on_entry(packet)
@@ -79,6 +79,11 @@ class Log(Layer):
         while self.length in self.early:
             self.deliver(self.early.pop(self.length))
             self.length += 1
+
+    def is_asked(self, sender: int, m: Message) -> bool:
+        """Tell whether this process is the first of the group, and the sender asks on its own
+        behalf: the layer above goes by who multicast an entry."""
+        return self.is_ours(m) and self.process == self.group[0] and origin_of(m.id) == sender
 
     def is_ours(self, m: Message) -> bool:
         return self.is_for_me(m) and m.destinations == self.group

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
 from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
-from flexgroup.core.replicas import group_of
+from flexgroup.core.replicas import check_destinations, group_of
+from flexgroup.protocols.parts import primcast_turn as turn
 from flexgroup.protocols.parts.group_timestamps import GroupTimestamps
 from flexgroup.protocols.parts.primcast_packets import (
     AcceptEpoch,
@@ -41,7 +41,6 @@ from flexgroup.protocols.parts.primcast_packets import (
     Proposal,
     Restarted,
     Start,
-    are_whole_groups,
     epoch_of,
     is_well_formed,
 )
@@ -55,19 +54,18 @@ from flexgroup.protocols.parts.proposals import (
     numbered,
 )
 from flexgroup.protocols.parts.taken_messages import TakenMessages
+from flexgroup.protocols.parts.turn import Outgoing
 
 
 class PrimCast(Layer):
     __slots__ = ("E_cur", "E_prom", "T", "accepted", "candidacy", "clock", "group", "min_clock",
-                 "recovering", "restarts", "timestamps", "trusted")  # fmt: skip
+                 "outgoing", "recovering", "restarts", "timestamps", "trusted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
-        Start, Proposal, Ack, Bump, NewEpoch, Promise, NewState, AcceptEpoch, Restarted
-    )  # fmt: skip
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (*turn.SINGLES, *turn.TOGETHER)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Saved, Entry, Reached)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
@@ -96,6 +94,8 @@ class PrimCast(Layer):
         """Whether somebody has started again, who may have lost what others sent."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
+        self.outgoing = Outgoing()
+        """What it sends when it has handled what came."""
 
     def is_primary(self) -> bool:
         return self.E_cur == self.E_prom and process_of(self.E_cur) == self.process
@@ -104,22 +104,21 @@ class PrimCast(Layer):
         return 2 * count > len(self.group)
 
     def send_to_others(self, members: tuple[int, ...], packet: Packet) -> None:
-        others = tuple([j for j in members if j != self.process])
-        if others:
-            self.send(others, packet)
+        self.outgoing.add(tuple([j for j in members if j != self.process]), packet)
+
+    def end_turn(self) -> None:
+        self.try_deliver()
+        for to, packet in self.outgoing.take(turn.kind_of, turn.together):
+            self.send(to, packet)
 
     # Multicast, and local timestamps.
 
     def on_cast(self, m: Message) -> None:
-        if not are_whole_groups(self.context.replicas, m):
-            raise UsageError(
-                f"a message to {','.join(map(str, m.destinations))} cannot be multicast: with "
-                "primcast, a message goes to all members of one or several groups of replicas"
-            )
+        check_destinations(self.context.replicas, m.destinations)
         self.send_to_others(m.destinations, Start(m))
         if self.process in m.destinations:
             self.on_start_of(self.process, m)
-            self.try_deliver()
+        self.end_turn()
 
     def on_start_of(self, sender: int, m: Message) -> None:
         """Propose m, or remember it until this process is the primary."""
@@ -162,7 +161,7 @@ class PrimCast(Layer):
         self.note_clock(self.process, self.clock)
         self.write(ts, Entry(self.E_cur, m, 0))
         # A layer above would have to be told of everything again.
-        if self.is_top and self.T.forget(self.process):
+        if self.is_top and self.T.is_time() and self.T.forget(self.process):
             self.keep()
             self.truncate(self.T.first_needed(self.T.until))
         self.acknowledge(ts, m)
@@ -231,6 +230,7 @@ class PrimCast(Layer):
         if isinstance(notice, Leader):
             self.trusted = notice.trusted
             self.check_leader()
+        self.end_turn()
         self.pass_on(notice)
 
     def check_leader(self) -> None:
@@ -245,7 +245,7 @@ class PrimCast(Layer):
             self.tell_promise(self.trusted[0])
 
     def tell_promise(self, member: int) -> None:
-        self.send((member,), Bump(self.E_prom, self.clock))
+        self.send_to_others((member,), Bump(self.E_prom, self.clock))
 
     def hear_of(self, epoch: Stamp) -> None:
         """Take part in no epoch below this one, and deliver nothing before it, or a later one.
@@ -259,6 +259,8 @@ class PrimCast(Layer):
     def promise(self, epoch: Stamp) -> None:
         self.E_prom = epoch
         self.candidacy = None
+        if self.is_top:
+            self.T.forget(self.process)
         self.keep()
 
     def new_epoch(self) -> None:
@@ -269,7 +271,8 @@ class PrimCast(Layer):
 
     def on_new_epoch(self, sender: int, packet: NewEpoch) -> None:
         self.promise(packet.epoch)
-        self.send((sender,), Promise(self.E_prom, self.E_cur, self.clock, *self.T.flat()))
+        promise = Promise(self.E_prom, self.E_cur, self.clock, *self.T.flat())
+        self.send_to_others((sender,), promise)
         self.check_leader()
 
     def on_promise(self, sender: int, packet: Promise) -> None:
@@ -343,16 +346,16 @@ class PrimCast(Layer):
         self.send_to_others(tuple(range(self.size)), Restarted())
         if process_of(self.E_prom) == self.process:
             self.new_epoch()
-            self.try_deliver()
+        self.end_turn()
 
     def on_restarted(self, sender: int) -> None:
         """Tell it again what it may have lost: the state of the epoch, and what is acknowledged."""
         self.restarts = True
         if sender in self.group:
-            self.send((sender,), self.state())
+            self.send_to_others((sender,), self.state())
         if sender not in self.group or process_of(self.E_cur) != self.process:
             for ts, m in self.T.addressed_to(sender):
-                self.send((sender,), self.ack(ts, m))
+                self.send_to_others((sender,), self.ack(ts, m))
 
     def state(self) -> Packet:
         """What another member of the group has to know of this process and its epoch."""
@@ -365,13 +368,19 @@ class PrimCast(Layer):
     def tell_primary(self, m: Message) -> None:
         """It may have lost what a client or another group sent to all."""
         if self.E_cur == self.E_prom and process_of(self.E_cur) != self.process:
-            self.send((process_of(self.E_cur),), Start(m))
+            self.send_to_others((process_of(self.E_cur),), Start(m))
 
     # Packets.
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if not self.is_sound(sender, packet):
+        packets = turn.singles(packet)
+        if not packets or not all(self.is_sound(sender, one) for one in packets):
             raise self.refuse(sender, packet)
+        for one in packets:
+            self.handle(sender, one)
+        self.end_turn()
+
+    def handle(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Start):
             self.on_start_of(sender, packet.m)
         elif isinstance(packet, Proposal):
@@ -390,7 +399,6 @@ class PrimCast(Layer):
             self.on_new_state(packet)
         elif isinstance(packet, Restarted):
             self.on_restarted(sender)
-        self.try_deliver()
 
     def is_next(self, packet: Proposal) -> bool:
         """Tell whether the primary may have proposed it after all of T."""

@@ -34,6 +34,7 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored, WriteCompleted
 from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import group_of
+from flexgroup.protocols.parts import ramcast_turn as turn
 from flexgroup.protocols.parts.new_leader import Ask, Deny, Grant, LatestState, NewState
 from flexgroup.protocols.parts.permit import Permit
 from flexgroup.protocols.parts.proposals import CUT, Entry, Proposals, Reached, Saved, numbered
@@ -44,21 +45,22 @@ from flexgroup.protocols.parts.ramcast_packets import (
     Propose,
     Restarted,
     Timestamp,
-    is_well_formed,
 )
 from flexgroup.protocols.parts.timestamp_vectors import (
     GroupTimestamps,
     TimestampedMessages,
     Vector,
+    ballots_of,
     flat,
     groups_of,
     is_majority,
 )
+from flexgroup.protocols.parts.turn import Outgoing, Targets
 
 
 class RamCast(Layer):
     __slots__ = ("T", "ballot", "clock", "floor", "group", "is_asked", "known", "leading",
-                 "recovering", "restarts", "synced", "trusted")  # fmt: skip
+                 "outgoing", "recovering", "restarts", "synced", "trusted")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER, Guarantee.PROTECTED_MEMORY}
@@ -66,9 +68,7 @@ class RamCast(Layer):
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (
-        Multicast, Propose, Timestamp, Ack, Ask, Grant, Deny, NewState, Permit, Delivered, Restarted
-    )  # fmt: skip
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (*turn.SINGLES, *turn.TOGETHER)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Saved, Entry, Reached)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
@@ -99,6 +99,8 @@ class RamCast(Layer):
         """What it read, if it leads or wants to."""
         self.trusted = self.group
         """Who is not suspected, in the eyes of the oracle; the first should lead if nobody does."""
+        self.outgoing = Outgoing()
+        """What it writes when it has handled what came."""
 
     def is_leader(self) -> bool:
         return self.leading is not None and self.leading.is_ready
@@ -108,10 +110,12 @@ class RamCast(Layer):
             self.send((self.process,), Permit(self.group[0]))
 
     def write_to(self, to: tuple[int, ...], packet: Packet) -> None:
-        """Write into the memory of these, as far as they are others."""
-        others = tuple([j for j in to if j != self.process])
-        if others:
-            self.send(others, packet)
+        """Write into the memory of these, as far as they are others, at the end of this turn."""
+        self.outgoing.add(tuple([j for j in to if j != self.process]), packet)
+
+    def end_turn(self) -> None:
+        for to, packet in self.outgoing.take(turn.kind_of, turn.together):
+            self.send(to, packet)
 
     # A process writes m into the memory of all destinations.
 
@@ -119,6 +123,7 @@ class RamCast(Layer):
         self.write_to(m.destinations, Multicast(m))
         if self.process in m.destinations:
             self.check(self.remember(self.process, m))
+        self.end_turn()
 
     def remember(self, sender: int, m: Message) -> GroupTimestamps | None:
         entry = self.known.entry_of(m.id)
@@ -148,7 +153,7 @@ class RamCast(Layer):
         self.clock = max(self.clock, ts)
         self.write(ts, Entry(self.synced, m, 0))
         # A layer above would have to be told of everything again.
-        if self.is_top and self.T.forget(self.process):
+        if self.is_top and self.T.is_time() and self.T.forget(self.process):
             self.known.forget_others(self.T.all())
             self.keep()
             self.truncate(self.T.first_needed(clock_of(self.T.until)))
@@ -187,15 +192,13 @@ class RamCast(Layer):
 
     # Who has all timestamps of m acknowledges them to all destinations.
 
-    def acknowledge(
-        self, m: Message, entry: GroupTimestamps, silently: tuple[int, ...] = ()
-    ) -> None:
+    def acknowledge(self, m: Message, entry: GroupTimestamps, silently: Targets = ()) -> None:
         """Acknowledge the timestamps of m, if that of this group is its leader's."""
         V = entry.vector(groups_of(self.context.replicas, m))
         if V and entry.acked != V and entry.ts[self.group[0]][0] == self.ballot == self.synced:
-            entry.acked = V
-            entry.add_ack(self.process, V)
-            self.write_to(tuple([j for j in m.destinations if j not in silently]), Ack(m.id, V))
+            entry.acknowledge(self.process, V)
+            others = tuple([j for j in m.destinations if j not in silently])
+            self.write_to(others, Ack(m.id, V, self.T.until))
             self.learn_floor(self.process, V)
 
     def on_ack(self, sender: int, packet: Ack) -> None:
@@ -210,21 +213,17 @@ class RamCast(Layer):
 
         That is not so if it has lost the permission: then what it proposed may have failed here.
         """
-        if sender == process_of(self.synced) and self.ballot == self.synced:
-            for at in range(0, len(V), 3):
-                if stamp(V[at], V[at + 1]) == self.synced:
-                    self.floor = max(self.floor, max(V[2::3]))
+        is_leader = sender == process_of(self.synced) and self.ballot == self.synced
+        if is_leader and self.synced in ballots_of(V):
+            self.floor = max(self.floor, *V[2::3])
 
     # What majorities of all groups have acknowledged is final.
 
     def check(self, entry: GroupTimestamps | None) -> None:
         if entry is not None and entry.m is not None:
             self.acknowledge(entry.m, entry)
-            self.check_acks(entry.m, entry)
+            entry.check_acks(groups_of(self.context.replicas, entry.m), self.group)
             self.deliver_final()
-
-    def check_acks(self, m: Message, entry: GroupTimestamps) -> None:
-        entry.check_acks(groups_of(self.context.replicas, m), self.group)
 
     # Delivery, in the order of final timestamps.
 
@@ -236,9 +235,8 @@ class RamCast(Layer):
                 return
             self.known.settle(entry.m.id)
             ts = entry.ts[self.group[0]][1]
-            self.write(ts, Entry(self.synced, self.T.settle(ts, entry.final), entry.final))
+            self.write(ts, Entry(self.synced, self.T.settle_next(ts, entry.final), entry.final))
             self.deliver(entry.m)
-            self.T.until = entry.final
             if self.known.delivered.count % CUT == 0:
                 # Who shares messages with this process needs to know, to forget them.
                 self.write_to(self.T.destinations(), Delivered(self.T.until))
@@ -246,13 +244,14 @@ class RamCast(Layer):
     # Who leads.
 
     def on_notice(self, notice: Notice) -> None:
-        if isinstance(notice, WriteCompleted):
-            self.on_completed(notice)
-            return
         if isinstance(notice, Leader):
             self.trusted = notice.trusted
             self.check_leader()
-        self.pass_on(notice)
+        elif isinstance(notice, WriteCompleted):
+            self.on_completed(notice)
+        self.end_turn()
+        if not isinstance(notice, WriteCompleted):
+            self.pass_on(notice)
 
     def check_leader(self) -> None:
         """If the owner of the highest ballot is suspected, the first that is not takes over.
@@ -268,14 +267,10 @@ class RamCast(Layer):
 
     def on_completed(self, notice: WriteCompleted) -> None:
         """Count who has a message of this group alone; ask who is permitted now if nobody is."""
-        written = notice.packet
         if not notice.landed:
             self.admit(notice.process)
-        elif isinstance(written, Propose) and written.m.destinations == self.group:
-            entry = self.known.entry_of(written.m.id)
-            if entry is not None:
-                entry.add_ack(notice.process, flat(written.ballot, written.ts))
-                self.check(entry)
+        for ack in turn.acknowledged(notice, self.group):
+            self.on_ack(notice.process, ack)
 
     # A new leader asks for the permission to write, and reads what a majority has.
 
@@ -284,7 +279,7 @@ class RamCast(Layer):
         self.promise(stamp(clock_of(self.ballot) + 1, self.process), self.process)
         self.leading = LatestState()
         self.write_to(self.group, Ask(self.ballot))
-        self.read(self.leading, self.process, self.state())
+        self.on_grant(self.process, self.state())
 
     def state(self) -> Grant:
         """What a new leader has to know of the state here."""
@@ -294,6 +289,8 @@ class RamCast(Layer):
         self.ballot = ballot
         self.leading = None
         self.is_asked = True
+        if self.is_top and self.T.forget(self.process):
+            self.known.forget_others(self.T.all())
         self.keep()
         self.send((self.process,), Permit(writer))
 
@@ -318,24 +315,20 @@ class RamCast(Layer):
             self.promise(packet.ballot, self.process)
             self.check_leader()
 
-    def on_grant(self, sender: int, packet: Grant) -> None:
+    def on_grant(self, owner: int, packet: Grant) -> None:
         leading = self.leading
         if leading is not None and not leading.is_ready and packet.ballot == self.ballot:
-            self.read(leading, sender, packet)
-
-    def read(self, leading: LatestState, owner: int, packet: Grant) -> None:
-        leading.hear(owner, packet)
-        if is_majority(self.group, leading.granted):
-            self.take_over(leading)
+            leading.hear(owner, packet)
+            if is_majority(self.group, leading.granted):
+                self.take_over(leading)
 
     # It makes the latest state the state of its group.
 
     def take_over(self, leading: LatestState) -> None:
         leading.is_ready = True
         state = NewState(self.ballot, leading.clock, *leading.latest())
-        self.begin(state)
         self.write_to(self.group, state)
-        self.go_on()
+        self.on_new_state(state)
 
     def on_new_state(self, packet: NewState) -> None:
         # Who starts again is told once more what has landed last.
@@ -383,6 +376,7 @@ class RamCast(Layer):
         self.write_to(tuple(range(self.size)), Restarted())
         if process_of(self.ballot) == self.process:
             self.ask()
+        self.end_turn()
 
     def on_restarted(self, sender: int) -> None:
         """Write again what may be lost for it: the state, timestamps, and what is acknowledged."""
@@ -396,7 +390,7 @@ class RamCast(Layer):
             if entry is not None and sender not in self.group and self.is_leader():
                 self.write_to((sender,), Timestamp(m, *entry.ts[self.group[0]]))
             if entry is not None and entry.acked:
-                self.write_to((sender,), Ack(m.id, entry.acked))
+                self.write_to((sender,), Ack(m.id, entry.acked, self.T.until))
 
     def tell_leader(self, m: Message) -> None:
         """It may have lost what a client or another group wrote for all."""
@@ -406,8 +400,16 @@ class RamCast(Layer):
     # Packets.
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if not is_well_formed(sender, packet, self.process, self.context.replicas, self.ballot):
+        packets = turn.separated(sender, packet, self.process, self.context.replicas, self.ballot)
+        if not packets:
             raise self.refuse(sender, packet)
+        for one in packets:
+            self.handle(sender, one)
+        self.end_turn()
+
+    def handle(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Ack | Delivered):
+            self.T.note_delivered(sender, packet.until)
         if isinstance(packet, Multicast):
             self.check(self.remember(sender, packet.m))
         elif isinstance(packet, Propose):
@@ -424,7 +426,5 @@ class RamCast(Layer):
             self.on_deny(packet)
         elif isinstance(packet, NewState):
             self.on_new_state(packet)
-        elif isinstance(packet, Delivered):
-            self.T.note_delivered(sender, packet.until)
         elif isinstance(packet, Restarted):
             self.on_restarted(sender)

@@ -60,7 +60,13 @@ from flexgroup.core.stored_state import Types, decode_state, encode_state, set_s
 from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
 from flexgroup.protocols.df import DelporteFauconnier
-from flexgroup.protocols.parts.group_channels import Incoming, Outgoing, Transfer
+from flexgroup.protocols.parts.group_channels import (
+    CONFIRMED_AT_ONCE,
+    Confirm,
+    Incoming,
+    Outgoing,
+    Transfer,
+)
 from flexgroup.protocols.parts.taken_messages import TakenMessages
 from flexgroup.protocols.parts.timestamps import FAR
 from flexgroup.protocols.skeen import Skeen
@@ -81,9 +87,6 @@ FIRST_COPY: Final = "first-copy"
 """The option that stands for chapter 5 as printed: all members send, and what comes is taken as it
 comes, if it is the first copy."""
 
-CONFIRMED_AT_ONCE: Final = 16
-"""How many transfers of a channel are confirmed together."""
-
 CHECKPOINT: Final = 1024
 """How many entries of the log there are between two states that are saved."""
 
@@ -99,13 +102,6 @@ class Submit(Packet):
     """
 
     m: Message
-
-
-@final
-class Confirm(Packet):
-    """The log of the sender's group has all of your group's transfers before this number."""
-
-    number: int
 
 
 @final
@@ -227,18 +223,13 @@ class Replicated(Layer):
     def on_transfer(self, inner: Layer, source: int, packet: Transfer) -> None:
         """Take all transfers whose turn has come."""
         incoming = self.incoming.setdefault(source, Incoming())
-        if packet.number < incoming.taken or packet.number in incoming.early:
+        if incoming.is_known(packet.number):
             return
-        incoming.early[packet.number] = packet
-        in_order = FIRST_COPY not in self.context.options
-        arrived = [] if in_order else [packet]
-        while incoming.taken in incoming.early:
-            following = incoming.early.pop(incoming.taken)
-            incoming.taken += 1
-            if in_order:
-                arrived.append(following)
-            if self.leads and incoming.taken % CONFIRMED_AT_ONCE == 0:
-                self.send(self.context.replicas[source], Confirm(incoming.taken))
+        before = incoming.taken
+        arrived = incoming.take(packet, FIRST_COPY not in self.context.options)
+        for taken in range(before + 1, incoming.taken + 1):
+            if self.leads and taken % CONFIRMED_AT_ONCE == 0:
+                self.send(self.context.replicas[source], Confirm(taken))
         leaving: Leaving = {}
         for transfer in arrived:
             for m in transfer.messages:

@@ -10,6 +10,7 @@ from flexgroup.protocols.abcast import Abcast
 from flexgroup.protocols.all2all_atomic import All2AllAtomic
 from flexgroup.protocols.atomic import Atomic
 from flexgroup.protocols.best_effort import BestEffort
+from flexgroup.protocols.byzcast import ByzCast
 from flexgroup.protocols.causal import Causal
 from flexgroup.protocols.causal_rst import CausalRst
 from flexgroup.protocols.dcc import Dcc
@@ -21,12 +22,15 @@ from flexgroup.protocols.ft_abcast import FtAbcast
 from flexgroup.protocols.heartbeat import Heartbeat
 from flexgroup.protocols.leader import LeaderOracle
 from flexgroup.protocols.log import Log
+from flexgroup.protocols.parts.vouched_channels import AS_THEY_COME
 from flexgroup.protocols.paxos import Paxos
+from flexgroup.protocols.pbft import Pbft
 from flexgroup.protocols.primcast import PrimCast
 from flexgroup.protocols.protected_memory import ProtectedMemory
 from flexgroup.protocols.ramcast import RamCast
 from flexgroup.protocols.reliable import Reliable
 from flexgroup.protocols.replicated import FIRST_COPY, Replicated
+from flexgroup.protocols.replicated_bft import ReplicatedBft
 from flexgroup.protocols.safe import Safe
 from flexgroup.protocols.skeen import Skeen
 from flexgroup.protocols.vcube_atomic import VCubeAtomic
@@ -52,9 +56,11 @@ class Fault(StrEnum):
     CRASHES = "crashes"
     CRASHES_OF_RECEIVERS = "crashes of receivers"
     CRASHES_OF_FEWER_THAN_HALF = "crashes of fewer than half"
+    CRASHES_OF_FEWER_THAN_A_THIRD = "crashes of fewer than a third"
     CRASHES_WITHOUT_AGREEMENT = "crashes, but not agreement on the last messages"
     WRONG_SUSPICIONS = "suspicions that are wrong"
     RESTARTS = "restarts of who has crashed"
+    BYZANTINE = "Byzantine processes, fewer than a third of a group"
 
 
 CRASHES = frozenset(
@@ -62,9 +68,12 @@ CRASHES = frozenset(
         Fault.CRASHES,
         Fault.CRASHES_OF_RECEIVERS,
         Fault.CRASHES_OF_FEWER_THAN_HALF,
+        Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
         Fault.CRASHES_WITHOUT_AGREEMENT,
+        Fault.BYZANTINE,
     }
 )
+"""The faults that include crashes: a process that has crashed is a Byzantine one that is silent."""
 
 
 class Genuine(StrEnum):
@@ -246,6 +255,18 @@ PROTOCOLS: dict[str, Protocol] = {
             genuine=Genuine.YES,
         ),
         Protocol(
+            "pbft",
+            Pbft,
+            "a log for each group of replicas, a third of which may lie: views of a primary",
+            "Castro and Liskov 1999 and 2002",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
+            ),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
             "protected-memory",
             ProtectedMemory,
             "one-sided writes into the memory of others, if the owner permits",
@@ -370,6 +391,49 @@ PROTOCOLS: dict[str, Protocol] = {
             genuine=Genuine.YES,
             answers=Answers.LAST,
             always=frozenset({FT_ABCAST_PUBLISHED}),
+        ),
+        Protocol(
+            "dcc-bft",
+            ReplicatedBft,
+            "Daisy Chain Cast, corrected, between groups of replicas of which some lie",
+            "after Louzada 2024, section 5.2, and Schneider 1990",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
+            ),
+            genuine=Genuine.PARTLY,
+            answers=Answers.LAST,
+            always=frozenset({"dcc"}),
+        ),
+        Protocol(
+            "dcc-bft-published",
+            ReplicatedBft,
+            "the same as published: neither safe nor live, liars or not",
+            "Louzada 2024, algorithms 5.4 to 5.6",
+            genuine=Genuine.PARTLY,
+            answers=Answers.LAST,
+            always=frozenset({"dcc-published", AS_THEY_COME}),
+        ),
+        Protocol(
+            "byzcast",
+            ByzCast,
+            "groups of replicas in a tree: the lowest common ancestor orders, f + 1 equal relays",
+            "after Coelho and others 2018; Louzada 2024, algorithm 3.4",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
+            ),
+            genuine=Genuine.PARTLY,
+        ),
+        Protocol(
+            "byzcast-published",
+            ByzCast,
+            "the same as published: a relay that leaves one message out breaks the order",
+            "Louzada 2024, algorithm 3.4",
+            genuine=Genuine.PARTLY,
+            always=frozenset({AS_THEY_COME}),
         ),
         Protocol(
             "vcube-best-effort",

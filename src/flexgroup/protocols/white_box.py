@@ -91,7 +91,7 @@ class WhiteBox(Layer):
         """What it sends and delivers when it has handled what came."""
 
     def send_to_others(self, to: tuple[int, ...], packet: Packet) -> None:
-        self.turn.send(tuple([j for j in to if j != self.process]), packet)
+        self.turn.outgoing.add(tuple([j for j in to if j != self.process]), packet)
 
     def end_turn(self) -> None:
         if self.turn.take_committed():

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
 from time import time_ns
 
+from flexgroup.core.errors import UsageError
 from flexgroup.membership.timings import Timings
+from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.server.peers.stable_storage import StableStorage
 from flexgroup.server.recording.handoff import Handoff
 from flexgroup.wire.address import DEFAULT_PORT
 from flexgroup.wire.certificates import check_identity
 from flexgroup.wire.names import name_of
+from flexgroup.wire.seals import SealKeys
 from flexgroup.worlds.network.faults import Faults
 
 
@@ -82,6 +85,10 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     timings: Timings = field(default_factory=Timings)
     faults: Faults = field(default_factory=Faults)
+    seals: SealKeys | None = None
+    """The keys with which stacks that need seals make and check them."""
+    attack: str = ""
+    """The kind of attack that this server makes, for trials; empty if it is a correct one."""
     rejoin: bool = True
     """If the others exclude this server, it joins them again as a new one."""
     random: Random = field(default_factory=SystemRandom)
@@ -92,6 +99,17 @@ class Settings:
     def __post_init__(self) -> None:
         if self.name:
             name_of("the name of a server", self.name)
+
+    def check_seals(self, plan: StackPlan, servers: Iterable[str]) -> None:
+        """Raise UsageError unless this server has the keys that a stack of these servers needs."""
+        if not plan.needs_seals:
+            return
+        if self.seals is None:
+            raise UsageError(
+                f"'{plan.name}' rests on seals, and this server has no key to make and none to "
+                "check them with: start all servers of the group with --seals DIR"
+            )
+        self.seals.check_known(servers)
 
     def check_certificate(self, transport: asyncio.Transport, client: str | None) -> None:
         """Raise PeerError unless the other end shows the certificate of this client, or, with None,

@@ -21,8 +21,22 @@ from random import Random
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.core.fields import ID, INT, INTS, MESSAGE, MESSAGES, STAMP, TEXT, names_of
+from flexgroup.core.fields import (
+    ALL_BYTES,
+    BYTES,
+    ID,
+    INT,
+    INTS,
+    MESSAGE,
+    MESSAGES,
+    PACKET,
+    PACKETS,
+    STAMP,
+    TEXT,
+    names_of,
+)
 from flexgroup.core.guarantees import Guarantee, guarantees_of_channels
+from flexgroup.core.keyed_notary import SEAL_BYTES, KeyedNotary
 from flexgroup.core.layer import Context, Layer, Record, Send, Suspect, View, copied
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, message_id, stamp
 from flexgroup.core.replicas import Replicas, members_of_groups, replicas_of_sizes
@@ -42,6 +56,8 @@ SEEDS = range(8)
 
 DAMAGED_PACKETS = 200
 HOSTILE_RUNS = 200
+MOST_QUOTES = 3
+"""How deep packets of such runs stand within packets."""
 
 Told = Callable[[Stack], None]
 """Something that a process was told, as the call that tells it to any stack."""
@@ -93,7 +109,7 @@ def replicas_for(plan: StackPlan) -> Replicas:
     """Groups of replicas, if the stack needs any: one, if a message cannot go to several."""
     if not plan.needs_replicas:
         return ()
-    client = plan.build(SIZE, SIZE, replicas=GROUPS)
+    client = plan.builder(SIZE, replicas=GROUPS)(SIZE)
     try:
         client.cast(Message(message_id(SIZE, 0), EVERYONE, b""))
     except UsageError:
@@ -338,14 +354,20 @@ def packets_survive_the_codec(plan: StackPlan) -> None:
 
 
 def may_carry_several(packet: Packet) -> bool:
-    """Whether a packet, or one that a message in it carries, has a list of messages."""
+    """Whether a packet, or one that a message in it carries, has a list of messages or packets."""
     for name, kind in packet.FIELDS:
-        if kind == MESSAGES:
+        if kind in (MESSAGES, PACKET, PACKETS):
             return True
         carried = getattr(packet, name).payload if kind == MESSAGE else None
         if isinstance(carried, Packet) and may_carry_several(carried):
             return True
     return False
+
+
+class Quoted(Packet):
+    """Something to stand in a packet that quotes others."""
+
+    number: int
 
 
 def example_of(kind: int, number: int) -> object:
@@ -358,6 +380,10 @@ def example_of(kind: int, number: int) -> object:
         TEXT: lambda n: f"text {n}",
         MESSAGE: lambda n: Message(message_id(n, 0), (n,), bytes([n])),
         MESSAGES: lambda n: tuple(Message(message_id(n, seq), (n,), b"") for seq in range(2)),
+        BYTES: lambda n: b"bytes %d" % n,
+        ALL_BYTES: lambda n: (b"", b"bytes %d" % n),
+        PACKET: lambda n: Quoted(n),
+        PACKETS: lambda n: (Quoted(n), Quoted(n + 1)),
     }
     return examples[kind](number)
 
@@ -399,7 +425,9 @@ def damaged_bytes_are_a_packet_or_the_fault_of_the_peer(plan: StackPlan) -> None
 def alone(plan: StackPlan) -> Iterator[tuple[type[Layer], Stack]]:
     """Each layer of the plan as a stack of its own, at process 1."""
     for layer, options in zip(plan.layers, plan.options, strict=True):
-        yield layer, Stack([layer(Context(1, SIZE, options, replicas=replicas_for(plan)))])
+        notary = KeyedNotary(1, Codec([layer]))
+        context = Context(1, SIZE, options, replicas=replicas_for(plan), notary=notary)
+        yield layer, Stack([layer(context)])
 
 
 def refusal(stack: Stack, sender: int, packet: Packet) -> PeerError | None:
@@ -411,7 +439,12 @@ def refusal(stack: Stack, sender: int, packet: Packet) -> PeerError | None:
     return None
 
 
-def hostile_values(random: Random, kind: int, carried: Callable[[], bytes | Packet]) -> object:
+def hostile_values(
+    random: Random,
+    kind: int,
+    carried: Callable[[], bytes | Packet],
+    quoted: Callable[[], Packet],
+) -> object:
     """Any value of this kind that the codec could produce, most of them nearly right."""
 
     def number() -> int:
@@ -438,6 +471,12 @@ def hostile_values(random: Random, kind: int, carried: Callable[[], bytes | Pack
     if kind == TEXT:
         return "".join(random.choice("aé\0 7") for _ in range(random.randrange(5)))
 
+    if kind in (BYTES, ALL_BYTES):
+        data = random.randbytes(random.choice((0, 1, SEAL_BYTES)))
+        return data if kind == BYTES else (data,) * random.randrange(3)
+    if kind in (PACKET, PACKETS):
+        return quoted() if kind == PACKET else tuple(quoted() for _ in range(random.randrange(3)))
+
     def message() -> Message:
         to = {number() for _ in range(random.randrange(6))}
         return Message(identity(), random.choice((tuple(sorted(to)), EVERYONE)), carried())
@@ -447,21 +486,29 @@ def hostile_values(random: Random, kind: int, carried: Callable[[], bytes | Pack
     return message()
 
 
-def hostile_packet(random: Random, levels: list[tuple[type[Packet], ...]]) -> Packet:
+def hostile_packet(
+    random: Random, levels: list[tuple[type[Packet], ...]], quotes: int = 0
+) -> Packet:
     """A packet of the right type, as the codec could produce it, with any values."""
-    packet = random.choice(levels[0])
+    flat = [
+        one for one in levels[0] if not any(kind in (PACKET, PACKETS) for _, kind in one.FIELDS)
+    ]
+    packet = random.choice(levels[0] if quotes < MOST_QUOTES else flat)
 
     def carried() -> bytes | Packet:
         return hostile_packet(random, levels[1:]) if levels[1:] else random.randbytes(2)
 
-    return packet(*(hostile_values(random, kind, carried) for _, kind in packet.FIELDS))
+    def quoted() -> Packet:
+        return hostile_packet(random, levels, quotes + 1)
+
+    return packet(*(hostile_values(random, kind, carried, quoted) for _, kind in packet.FIELDS))
 
 
 def hostile_packets_are_the_fault_of_the_peer(plan: StackPlan) -> None:
     codec = Codec(plan.layers)
     for seed in range(HOSTILE_RUNS):
         random = Random(seed)
-        stack = plan.build(random.randrange(SIZE), SIZE, replicas=replicas_for(plan))
+        stack = plan.builder(SIZE, replicas=replicas_for(plan))(random.randrange(SIZE))
         stack.start()
         stack.take_effects()
         told: list[Packet] = []

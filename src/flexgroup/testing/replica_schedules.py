@@ -4,7 +4,8 @@ Members and clients multicast to one group or to several. A process may crash at
 the middle of a step; what it sent last may be lost, channel by channel, and so may all that is in
 flight to it when it starts again. Failure detectors err. Which packet arrives next is drawn evenly,
 or by priorities as in probabilistic concurrency testing. In the end no detector errs, and all are
-up that can start again: then everybody who is up has delivered everything.
+up that can start again: then everybody who is up has delivered everything. Some members of each
+group may lie; then what is promised is promised to the others.
 
 A schedule is fixed by its seed, and writes itself down as a script that anybody can replay.
 """
@@ -20,6 +21,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.message import Message, MessageId, origin_of
 from flexgroup.core.precedence import is_acyclic
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
+from flexgroup.liars.named import KINDS, Liars, in_words
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.testing.orders import wrongly_delivered
 from flexgroup.worlds.bench import Bench, Channel
@@ -50,6 +52,14 @@ class Load:
     """Priorities for bugs that need an order of so many events; 0: any packet may be next."""
     one_group: bool = False
     """A message goes to one group, not to several."""
+    liars: int = 0
+    """How many members of each group lie, where it has more than three for each."""
+    first_may_lie: bool = True
+    """The first member of a group may be one of them; the abstract log is there."""
+
+
+MOST_TIMEOUTS = 100
+"""How often timers run out, where some lie and nothing else happens, until that is the end."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +80,12 @@ class ReplicaSchedule:
         self.random = Random(seed)
         self.load = load
         self.replicas: Replicas = replicas_of_sizes(sizes)
-        self.bench = Bench(plan, sum(sizes), replicas=self.replicas)
+        self.lying = lying_in(self.replicas, load, seed)
+        self.bench = Bench(plan, sum(sizes), replicas=self.replicas, liars=self.lying)
         self.pairs = [(p, q) for group in self.replicas for p in group for q in group if p != q]
         self.suspected: set[tuple[int, int]] = set()
-        self.faulty: set[int] = set()
-        """Who has crashed at some time."""
+        self.faulty = set(self.bench.liars)
+        """Who has crashed at some time, or lies."""
         self.to_crash = load.crashes
         self.to_suspect = load.suspicions if self.pairs else 0
         self.left = [self.random.randrange(sum(sizes) + 2) for _ in range(load.multicasts)]
@@ -85,15 +96,19 @@ class ReplicaSchedule:
         self.changes = {self.random.randrange(steps) for _ in range(load.depth - 1)}
         """The steps at which the channel that is first falls behind all others."""
         self.steps = 0
+        self.honesty = Random(seed).choice((0.2, 0.5, 0.9))
+        """How often a liar does what a correct process would do."""
+        self.timeouts_left = MOST_TIMEOUTS if self.lying else 0
         named = ",".join(map(str, sizes))
+        who = f", liars {' '.join(in_words(self.lying))}" if self.lying else ""
         self.commands = [
-            f"stack {plan.name} over fifo channels, processes {sum(sizes)}, replicas {named}"
+            f"stack {plan.name} over fifo channels, processes {sum(sizes)}, replicas {named}{who}"
         ]
 
     def perform(self) -> Outcome:
         try:
             while self.step():
-                pass
+                self.choose()
         except (PeerError, LookupError) as error:
             return Outcome(f"{CONDUCT}: {error!r}", tuple(self.commands))
         return Outcome(self.broken(), tuple(self.commands))
@@ -129,6 +144,11 @@ class ReplicaSchedule:
             self.recover()
         elif bench.channels:
             self.arrive()
+        elif self.timeouts_left and (timers := self.running()):
+            self.timeouts_left -= 1
+            process, level, name = random.choice(timers)
+            self.commands.append(f"timer {process} {name}")
+            bench.end_timer(process, level, name)
         else:
             return bool(self.left)
         return True
@@ -144,6 +164,19 @@ class ReplicaSchedule:
         name = f"m{len(self.bench.messages)}"
         self.commands.append(f"cast {origin} {name} to={','.join(map(str, to))}")
         self.bench.cast(origin, to)
+
+    def running(self) -> list[tuple[int, int, str]]:
+        return [(p, *timer) for p, timers in sorted(self.bench.timers.items()) for timer in timers]
+
+    def choose(self) -> None:
+        """Let liars decide what they are to decide."""
+        for process in sorted(self.bench.liars):
+            host = self.bench.hosts[process]
+            while host.offers:
+                honest = self.random.random() < self.honesty
+                chosen = 0 if honest else self.random.randrange(host.offers[0].options)
+                self.commands.append(f"choose {process} {chosen}")
+                self.bench.choose(process, chosen)
 
     def arrive(self) -> None:
         source, target = self.next_channel()
@@ -222,24 +255,32 @@ class ReplicaSchedule:
     # What is promised.
 
     def broken(self) -> str:
-        """Order and agreement among all; validity, unless all that may have heard of it crashed."""
+        """Order and agreement among all who do not lie; validity, unless all that may have heard of
+        it crashed."""
         bench = self.bench
-        if wrongly_delivered(bench.delivered):
+        delivered = [[] if p in bench.liars else order for p, order in enumerate(bench.delivered)]
+        if wrongly_delivered(delivered) or any(self.is_forged(m) for one in delivered for m in one):
             return INTEGRITY
-        orders: list[list[MessageId]] = [[m.id for m in order] for order in bench.delivered]
-        pairs = combinations(range(bench.size), 2)
-        if not is_acyclic(orders) or not all(agree(bench, p, q) for p, q in pairs):
+        orders: list[list[MessageId]] = [[m.id for m in order] for order in delivered]
+        honest = [p for p in range(bench.size) if p not in bench.liars]
+        if not is_acyclic(orders) or not all(
+            agree(bench, *pair) for pair in combinations(honest, 2)
+        ):
             return ORDER
         had = {m for order in orders for m in order}
         for m in bench.messages.values():
-            up = [p for p in m.destinations if p not in bench.crashed]
-            if all(m.id in orders[p] for p in up):
+            up = [p for p in m.destinations if p not in bench.crashed | bench.liars]
+            if origin_of(m.id) in bench.liars or all(m.id in orders[p] for p in up):
                 continue
             if m.id in had:
                 return AGREEMENT
             if self.must_arrive(m):
                 return VALIDITY
         return ""
+
+    def is_forged(self, m: Message) -> bool:
+        """Whether somebody who does not lie has not multicast it."""
+        return origin_of(m.id) not in self.bench.liars and self.bench.messages.get(m.id) != m
 
     def must_arrive(self, m: Message) -> bool:
         """What an origin sends to others, and to the first group only, is lost with that group."""
@@ -248,6 +289,17 @@ class ReplicaSchedule:
             return False
         asked = [group for group in self.replicas if set(group).issubset(m.destinations)]
         return origin in m.destinations or not any(map(self.faulty.issuperset, asked))
+
+
+def lying_in(replicas: Replicas, load: Load, seed: int) -> Liars:
+    """Who lies, and how: so many of each group that is large enough."""
+    random = Random(f"liars {seed}")
+    lying: list[tuple[int, str]] = []
+    for group in replicas:
+        if load.liars and len(group) > 3:
+            may = group if load.first_may_lie else group[1:]
+            lying += [(p, random.choice(KINDS)) for p in sorted(random.sample(may, load.liars))]
+    return tuple(lying)
 
 
 def agree(bench: Bench, p: int, q: int) -> bool:

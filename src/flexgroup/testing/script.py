@@ -48,12 +48,11 @@ comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.core.fields import ID, INTS, MESSAGE, MESSAGES, STAMP
 from flexgroup.core.guarantees import guarantees_of_channels
 from flexgroup.core.journal import Journal
 from flexgroup.core.layer import View
@@ -61,17 +60,17 @@ from flexgroup.core.message import (
     Message,
     MessageId,
     Packet,
-    clock_of,
     name_of,
     origin_of,
-    process_of,
 )
 from flexgroup.core.precedence import find_cycle
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import guarantees_above
+from flexgroup.liars.named import liars_of
 from flexgroup.properties.verdict import Outcome
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.orders import undelivered, wrongly_delivered
+from flexgroup.testing.packets_in_words import packet_in_words
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.explorer.schedule import is_over
 
@@ -135,34 +134,6 @@ def parse(text: str) -> list[Block]:
                 blocks.append(block)
             block.commands.append(line.partition(" #")[0].strip())
     return blocks
-
-
-def described(packet: Packet, names: Mapping[MessageId, str]) -> str:
-    """Return a packet as scripts write it; messages have these names, if they have any."""
-
-    def name(identity: MessageId) -> str:
-        return names.get(identity) or name_of(identity)
-
-    def message(m: Message) -> str:
-        inner = m.payload
-        return f"[{described(inner, names)}]" if isinstance(inner, Packet) else name(m.id)
-
-    words = [type(packet).__name__]
-    for field_, kind in packet.FIELDS:
-        value = getattr(packet, field_)
-        if kind == MESSAGE:
-            words.append(message(value))
-        elif kind == MESSAGES:
-            words.append(f"{field_}={','.join(map(message, value)) or '-'}")
-        elif kind == ID:
-            words.append(name(value))
-        elif kind == STAMP:
-            words.append(f"{field_}=({clock_of(value)},{process_of(value)})")
-        elif kind == INTS:
-            words.append(f"{field_}={','.join(map(str, value)) or '-'}")
-        else:
-            words.append(f"{field_}={value}")
-    return " ".join(words)
 
 
 class Script:
@@ -270,7 +241,7 @@ class Script:
         return False
 
     def describe(self, packet: Packet) -> str:
-        return described(packet, self._names)
+        return packet_in_words(packet, self._name)
 
     def _name(self, identity: MessageId) -> str:
         return self._names.get(identity) or name_of(identity)
@@ -278,7 +249,7 @@ class Script:
     def _stack(self, rest: str) -> list[str]:
         match = re.fullmatch(
             r"(.+) over (fifo|reordering) channels, processes (\d+)"
-            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?",
+            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?(?:, liars (\d[\w: ]*))?",
             rest,
         )
         if match is None:
@@ -300,7 +271,8 @@ class Script:
             raise UsageError(f"groups {match[4]}: processes are 0 to {size - 1}")
         sizes = [_number(word) for word in match[5].split(",")] if match[5] else []
         replicas = replicas_of_sizes(sizes)
-        self._bench = Bench(plan, size, tuple(groups), self._journal, replicas)
+        liars = liars_of((match[6] or "").split())
+        self._bench = Bench(plan, size, tuple(groups), self._journal, replicas, liars)
         self._names = {}
         self._failures = []
         return ["ok"]
@@ -451,7 +423,13 @@ class Script:
         for command in self._done:
             again.run(command)
         recorder.flush()
-        history = collector.history("script", self.bench.size, is_over(self.bench), self._names)
+        history = collector.history(
+            "script",
+            self.bench.size,
+            is_over(self.bench),
+            tuple(sorted(self.bench.liars)),
+            self._names,
+        )
         answer = []
         for verdict in check(history, names):
             self._condemned |= verdict.outcome == Outcome.VIOLATED
@@ -459,7 +437,7 @@ class Script:
         return answer
 
     def _violations(self) -> list[str]:
-        delivered = self.bench.delivered
+        delivered = self._delivered_by_correct()
         answer = [f"conduct: violated, {failure}" for failure in self._failures]
         found = find_cycle([[m.id for m in order] for order in delivered])
         if found:
@@ -474,20 +452,26 @@ class Script:
                 )
         return answer
 
+    def _delivered_by_correct(self) -> list[list[Message]]:
+        liars = self.bench.liars
+        return [
+            [] if process in liars else order for process, order in enumerate(self.bench.delivered)
+        ]
+
     def _missing(self) -> list[tuple[MessageId, int]]:
         bench = self.bench
+        faulty = bench.crashed | bench.liars
         messages = list(bench.messages.values())
         at_correct = {
             m.id
             for process, order in enumerate(bench.delivered)
-            if process not in bench.crashed
+            if process not in faulty
             for m in order
         }
         return [
             (m, process)
             for m, process in undelivered(bench.delivered, messages)
-            if process not in bench.crashed
-            and (origin_of(m) not in bench.crashed or m in at_correct)
+            if process not in faulty and (origin_of(m) not in faulty or m in at_correct)
         ]
 
     def _process(self, text: str) -> int:

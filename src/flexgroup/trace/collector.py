@@ -33,7 +33,12 @@ class Collector(Sink):
             yield from event_tables(run, columns, self._labels, self._sets)
 
     def history(
-        self, run: str, processes: int, complete: bool, names: Mapping[MessageId, str] | None = None
+        self,
+        run: str,
+        processes: int,
+        complete: bool,
+        faulty: tuple[int, ...] = (),
+        names: Mapping[MessageId, str] | None = None,
     ) -> History:
         """Return the run; explanations call messages by these names."""
         tables: dict[str, list[pa.Table]] = {}
@@ -43,5 +48,5 @@ class Collector(Sink):
         def events(kind: str) -> pa.Table:
             return pa.concat_tables(tables.get(kind, [pa.table({})]))
 
-        history = history_of(events, RunFacts(run, processes, complete))
+        history = history_of(events, RunFacts(run, processes, complete, faulty=faulty))
         return replace(history, names=dict(names or {}))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.host import LATER, NEVER, Host, World
 from flexgroup.core.journal import Journal, Transmission, send_detail
 from flexgroup.core.layer import Notice, Store, Suspect, Trust, View
@@ -141,9 +141,16 @@ class _Process(World):
     """
 
     def __init__(
-        self, process: int, rows: list[_Row], build: BuildStack, codec: Codec, in_flight: InFlight
+        self,
+        process: int,
+        rows: list[_Row],
+        build: BuildStack,
+        codec: Codec,
+        in_flight: InFlight,
+        faulty: tuple[int, ...],
     ) -> None:
         self.process = process
+        self._faulty = faulty
         self.journal = _Comparison(process, rows)
         self._build = build
         self._in_flight = in_flight
@@ -173,7 +180,12 @@ class _Process(World):
             if transmission.message != row.message:
                 # It came over a network, where a packet does not tell what it is about.
                 transmission = host.transmission(transmission.packet)
-            host.receive(time, row.peer, transmission, row.sent)
+            try:
+                host.receive(time, row.peer, transmission, row.sent)
+            except PeerError:
+                if row.peer not in self._faulty:
+                    raise
+                host.refused()
         elif row.kind == schema.MULTICAST:
             host.cast(time, Message(row.message, row.destinations, bytes(row.payload_bytes)))
         elif row.kind == schema.TIMER:
@@ -241,7 +253,7 @@ def replay(directory: Path, run: Run, build: BuildStack, codec: Codec) -> Replay
     """Replay one run of a trace set; `build` makes the stack of a process."""
     in_flight: InFlight = {}
     processes = {
-        process: _Process(process, rows, build, codec, in_flight)
+        process: _Process(process, rows, build, codec, in_flight, run.faulty)
         for process, rows in _rows_by_process(directory, run).items()
     }
     divergence = None

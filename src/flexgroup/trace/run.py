@@ -169,6 +169,11 @@ def planned_crashes(faults: str | None) -> str:
     return ",".join(map(str, sorted({int(crash.partition("@")[0]) for crash in crashes})))
 
 
+def planned_liars(faults: str | None) -> tuple[str, ...]:
+    """Return who was Byzantine, and how, as in `2:skip`, from the column `faults`."""
+    return tuple(json.loads(faults or "{}").get("liars", ()))
+
+
 SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -26,6 +25,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from flexgroup.core.errors import UsageError
 from flexgroup.wire.certificates import AUTHORITY, SERVER, SERVER_UNIT, files_of
+from flexgroup.wire.private_files import write_whole
 
 RESERVED = (SERVER, AUTHORITY)
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -161,15 +161,6 @@ def _keep(
 ) -> Path:
     certificate, key_file = files_of(directory, name)
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _write(key_file, secret, 0o600)
-    _write(certificate, builder.sign(issuer_key, SHA256()).public_bytes(Encoding.PEM), 0o644)
+    write_whole(key_file, secret, 0o600)
+    write_whole(certificate, builder.sign(issuer_key, SHA256()).public_bytes(Encoding.PEM), 0o644)
     return certificate
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write the file as a whole, and never let others read it for a moment who should not."""
-    partial = path.with_name(path.name + ".partial")
-    partial.unlink(missing_ok=True)
-    with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(data)
-    partial.replace(path)

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.host import Host, UntimedWorld
 from flexgroup.core.journal import Journal, Transmission
 from flexgroup.core.layer import Leader, Notice, Suspect, Trust, View
 from flexgroup.core.message import Message, MessageId, Packet, message_id
 from flexgroup.core.replicas import Replicas, check_destinations
+from flexgroup.liars.named import Liars, check_liars, with_liars
 from flexgroup.protocols.catalogue import StackPlan
 
 Channel = tuple[int, int]
@@ -54,8 +55,10 @@ class Bench(UntimedWorld):
         groups: tuple[tuple[int, ...], ...] = (),
         journal: Journal | None = None,
         replicas: Replicas = (),
+        liars: Liars = (),
     ) -> None:
         super().__init__()
+        check_liars(liars, size)
         self.plan = plan
         self.size = size
         self.groups = groups
@@ -72,6 +75,8 @@ class Bench(UntimedWorld):
         self.now = 0
         self._casts: dict[int, int] = {}
         self._codec = Codec(plan.layers)
+        self.liars = {process for process, _ in liars}
+        self._build = with_liars(plan.builder(size, groups, replicas), liars)
         self._journal = journal
         for process in range(size):
             self._start(process)
@@ -108,7 +113,12 @@ class Bench(UntimedWorld):
         arriving = self._take(source, target, index)
         host = self.hosts[target]
         if host.up:
-            host.receive(self.now, source, arriving.transmission, arriving.step)
+            try:
+                host.receive(self.now, source, arriving.transmission, arriving.step)
+            except PeerError:
+                if source not in self.liars:
+                    raise
+                host.refused()
         return arriving.packet
 
     def remove(self, source: int, target: int, index: int = 0) -> Packet:
@@ -172,8 +182,7 @@ class Bench(UntimedWorld):
 
     def recover(self, process: int) -> None:
         self.plan.check_restarts()
-        stack = self.plan.build(process, self.size, self.groups, self.replicas)
-        self.hosts[process].recover(self._next_moment(), stack)
+        self.hosts[process].recover(self._next_moment(), self._build(process))
 
     # What can be seen of it.
 
@@ -212,7 +221,7 @@ class Bench(UntimedWorld):
             self.leaders[host.process].append(notice)
 
     def _start(self, process: int) -> None:
-        stack = self.plan.build(process, self.size, self.groups, self.replicas)
+        stack = self._build(process)
         host = self.hosts[process] = Host(stack, self, self._codec, self._journal)
         host.start(self.now)
 

@@ -20,7 +20,13 @@ from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
-from flexgroup.pipeline.verify.causal_checks import CausalRun, answering_runs, causal_findings
+from flexgroup.pipeline.verify.causal_checks import answering_runs, causal_findings
+from flexgroup.pipeline.verify.causal_windows import (
+    SEEN_IN_WINDOWS,
+    TOO_EARLY,
+    CausalRun,
+    is_unclear,
+)
 from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
 from flexgroup.pipeline.verify.event_rows import (
     EXPLAINED_COLUMNS,
@@ -29,8 +35,9 @@ from flexgroup.pipeline.verify.event_rows import (
     event_rows,
 )
 from flexgroup.pipeline.verify.layout import Layout, placed
-from flexgroup.pipeline.verify.message_checks import COUNTED, NOTES, UNDELIVERED, check_messages
+from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
 from flexgroup.pipeline.verify.message_parts import MOST_TASKS
+from flexgroup.pipeline.verify.notes import NOTES
 from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, check_orders
 from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_frames import parted_events
@@ -54,6 +61,7 @@ from flexgroup.properties import (
     virtual_synchrony,
 )
 from flexgroup.properties.explanations import checked
+from flexgroup.properties.kernels.causal_slices import CausalFindings
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
@@ -110,7 +118,7 @@ def large_runs(
     """
     answering = answering_runs(traces, layouts)
     cut = [_without_causes(layout, answering) for layout in layouts]
-    notes, told = _exact_notes(traces, cut, {*ORDERS, *kinds})
+    notes, told = _exact_notes(traces, cut, {*ORDERS, *kinds}, answering)
     found = _findings(told)
     late = _runs_with_late_multicasts(told)
     _add_causes(traces, answering, found)
@@ -217,7 +225,9 @@ def _add_causes(
     traces: TraceSet, answering: Mapping[int, CausalRun], found: Mapping[int, RunFindings]
 ) -> None:
     """Add what causal order shows in runs in which a process multicasts after it delivered."""
-    causes = causal_findings(traces, answering)
+    unclear = {number: run for number, run in answering.items() if is_unclear(found[number].totals)}
+    causes = {number: _seen_in_windows(found[number]) for number in answering}
+    causes.update(causal_findings(traces, unclear))
     early = [
         Early(number, message, process, position + 1)
         for number, each in causes.items()
@@ -233,6 +243,14 @@ def _add_causes(
         elif each.unordered:
             verdict = causal_order.contradiction(each.unordered, each.least)
             found[number].decided[causal_order.NAME] = verdict
+
+
+def _seen_in_windows(findings: RunFindings) -> CausalFindings:
+    if TOO_EARLY not in findings.totals:
+        return CausalFindings()
+    time, message, process, step = findings.ranks[TOO_EARLY]
+    wrong = sum(findings.totals[TOO_EARLY].values())
+    return CausalFindings(wrong, (time, message, process, step - 1))
 
 
 def _add_views(
@@ -293,20 +311,25 @@ class _Told:
 
 
 def _exact_notes(
-    traces: TraceSet, layouts: Sequence[Layout], kinds: Collection[str]
+    traces: TraceSet,
+    layouts: Sequence[Layout],
+    kinds: Collection[str],
+    causal: Mapping[int, CausalRun],
 ) -> tuple[DataFrame, list[_Told]]:
     """Return the notes on all runs, those whose margins were too narrow cut into larger slices."""
     parts = []
     told: list[_Told] = []
     waiting = list(layouts)
     for attempt in range(1, ATTEMPTS + 1):
-        notes = _notes(traces, placed(waiting), kinds).persist()
+        notes = _notes(traces, placed(waiting), kinds, causal).persist()
         messages = f.when(f.col("about") != COMPONENT, f.col("messages")).alias("messages")
         shown = f.size("messages").alias("shown")
         rows = notes.select(*NOTES.names[:-1], messages, shown).toArrow().to_pylist()
         seen = [_Told(**{**row, "messages": row["messages"] or []}) for row in rows]
         narrow = _too_narrow(seen)
-        told += (note for note in seen if note.number not in narrow)
+        told += (
+            note for note in seen if note.number not in narrow or note.about in SEEN_IN_WINDOWS
+        )
         parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
         waiting = [
             layout.widened(narrow[layout.plan.number], attempt == ATTEMPTS - 1)
@@ -315,19 +338,26 @@ def _exact_notes(
         ]
         if not waiting:
             break
-        kinds = ORDERS  # steps were looked at once
+        kinds, causal = ORDERS, {}  # steps and windows were looked at once
     return union(parts), told
 
 
-def _notes(traces: TraceSet, layouts: dict[int, Layout], kinds: Collection[str]) -> DataFrame:
+def _notes(
+    traces: TraceSet,
+    layouts: dict[int, Layout],
+    kinds: Collection[str],
+    causal: Mapping[int, CausalRun],
+) -> DataFrame:
     deliveries = sum(layout.deliveries for layout in layouts.values())
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
+    tasks = min(MOST_TASKS, parts + sum(run.slices for run in causal.values()))
+    causal = {number: replace(run, place=parts + run.place) for number, run in causal.items()}
     enough = max(2, deliveries // TASK_DELIVERIES)
     places = min(MOST_TASKS, enough, sum(layout.places for layout in layouts.values()))
     packed = spark_schema(PACKED_ROWS)
-    parted = parted_events(traces, layouts, [*kinds], parts)
-    checked = parted.repartitionById(parts, f.col("place")).mapInArrow(
-        check_messages(layouts), packed
+    parted = parted_events(traces, layouts, [*kinds], parts, causal)
+    checked = parted.repartitionById(tasks, f.col("place") % tasks).mapInArrow(
+        check_messages(layouts, causal), packed
     )
     return checked.repartitionById(places, f.col("place") % places).mapInArrow(
         check_orders(layouts), spark_schema(NOTES)

@@ -99,8 +99,8 @@ def placed(layouts: Iterable[Layout]) -> dict[int, Layout]:
     return result
 
 
-def cell_bounds(quantiles: Ints, deliveries: int, cell_deliveries: int) -> Ints:
-    """Return where to cut, from quantiles of the times of deliveries that lie equally far apart."""
+def cell_bounds(sample: Ints, deliveries: int, cell_deliveries: int) -> Ints:
+    """Return where to cut, from the times of some of the deliveries, sorted."""
     cells = max(1, round(deliveries / cell_deliveries))
-    inner = np.linspace(0, len(quantiles) - 1, min(cells, len(quantiles)) + 1)[1:-1]
-    return np.unique(quantiles[inner.round().astype(np.int64)])
+    inner = np.linspace(0, len(sample) - 1, min(cells, len(sample)) + 1)[1:-1]
+    return np.unique(sample[inner.round().astype(np.int64)])

@@ -7,15 +7,25 @@ the slice that checks their order, multicast copies to the destination that chec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.pipeline.verify.causal_windows import (
+    IN_WINDOW,
+    MOST_BYTES,
+    CausalRun,
+    cannot_be_cut,
+    check_window,
+    never_multicast,
+)
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_parts import partial_history
+from flexgroup.pipeline.verify.notes import Note, notes_batch
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
     PackedRow,
@@ -71,53 +81,42 @@ UNDELIVERED = "undelivered"
 """What a note is about that counts copies that no destination, correct or not, delivered."""
 
 
-@dataclass(frozen=True)
-class Note:
-    """A part of what is known of a run: how many violations, and the first of them.
-
-    `rank` orders parts: the smallest tells which violation is shown, that of `messages`.
-    """
-
-    number: int
-    about: str
-    kind: str
-    total: int
-    rank: Sequence[int]
-    messages: Sequence[int]
-
-
-NOTES = pa.schema(
-    [
-        pa.field("number", pa.int32()),
-        pa.field("about", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("total", pa.int64()),
-        pa.field("rank", pa.list_(pa.int64())),
-        pa.field("messages", pa.list_(pa.int64())),
-    ]
-)
-
-
-def notes_batch(notes: Iterable[Note]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([vars(note) for note in notes], NOTES)
-
-
-def check_messages(layouts: Mapping[int, Layout]) -> Stage:
+def check_messages(layouts: Mapping[int, Layout], causal: Mapping[int, CausalRun]) -> Stage:
     """Return the stage from rows packed by part of the messages to rows packed by slice and by
-    destination."""
+    destination; and from rows packed by window of the causal runs to what is found in each."""
 
     def stage(batches: Batches) -> Batches:
         for number, kinds in received_by_run(batches).items():
             layout = layouts[number]
+            if number in causal:
+                yield packed_batch([_noted(layout, _check_windows(causal[number], kinds))])
             payloads = {
                 kind: [payload for _, payload in kinds.get(kind, ())]
                 for kind in (STEPS, MULTICAST, DELIVER)
             }
+            if not any(payloads.values()):
+                continue
             refuse_steps_taken_twice(layout.plan.run, *unpack(payloads[STEPS], 3))
-            history = replace(partial_history(payloads, layout.plan), crashes=_crashes(layout))
-            yield packed_batch(_packed(IndexedHistory(history), layout))
+            history = partial_history(payloads, layout.plan)
+            run = IndexedHistory(replace(history, crashes=_crashes(layout)))
+            more = never_multicast(number, run) if number in causal else ()
+            yield packed_batch(_packed(run, layout, more))
 
     return stage
+
+
+def _check_windows(run: CausalRun, kinds: dict[str, list[tuple[int, pa.Buffer]]]) -> Iterator[Note]:
+    """Yield what is found in the windows that have arrived, of which nothing is kept."""
+    places: dict[int, dict[str, list[pa.Buffer]]] = {}
+    for kind, of_windows in IN_WINDOW.items():
+        for place, payload in kinds.pop(of_windows, ()):
+            places.setdefault(place, {kind: [] for kind in IN_WINDOW})[kind].append(payload)
+    for place in sorted(places):
+        size = sum(payload.size for of_kind in places[place].values() for payload in of_kind)
+        if size > MOST_BYTES:
+            raise cannot_be_cut(run.layout.plan.run, size, MOST_BYTES)
+        history = partial_history(places.pop(place), run.layout.plan)
+        yield from check_window(run, place - run.place, IndexedHistory(history))
 
 
 def slice_columns(layout: Layout) -> tuple[str, ...]:
@@ -142,9 +141,13 @@ def _crashes(layout: Layout) -> Faults:
     return Faults(crashed, nothing, nothing)
 
 
-def _packed(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
-    notes = (*_counted(run, layout), *_integrity(run, layout), *_missing(run, layout))
-    yield layout.first_place, layout.plan.number, NOTE, pack_table(notes_batch(notes))
+def _noted(layout: Layout, notes: Iterable[Note]) -> PackedRow:
+    return layout.first_place, layout.plan.number, NOTE, pack_table(notes_batch(notes))
+
+
+def _packed(run: IndexedHistory, layout: Layout, more: Iterable[Note]) -> Iterator[PackedRow]:
+    notes = _counted(run, layout), _integrity(run, layout), _missing(run, layout), more
+    yield _noted(layout, chain(*notes))
     if layout.by_slice:
         yield from _to_slices(run, layout)
     if layout.by_destination:

@@ -22,7 +22,7 @@ from flexgroup.trace.schema import DELIVER, MULTICAST
 PART_DELIVERIES = 500_000
 """How many deliveries go to a task, roughly."""
 
-MOST_TASKS = 1000
+MOST_TASKS = 20_000
 """How many tasks a stage has, at most."""
 
 
@@ -30,7 +30,7 @@ def by_message(traces: TraceSet, numbers: Collection[int], deliveries: int) -> D
     """Return what these runs multicast and delivered, so many deliveries in all, as packed rows
     that lie in partitions by message."""
     parts = min(MOST_TASKS, max(2, deliveries // PART_DELIVERIES))
-    parted = parted_events(traces, numbers, ORDERS, parts)
+    parted = parted_events(traces, numbers, ORDERS, parts, {})
     return parted.repartitionById(parts, f.col("place"))
 
 

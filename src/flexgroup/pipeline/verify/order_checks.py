@@ -20,10 +20,9 @@ from flexgroup.pipeline.verify.message_checks import (
     NOTE,
     SLICE,
     WIDE,
-    Note,
-    notes_batch,
     slice_columns,
 )
+from flexgroup.pipeline.verify.notes import Note, notes_batch
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
     Stage,

@@ -1,22 +1,20 @@
 """Events on their way to the first stage: packed by run and by part of its messages.
 
-They come from Spark, or from files that the task opens itself, which spares most of the work where
-it is possible. Of every event, whatever it is, the step goes along, as a bit.
+They come from Spark, or from files that the task opens itself. Of every event, whatever it is, the
+step goes along, as a bit. Where causal order is asked for, what is multicast and delivered goes to
+windows of the run as well.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.reading.local_files import LocalFiles
+from flexgroup.pipeline.verify.causal_windows import IN_WINDOW, CausalRun
+from flexgroup.pipeline.verify.file_pieces import ROWS_AT_ONCE, read_pieces
 from flexgroup.pipeline.verify.packed_rows import (
     Batches,
     PackedRow,
@@ -29,14 +27,8 @@ from flexgroup.pipeline.verify.packed_rows import (
 from flexgroup.pipeline.verify.steps_taken import STEPS, part_of_steps, steps_taken
 from flexgroup.properties.kernels.grouping import runs
 from flexgroup.trace.history import Ints, by_key, in_order
-from flexgroup.trace.reader import ints, messages, parquet_file, unreadable
-from flexgroup.trace.rules import refuse_broken_rules
+from flexgroup.trace.reader import ints, messages
 from flexgroup.trace.schema import DELIVER, MULTICAST
-
-ROWS_AT_ONCE = 1 << 19
-
-ROWS_A_TASK = 2_000_000
-"""How many rows a task reads from files, roughly."""
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -55,38 +47,29 @@ MULTICAST_COLUMNS = 7
 """The same, and how many destinations each has, and these, one after the other."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A part of a file for one task: some of its row groups."""
-
-    path: str
-    kind: str
-    row_groups: list[int]
-
-
-PIECES = pa.schema([pa.field("place", pa.int32()), pa.field("pieces", pa.string())])
-
-
-def part_events(kind: str, parts: int) -> Stage:
+def part_events(kind: str, parts: int, causal: Mapping[int, CausalRun]) -> Stage:
     """Return the stage from events of one kind, with the number of their run, to packed rows."""
 
     def stage(batches: Batches) -> Batches:
         for events in _together(batches):
-            yield packed_batch(_parted(kind, ints(events, "number"), events, parts))
+            yield packed_batch(_parted(kind, ints(events, "number"), events, parts, causal))
 
     return stage
 
 
-def read_and_part(numbers: Mapping[str, int], parts: int) -> Stage:
+def read_and_part(numbers: Mapping[str, int], parts: int, causal: Mapping[int, CausalRun]) -> Stage:
     """Return the stage from PIECES of files to packed rows, of the runs with these names."""
 
     def stage(batches: Batches) -> Batches:
-        for batch in batches:
-            for pieces in batch.column("pieces").to_pylist():
-                for piece in json.loads(pieces):
-                    yield from _read(Piece(*piece), numbers, parts)
+        for kind, number, events in read_pieces(batches, numbers, columns_of):
+            yield packed_batch(_parted(kind, number, events, parts, causal))
 
     return stage
+
+
+def columns_of(kind: str) -> Sequence[str]:
+    """Return the columns of events of this kind that are read."""
+    return READ.get(kind, STEPS_ONLY)
 
 
 def _together(batches: Batches) -> Iterator[pa.Table]:
@@ -103,60 +86,55 @@ def _together(batches: Batches) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _read(piece: Piece, numbers: Mapping[str, int], parts: int) -> Batches:
-    path, columns = Path(piece.path), ["run", *READ.get(piece.kind, STEPS_ONLY)]
-    try:
-        with parquet_file(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(ROWS_AT_ONCE, piece.row_groups, columns):
-                refuse_broken_rules(path, piece.kind, batch)
-                table, number = _of_runs(pa.Table.from_batches([batch]), numbers)
-                if table.num_rows:
-                    yield packed_batch(_parted(piece.kind, number, table, parts))
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error) from None
-
-
-def _of_runs(table: pa.Table, numbers: Mapping[str, int]) -> tuple[pa.Table, Ints]:
-    """Return the rows of the runs that are wanted, and the number of each row's run."""
-    column = table.column("run").unify_dictionaries().combine_chunks()
-    names = column.dictionary.to_pylist()
-    number_of = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
-    number = number_of[column.indices.to_numpy(zero_copy_only=False)]
-    wanted = number >= 0
-    if wanted.all():
-        return table, number
-    return table.filter(pa.array(wanted)), number[wanted]
-
-
-def _parted(kind: str, number: Ints, events: pa.Table, parts: int) -> Iterator[PackedRow]:
+def _parted(
+    kind: str, number: Ints, events: pa.Table, parts: int, causal: Mapping[int, CausalRun]
+) -> Iterator[PackedRow]:
     process, step = ints(events, "process"), ints(events, "step")
     yield from _steps(number, process, step, parts)
     if kind not in READ:
         return
     message = messages(events)
+    columns = process, step, ints(events, "time"), message & ORIGIN_MASK, message >> ORIGIN_BITS
+    lists = _destinations(events) if kind == MULTICAST else None
     key = number * parts + part_of_message(message, parts)
     order = in_order(key)
-    key = key[order]
+    for (run, part), payload in _packed(key[order], parts, order, columns, lists):
+        yield part, run, kind, payload
+    for run, of_run in causal.items():
+        rows = np.flatnonzero(number == run)
+        if len(rows) == 0:
+            continue
+        chosen, window = of_run.windows(process[rows], step[rows])
+        order = in_order(window)
+        rows = rows[chosen[order]]
+        for (_, place), payload in _packed(window[order], of_run.slices, rows, columns, lists):
+            yield of_run.place + place, run, IN_WINDOW[kind], payload
+
+
+def _packed(
+    key: Ints, places: int, order: Ints, columns: Sequence[Ints], lists: tuple[Ints, Ints] | None
+) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """Yield run and place of each key, which ascend, and the rows that go there, packed."""
     starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
     ends = np.append(starts[1:], len(key))
-    rows = process, step, ints(events, "time"), message & ORIGIN_MASK, message >> ORIGIN_BITS
-    columns = [narrow(column[order]) for column in rows]
-    lists, list_starts = [], np.zeros(len(order) + 1, dtype=np.int64)
-    if kind == MULTICAST:
-        lengths, targets = _destinations(events, order)
-        np.cumsum(lengths, out=list_starts[1:])
-        columns.append(narrow(lengths))
-        lists.append(narrow(targets))
+    ordered = [narrow(column[order]) for column in columns]
+    listed, list_starts = [], np.zeros(len(order) + 1, dtype=np.int64)
+    if lists:
+        lengths, targets = lists
+        list_ends = np.cumsum(lengths)
+        chosen, _ = runs((list_ends - lengths)[order], list_ends[order])
+        np.cumsum(lengths[order], out=list_starts[1:])
+        ordered.append(narrow(lengths[order]))
+        listed.append(narrow(targets[chosen]))
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         first, last = int(list_starts[start]), int(list_starts[end])
         payload = pack_narrow(
             [
-                *(column.part(start, end) for column in columns),
-                *(column.part(first, last) for column in lists),
+                *(column.part(start, end) for column in ordered),
+                *(column.part(first, last) for column in listed),
             ]
         )
-        run, part = divmod(int(key[start]), parts)
-        yield part, run, kind, payload
+        yield divmod(int(key[start]), places), payload
 
 
 def _steps(number: Ints, process: Ints, step: Ints, parts: int) -> Iterator[PackedRow]:
@@ -166,50 +144,14 @@ def _steps(number: Ints, process: Ints, step: Ints, parts: int) -> Iterator[Pack
             yield part, run, STEPS, pack(column[lines] for column in taken)
 
 
-def _destinations(events: pa.Table, order: Ints) -> tuple[Ints, Ints]:
-    """Return how many destinations each row has, in this order, and these."""
+def _destinations(events: pa.Table) -> tuple[Ints, Ints]:
+    """Return how many destinations each row has, and these, one row's after the other's."""
     lists = events.column("destinations").combine_chunks()
     lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    targets = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    ends = np.cumsum(lengths)
-    chosen, _ = runs((ends - lengths)[order], ends[order])
-    return lengths[order], targets[chosen]
+    return lengths, lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def part_of_message(message: Ints, parts: int) -> Ints:
     """Assign each message to a part, as if by chance and always in the same way."""
     mixed = (message.astype(np.uint64) * MIX) >> np.uint64(33)
     return (mixed % np.uint64(parts)).astype(np.int64)
-
-
-def pieces_of(files: LocalFiles, kinds: Iterable[str], runs: Container[str]) -> list[list[Piece]]:
-    """Return the parts of files that may hold events of these kinds of these runs, bundled for
-    tasks of about equal weight."""
-    bundles: list[list[Piece]] = []
-    room = 0
-    for kind in kinds:
-        for name in sorted(files.rows.get(kind, ())):
-            if name in files.names and name not in runs:
-                continue  # it holds another run
-            path = files.directory.absolute() / "events" / f"event={kind}" / f"{name}.parquet"
-            footer = pq.read_metadata(path)
-            for number in range(footer.num_row_groups):
-                rows = footer.row_group(number).num_rows
-                if rows > room:
-                    bundles.append([])
-                    room = ROWS_A_TASK
-                room -= rows
-                if bundles[-1] and bundles[-1][-1].path == str(path):
-                    bundles[-1][-1].row_groups.append(number)
-                else:
-                    bundles[-1].append(Piece(str(path), kind, [number]))
-    return bundles
-
-
-def pieces_table(bundles: Iterable[list[Piece]]) -> pa.Table:
-    """Return rows of PIECES, a place for each bundle."""
-    rows = [
-        {"place": place, "pieces": json.dumps([astuple(piece) for piece in bundle])}
-        for place, bundle in enumerate(bundles)
-    ]
-    return pa.Table.from_pylist(rows, PIECES)

@@ -16,16 +16,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.spark.frames import spark_schema, union
+from flexgroup.pipeline.verify.file_pieces import frame_of_pieces, read_pieces
 from flexgroup.pipeline.verify.packed_rows import Batches, Stage
+from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.kernels.grouping import lookup
-from flexgroup.trace.history import Ints, by_key
+from flexgroup.trace.history import Ints, by_key, in_order
 from flexgroup.trace.reader import ints
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
 LATER = int(np.iinfo(np.int64).max)
 EARLIER = -1
 """Steps that stand for nothing: one later than all, one earlier than all."""
+
+TOLD = ("process", "step", "time")
+
+_Steps = dict[int, dict[tuple[int, int], list[int]]]
+"""The first and the last step of each process and part of each run."""
 
 FIRST_STEPS = pa.schema(
     {
@@ -58,39 +65,37 @@ class Timeline:
         return bool((self.last_sent > self.first_heard).any())
 
     def part(self, process: Ints, step: Ints) -> Ints:
-        """Return the parts of events."""
-        row = np.searchsorted(self.processes, process)
-        low = np.zeros(len(row), dtype=np.int64)
-        high = np.full(len(row), self.parts - 1, dtype=np.int64)
-        # How many parts but the first begin by the step: halve what is possible.
-        while (low < high).any():
-            middle = (low + high) // 2
-            begun = (low < high) & (self.begins[row, np.minimum(middle, self.parts - 2)] <= step)
-            high = np.where(begun, high, np.maximum(low, middle))
-            low = np.where(begun, middle + 1, low)
-        return low
+        """Return the parts of events: how many parts but the first begin by the step."""
+        found = np.zeros(len(process), dtype=np.int64)
+        for each, rows in by_key(process):
+            begins = self.begins[np.searchsorted(self.processes, each)]
+            found[rows] = np.searchsorted(begins, step[rows], side="right")
+        return found
 
-    def last_heard_by(self, process: Ints) -> Ints:
-        """Return the step of the last delivery of each of these processes, or EARLIER."""
+    def is_behind(self, part: int, process: Ints, step: Ints) -> Flags:
+        """Tell which events are of this part or a later one, which there need not be."""
+        if part <= 0:
+            return np.ones(len(step), dtype=np.bool_)
+        if part >= self.parts:
+            return np.zeros(len(step), dtype=np.bool_)
+        begun: Flags = self.begins[:, part - 1][np.searchsorted(self.processes, process)] <= step
+        return begun
+
+    def hears_behind(self, part: int, process: Ints) -> Flags:
+        """Tell which processes deliver something in parts behind this one's beginning."""
         place, is_known = lookup(self.processes, process)
-        result = np.full(len(process), EARLIER, dtype=np.int64)
-        result[is_known] = self.last_heard[place[is_known]]
-        return result
+        heard: Flags = is_known.copy()
+        last = self.last_heard[place[is_known]]
+        heard[is_known] = (last != EARLIER) & self.is_behind(part, process[is_known], last)
+        return heard
 
 
 def timelines(
     traces: TraceSet, bounds: Mapping[int, Ints], faulty: Mapping[int, tuple[int, ...]]
 ) -> dict[int, Timeline]:
     """Return where these runs are cut, given the times of the cuts."""
-    numbers = f.col("number").isin(list(bounds))
-
-    def of(kind: str) -> DataFrame:
-        rows = traces.events(kind, "process", "step", "time").where(numbers)
-        return rows.mapInArrow(_first_steps(kind, bounds), spark_schema(FIRST_STEPS))
-
     rows = (
-        of(DELIVER)
-        .unionAll(of(MULTICAST))
+        _first_steps(traces, bounds)
         .groupBy("number", "process", "part")
         .agg(
             *(f.min(name).alias(name) for name in ("first", "first_heard")),
@@ -125,18 +130,47 @@ def timeline(rows: pa.Table, parts: int, faulty: tuple[int, ...]) -> Timeline:
     return Timeline(processes, begins, last_sent, first_heard, last_heard)
 
 
-def _first_steps(kind: str, bounds: Mapping[int, Ints]) -> Stage:
-    """Return the stage from events of one kind to rows with FIRST_STEPS."""
+def _first_steps(traces: TraceSet, bounds: Mapping[int, Ints]) -> DataFrame:
+    """Return rows with FIRST_STEPS, of which some may be about the same process and part."""
+    schema = spark_schema(FIRST_STEPS)
+    if traces.files is not None:
+        pieces, numbers = frame_of_pieces(traces, bounds, (DELIVER, MULTICAST))
+        return pieces.mapInArrow(_from_files(bounds, numbers), schema)
+    numbers_asked = f.col("number").isin(list(bounds))
+    return union(
+        traces.events(kind, *TOLD).where(numbers_asked).mapInArrow(_of_kind(kind, bounds), schema)
+        for kind in (DELIVER, MULTICAST)
+    )
 
+
+def _from_files(bounds: Mapping[int, Ints], numbers: Mapping[str, int]) -> Stage:
     def stage(batches: Batches) -> Batches:
-        found: dict[int, dict[tuple[int, int], list[int]]] = {}
+        found: dict[str, _Steps] = {}
+        for kind, number, events in read_pieces(batches, numbers, lambda _: TOLD):
+            _take_all(found.setdefault(kind, {}), bounds, number, events)
+        for kind, steps in found.items():
+            yield pa.RecordBatch.from_pylist(list(_told(kind, steps)), FIRST_STEPS)
+
+    return stage
+
+
+def _of_kind(kind: str, bounds: Mapping[int, Ints]) -> Stage:
+    def stage(batches: Batches) -> Batches:
+        found: _Steps = {}
         for batch in batches:
-            for number, rows in by_key(ints(batch, "number")):
-                columns = (ints(batch, name)[rows] for name in ("process", "step", "time"))
-                _take(found.setdefault(number, {}), bounds[number], *columns)
+            _take_all(found, bounds, ints(batch, "number"), batch)
         yield pa.RecordBatch.from_pylist(list(_told(kind, found)), FIRST_STEPS)
 
     return stage
+
+
+def _take_all(
+    found: _Steps, bounds: Mapping[int, Ints], number: Ints, events: pa.Table | pa.RecordBatch
+) -> None:
+    columns = [ints(events, name) for name in TOLD]
+    for run, rows in by_key(number):
+        of_run = found.setdefault(run, {})
+        _take(of_run, bounds[run], *(column[rows] for column in columns))
 
 
 def _take(
@@ -145,7 +179,7 @@ def _take(
     """Keep the first and the last step of each process and part."""
     part = np.searchsorted(bounds, time, side="right")
     keys = process * (len(bounds) + 1) + part
-    order = np.argsort(keys, kind="stable")
+    order = in_order(keys)
     keys, step = keys[order], step[order]
     starts = np.flatnonzero(np.diff(keys, prepend=EARLIER))
     if len(starts) == 0:
@@ -158,9 +192,7 @@ def _take(
         seen[0], seen[1] = min(seen[0], low), max(seen[1], high)
 
 
-def _told(
-    kind: str, found: Mapping[int, Mapping[tuple[int, int], list[int]]]
-) -> Iterator[dict[str, int]]:
+def _told(kind: str, found: _Steps) -> Iterator[dict[str, int]]:
     heard = kind == DELIVER
     for number, steps in found.items():
         for (process, part), (low, high) in steps.items():

@@ -35,10 +35,11 @@ from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, VIEW
 
 SAMPLE = 200_000
-"""How many deliveries are looked at, roughly, to see which runs are large and where to cut them."""
+"""How many deliveries are looked at, roughly and at least, to see which runs are large and where to
+cut them."""
 
-QUANTILES = 4096
-"""How many cells a run is cut into, at most."""
+SAMPLE_A_CELL = 16
+"""How many deliveries of each cell are looked at, roughly and at least."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ def _large(traces: TraceSet, plans: Sequence[CheckPlan], limits: SizeLimits) -> 
     total = deliveries.count()
     if total <= limits.whole_deliveries:
         return []
-    share = min(1.0, SAMPLE / total)
-    sample = deliveries.select("run", "time").sample(fraction=share, seed=1).limit(2 * SAMPLE)
+    wanted = max(SAMPLE, SAMPLE_A_CELL * total // limits.cell_deliveries)
+    share = min(1.0, wanted / total)
+    sample = deliveries.select("run", "time").sample(fraction=share, seed=1).limit(2 * wanted)
     times = _by_run(sample.toArrow())
     large = [
         plan
@@ -122,14 +124,13 @@ def _large(traces: TraceSet, plans: Sequence[CheckPlan], limits: SizeLimits) -> 
         if plan.run in times and len(times[plan.run]) > limits.whole_deliveries * share
     ]
     crashes = crashed(traces, [plan.number for plan in large]) if large else {}
-    shares = np.linspace(0, 1, QUANTILES + 1)
     return [
         Layout(
             plan=plan.without(MINIMALITY),
             deliveries=round(len(times[plan.run]) / share),
             crashed=crashes.get(plan.number, ()),
             bounds=cell_bounds(
-                np.quantile(times[plan.run], shares, method="higher").astype(np.int64),
+                np.sort(times[plan.run]),
                 round(len(times[plan.run]) / share),
                 limits.cell_deliveries,
             ),

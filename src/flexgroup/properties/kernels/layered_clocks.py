@@ -7,6 +7,8 @@ that none of them leads to another, and numpy handles them at once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,7 +61,7 @@ class LayeredClocks:
         turn, self._starts = grouped(of, len(self.order))
         self._inputs = inputs[turn]
 
-    def grow(self, clocks: Table) -> None:
+    def grow(self, clocks: NDArray[np.signedinteger[Any]]) -> None:
         """Let the clocks grow along the edges, in place."""
         starts = self._starts
         bounds = starts.tolist()

@@ -106,14 +106,21 @@ class Proposals(Record):
         kept.final = final
         return kept.m
 
+    def settle_next(self, ts: int, final: int) -> Message:
+        """The same, and no other one has this final timestamp, or comes later with a lower one."""
+        self.until = final
+        return self.settle(ts, final)
+
     def note_delivered(self, process: int, have: int) -> None:
         self.have[process] = max(have, self.have.get(process, 0))
 
+    def is_time(self) -> bool:
+        """Tell whether to look them through."""
+        return len(self.kept) >= self.many
+
     def forget(self, process: int) -> bool:
-        """Forget what this process and all others have delivered, if it is time; whether any."""
+        """Forget what this process and all others have delivered; whether there was any."""
         before = len(self.kept)
-        if before < self.many:
-            return False
         self.kept = [kept for kept in self.kept if self.is_needed(process, kept)]
         self.many = 2 * len(self.kept) + CUT
         return len(self.kept) < before

@@ -47,10 +47,14 @@ class Timestamp(Packet):
 
 @final
 class Ack(Packet):
-    """I have m with these timestamps of all its groups."""
+    """I have m with these timestamps of all its groups.
+
+    The sender has delivered all that goes to it up to the final timestamp `until`.
+    """
 
     m: MessageId
     V: Vector
+    until: Stamp
 
 
 @final
@@ -81,7 +85,7 @@ def is_well_formed(
     if sender == process or not group_of(replicas, process):
         return False
     if isinstance(packet, Ack):
-        return are_timestamps(replicas, (process, sender), packet.V)
+        return are_timestamps(replicas, (process, sender), packet.V) and packet.until < FAR
     if isinstance(packet, Delivered | Restarted):
         return group_of(replicas, sender) != () and (
             isinstance(packet, Restarted) or packet.until < FAR

@@ -40,6 +40,11 @@ def flat(ballot: Stamp, ts: int) -> Vector:
     return clock_of(ballot), process_of(ballot), ts
 
 
+def ballots_of(V: Vector) -> list[Stamp]:
+    """The ballots in which the timestamps were proposed."""
+    return [stamp(V[at], V[at + 1]) for at in range(0, len(V), 3)]
+
+
 @final
 class GroupTimestamps(Record):
     """What a process knows of a message."""
@@ -70,6 +75,11 @@ class GroupTimestamps(Record):
         """Take this timestamp of a group, unless there is one of a higher ballot."""
         if lowest not in self.ts or ballot > self.ts[lowest][0]:
             self.ts[lowest] = (ballot, ts)
+
+    def acknowledge(self, process: int, V: Vector) -> None:
+        """This process acknowledges these timestamps."""
+        self.acked = V
+        self.add_ack(process, V)
 
     def add_ack(self, process: int, V: Vector) -> None:
         self.acks.setdefault(V, set()).add(process)

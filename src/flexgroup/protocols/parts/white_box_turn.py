@@ -1,9 +1,6 @@
-"""What White-Box sends and delivers in one turn: what goes the same way shares a packet.
+"""What White-Box sends and delivers in one turn, and which of its packets travel together.
 
-A new leader proposes at once what piled up while nobody led. With a packet for each message, for
-each of its acknowledgements and for its delivery, recovery would take as long as it takes to handle
-all of these, and not a few delays. So what a turn has for the same processes travels together; they
-take it in in one turn as well, and so what they answer travels together, too.
+It matters where a new leader proposes what piled up while nobody led (`parts/turn.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from flexgroup.core.message import (
     stamp,
 )
 from flexgroup.core.replicas import Replicas
+from flexgroup.protocols.parts.turn import ALONE, Kind, Outgoing, Sent
 from flexgroup.protocols.parts.white_box_packets import (
     Abandoned,
     Accept,
@@ -36,8 +34,6 @@ from flexgroup.protocols.parts.white_box_packets import (
     Restarted,
     is_well_formed,
 )
-
-Targets = tuple[int, ...]
 
 WIDTH: Final = 5
 """How many numbers tell of a delivery."""
@@ -87,16 +83,12 @@ TOGETHER: Final[tuple[type[Packet], ...]] = (Accepts, AcceptAcks, Delivers)
 class Turn(Record):
     """What waits for the end of a turn."""
 
-    outgoing: list[tuple[Targets, Packet]] = []
-    """What is to be sent to whom, in the order in which it was asked for."""
+    outgoing: Outgoing = Outgoing()
+    """What is to be sent."""
     given: list[Message] = []
     """What is to be delivered."""
     has_committed: bool = False
     """There may be something that a leader can have delivered."""
-
-    def send(self, to: Targets, packet: Packet) -> None:
-        if to:
-            self.outgoing.append((to, packet))
 
     def take_committed(self) -> bool:
         has_committed, self.has_committed = self.has_committed, False
@@ -106,42 +98,26 @@ class Turn(Record):
         given, self.given = self.given, []
         return given
 
-    def take_outgoing(self) -> list[tuple[Targets, Packet]]:
+    def take_outgoing(self) -> list[Sent]:
         """What goes out: what nothing travels with first, and proposals before the rest.
 
         So whoever gets an acknowledgement or a delivery knows the message.
         """
-        outgoing, self.outgoing = self.outgoing, []
-        if len(outgoing) < 2:
-            return outgoing
-        alike: dict[Kind, list[Packet]] = {}
-        for place, (to, packet) in enumerate(outgoing):
-            alike.setdefault(_kind_of(place, to, packet), []).append(packet)
-        return [(kind[1], _together(alike[kind])) for kind in sorted(alike, key=_place_of)]
+        return self.outgoing.take(_kind_of, _together)
 
 
-Kind = tuple[int, Targets, tuple[int, ...]]
-"""Packets with the same one travel together."""
-
-
-def _kind_of(place: int, to: Targets, packet: Packet) -> Kind:
+def _kind_of(packet: Packet) -> Kind:
     if isinstance(packet, Accept):
-        return 1, to, (packet.ballot,)
+        return 1, (packet.ballot,)
     if isinstance(packet, AcceptAck):
-        return 2, to, packet.ballots
+        return 2, packet.ballots
     if isinstance(packet, Deliver):
-        return 3, to, (packet.ballot,)
-    return 0, to, (place,)
-
-
-def _place_of(kind: Kind) -> int:
-    return kind[0]
+        return 3, (packet.ballot,)
+    return ALONE
 
 
 def _together(some: list[Packet]) -> Packet:
     last = some[-1]
-    if len(some) == 1:
-        return last
     numbers: list[int] = []
     if isinstance(last, Accept):
         messages: list[Message] = []

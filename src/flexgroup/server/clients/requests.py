@@ -274,6 +274,7 @@ class RequestHandler:
             channels = self._settings.faults.channels()
             plan.check_replicas((), 0)
             plan.check_nothing_is_lost(channels)
+            plan.check_seals(None)
             if request.partitionable and UNIFORM in plan.promises(channels):
                 raise UsageError(
                     f"'{plan.name}' promises {UNIFORM}: nothing is delivered that others may never"
@@ -331,6 +332,8 @@ class RequestHandler:
                     "of them fails"
                 )
             plan.check_survives()
+            for _, servers in request.groups:
+                self._settings.check_seals(plan, servers)
         except UsageError as error:
             session.refuse(request.request, refusals.BAD_STACK, str(error))
             return

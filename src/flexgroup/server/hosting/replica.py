@@ -15,12 +15,15 @@ from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Suspect, Trust
 from flexgroup.core.message import Message, MessageId, message_id
 from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.core.seals import Notary
 from flexgroup.core.stack import Stack
 from flexgroup.core.varints import Reader
+from flexgroup.liars.named import with_liars
 from flexgroup.membership.configuration import ReplicatedDomain
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.server.peers.replica_channel import DATA, GOT, HELLO, LOST, ReplicaChannel
 from flexgroup.trace.recorder import Recorder
+from flexgroup.wire.seals import SealKeys, ServerNotary
 from flexgroup.worlds.network.domain import Domain
 from flexgroup.worlds.network.envelope import Envelope, seal, unseal
 from flexgroup.worlds.network.faults import Faults
@@ -46,6 +49,8 @@ class Replica:
         recorder: Recorder | None,
         clock: Callable[[], int],
         files: LayerFiles | None,
+        seals: SealKeys | None = None,
+        attack: str = "",
     ) -> None:
         self.entry = entry
         self.process = entry.servers.index(server)
@@ -57,15 +62,24 @@ class Replica:
             group.number: processes
             for group, processes in zip(entry.groups, self._partition, strict=True)
         }
+        self._seals = seals
+        self._attack = attack
+        self._cluster = cluster
         self._files = files
         """Where it keeps what it must not forget; if nowhere, it does not come back."""
         self.recorder = recorder
         size = len(entry.servers)
         self.domain = Domain(
-            self._build(), Codec(plan.layers), size, faults, recorder, clock, files
+            self._build(),
+            Codec(plan.layers),
+            size,
+            faults,
+            recorder,
+            clock,
+            files,
+            forgiving=plan.tolerates_liars,
         )
         self.promises = plan.promises(faults.channels())
-        self._cluster = cluster
         self._channels = self._new_channels()
         noted = {} if files is None else files.noted
         self.incarnation = noted.get(INCARNATION, 0) + 1
@@ -88,7 +102,18 @@ class Replica:
         """That was a while ago, so it is to be saved now."""
 
     def _build(self) -> Stack:
-        return self._plan.build(self.process, len(self.entry.servers), (), self._partition)
+        notary: Notary | None = None
+        if self._seals is not None and self._plan.needs_seals:
+            told = (self._cluster, str(self.entry.number), self._plan.name, *self.entry.servers)
+            where = "\0".join(told).encode()
+            codec = Codec(self._plan.layers)
+            notary = ServerNotary(self._seals, self.entry.servers, where, codec)
+
+        def build(process: int) -> Stack:
+            return self._plan.build(process, len(self.entry.servers), (), self._partition, notary)
+
+        liars = ((self.process, self._attack),) if self._attack else ()
+        return with_liars(build, liars)(self.process)
 
     def _new_channels(self) -> list[ReplicaChannel]:
         named = [replica_name(self._cluster, self.entry, name) for name in self.entry.servers]

@@ -14,11 +14,11 @@ from shutil import rmtree
 from typing import final
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import PeerError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.message import MessageId
 from flexgroup.core.varints import varints
 from flexgroup.membership.configuration import Configuration, ReplicatedDomain
-from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.server.hosting.replica import Replica, recorded_steps, replica_name
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.peers.links import REPLICAS, PeerLinks, head_of
@@ -150,6 +150,11 @@ class Replicas:
             folder = root / f"{entry.number:06}"
             if is_new or folder.exists():
                 files = self._opened.pop(entry.number, None) or self._files(folder, entry)
+        if not self._can_seal(plan, entry):
+            if files is not None:
+                files.close()
+            self._lose(entry)
+            return
         was_there = files is not None and files.was_there
         if (files is None and not is_new) or (was_there and not plan.starts_again):
             if files is not None:
@@ -171,12 +176,23 @@ class Replicas:
             recorder,
             settings.clock,
             files,
+            settings.seals,
+            settings.attack,
         )
         self.hosted[entry.number] = replica
         for group in entry.groups:
             self.of_group[group.number] = replica
         replica.start(self._round.now())
         self._round.request()
+
+    def _can_seal(self, plan: StackPlan, entry: ReplicatedDomain) -> bool:
+        """Whether this server has the keys that a domain needs; another one may have created it."""
+        try:
+            self._settings.check_seals(plan, entry.servers)
+        except UsageError as error:
+            log.error("no keys", extra={"data": {"domain": entry.number, "why": str(error)}})
+            return False
+        return True
 
     def _lose(self, entry: ReplicatedDomain) -> None:
         """The replica of a domain must not start again; members have to go to others."""

@@ -15,11 +15,11 @@ from hashlib import blake2b
 from typing import Final, final
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import UsageError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.host import NEVER, Host, UntimedWorld
 from flexgroup.core.journal import Transmission
 from flexgroup.core.layer import Notice, Store, Suspect, Trust, View
-from flexgroup.core.message import Message, MessageId, Packet, message_id
+from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
 from flexgroup.core.stack import BuildStack, Stack
 from flexgroup.core.state import fingerprint, fork, write_canonically
 from flexgroup.worlds.explorer.scope import MOST_PROCESSES, Scope
@@ -256,6 +256,7 @@ class Machine(UntimedWorld):
         ]
         self.crashes_by_name = scope.crashes_by_name
         self.suspicions_by_name = scope.suspicions_by_name
+        self.liars = frozenset(dict(scope.liars))
         self.followed = followed
         """Processes with a number from here on are clients whose packets need not be followed."""
         self.events: list[Event] = []
@@ -427,11 +428,19 @@ class Machine(UntimedWorld):
             self._tell(after, event)
         except (ClientAddressedError, UsageError):
             raise  # it is the question that makes no sense
+        except PeerError as error:
+            if event.source in self.liars:
+                after.host.refused()  # as it should
+            else:
+                self._go_wrong(before, after, error)
         except Exception as error:
-            # Whatever a handler raises is what the search is looking for.
-            after.problem = f"{type(error).__name__}: {error}"
-            after.host.stack = fork(before.host.stack)
+            self._go_wrong(before, after, error)
         return after
+
+    def _go_wrong(self, before: Local, after: Local, error: Exception) -> None:
+        """Note what a handler has raised, which is what the search is looking for."""
+        after.problem = f"{type(error).__name__}: {error}"
+        after.host.stack = fork(before.host.stack)
 
     def _check_again(self, before: Local, event: Event, after: Local, outputs: list[int]) -> None:
         """Refuse a layer that does one thing now and another the next time."""
@@ -512,14 +521,28 @@ class Machine(UntimedWorld):
     def on_deliver(self, host: Host, m: Message) -> None:
         local = self._acting
         assert local is not None
-        entry = delivery_entry(m.id)
-        if not local.problem:
-            if entry in local.history:
-                local.problem = "integrity: delivered twice"
-            elif host.process not in m.destinations:
-                local.problem = "integrity: delivered where it is not addressed to"
-        local.history = (*local.history, entry)
+        if host.process not in self.liars:
+            entry = delivery_entry(m.id)
+            if not local.problem:
+                local.problem = self._what_is_wrong(local, m)
+            local.history = (*local.history, entry)
         self.is_cut(host)
+
+    def _what_is_wrong(self, local: Local, m: Message) -> str:
+        """Tell what forbids a process to deliver this message, if anything does."""
+        if delivery_entry(m.id) in local.history:
+            return "integrity: delivered twice"
+        if origin_of(m.id) in self.liars:
+            return ""  # nobody knows what it multicast, and to whom
+        if local.host.process not in m.destinations:
+            return "integrity: delivered where it is not addressed to"
+        if self.liars:
+            own = [cast for cast in self._scope.casts if cast.origin == origin_of(m.id)]
+            if seq_of(m.id) >= len(own):
+                return "integrity: delivered, and nobody has multicast it"
+            if m.payload != b"" or m.destinations not in [cast.destinations for cast in own]:
+                return "integrity: delivered as its origin has not multicast it"
+        return ""
 
     def on_store(self, host: Host, effects: list[Store]) -> bool:
         self._stores.append(NEVER - self.effects_left)

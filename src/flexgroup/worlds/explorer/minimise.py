@@ -132,6 +132,8 @@ def smaller_scopes(scope: Scope) -> Iterator[Scope]:
             if 0 < len(fewer) < len(cast.destinations):
                 changed = replace(cast, destinations=fewer)
                 yield replace(scope, casts=(*casts[:place], changed, *casts[place + 1 :]))
+    for place in range(len(scope.liars)):
+        yield replace(scope, liars=scope.liars[:place] + scope.liars[place + 1 :])
     for place in range(len(scope.views)):
         yield replace(scope, views=scope.views[:place] + scope.views[place + 1 :])
     for name in ("crashes", "suspicions", "losses", "duplicates", "timers", "restarts"):
@@ -142,7 +144,7 @@ def smaller_scopes(scope: Scope) -> Iterator[Scope]:
 
 def _without_process(scope: Scope, process: int) -> Scope | None:
     """Leave out a process, unless a message would lose its origin or its last destination, or it
-    is one that may crash, suspect or be suspected by name.
+    is one that may crash, suspect or be suspected by name, or a liar.
 
     The processes above it move down by one.
     """
@@ -172,6 +174,7 @@ def _without_process(scope: Scope, process: int) -> Scope | None:
         crashing=tuple(map(moved, scope.crashing)),
         suspecting=tuple((moved(p), moved(q)) for p, q in scope.suspecting),
         replicas=tuple(group for group in replicas if group),
+        liars=tuple((moved(p), kind) for p, kind in scope.liars),
     )
 
 

@@ -81,6 +81,7 @@ class PropertyChecks:
         destinations: list[Destinations],
         known: dict[MessageId, int],
         extra_properties: list[StateProperty],
+        liars: frozenset[int] = frozenset(),
     ) -> None:
         for name in properties:
             if name not in SAFETY and name not in COMPLETION and name not in ALWAYS:
@@ -91,6 +92,8 @@ class PropertyChecks:
         self._destinations = destinations
         self._known = known
         """The places, in the scope, of messages that are cast before the search begins."""
+        self._liars = liars
+        """Who is faulty by design: their histories have what they multicast, and nothing else."""
         self._checked: dict[tuple[int, ...], list[str]] = {}
 
     def safety(self, key: tuple[int, ...], histories: Histories) -> list[str]:
@@ -135,9 +138,11 @@ class PropertyChecks:
     def completion(self, histories: Histories, gone: list[bool], faulty: list[bool]) -> list[str]:
         """List the completion properties that are broken if nothing happens after this.
 
-        Nothing is expected of who is gone. Who has crashed and come back is faulty, so that what it
-        multicast may be lost; but it has to catch up with the others.
+        Nothing is expected of who is gone, or lies. Who has crashed and come back is faulty, so
+        that what it multicast may be lost; but it has to catch up with the others.
         """
+        gone = [away or process in self._liars for process, away in enumerate(gone)]
+        faulty = [bad or process in self._liars for process, bad in enumerate(faulty)]
         messages = self.messages(histories)
         had: set[tuple[int, MessageId]] = set()
         at_correct: set[MessageId] = set()
@@ -202,6 +207,8 @@ class PropertyChecks:
     ) -> bool:
         """Tell whether no process delivers a message before an earlier one for it."""
         messages = self.messages(histories)
+        # What a liar multicast first, nobody knows.
+        messages = {m: to for m, to in messages.items() if origin_of(m) not in self._liars}
         before = _happened_before(histories, messages) if causal else _sent_before(messages)
         for process, order in enumerate(delivered):
             had: set[MessageId] = set()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from flexgroup.core.journal import Journal
 from flexgroup.core.layer import View
+from flexgroup.liars.named import in_words
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.bench import Bench, ImpossibleError
@@ -120,6 +121,8 @@ def script(
     told = f", groups {groups}" if groups else ""
     if scope.replicas:
         told += f", replicas {','.join(str(len(group)) for group in scope.replicas)}"
+    if scope.liars:
+        told += f", liars {' '.join(in_words(scope.liars))}"
     head = f"stack {stack} over {channels} channels, processes {scope.processes}{told}"
     casts = [h for h in run if h.kind == "cast" and h.process >= scope.processes]
     first = len(casts) if run[: len(casts)] == tuple(casts) else 0
@@ -144,7 +147,7 @@ def stage(
 
     A handler may raise: such runs are what the search is looking for.
     """
-    bench = Bench(plan, scope.processes, scope.groups, journal, scope.replicas)
+    bench = Bench(plan, scope.processes, scope.groups, journal, scope.replicas, scope.liars)
     for step in run:
         try:
             step.perform(bench, scope)
@@ -188,6 +191,8 @@ def write_trace(
                 clients=scope.clients,
                 groups=as_json(scope.replicas) if scope.replicas else None,
                 network=_network(scope),
+                faults=as_json({"liars": in_words(scope.liars)}) if scope.liars else None,
+                faulty=tuple(dict(scope.liars)),
                 outcome=schema.COMPLETE if is_over(bench) else schema.CUT,
                 channels=channel_names(scope.channels),
                 promises=plan.promises(scope.channels),

@@ -8,6 +8,7 @@ from itertools import chain
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantees, guarantees_of_channels
 from flexgroup.core.replicas import Replicas, check_destinations, check_replicas
+from flexgroup.liars.named import Liars, check_liars, in_words
 
 Destinations = tuple[int, ...]
 
@@ -57,6 +58,8 @@ class Scope:
     """Who may suspect whom wrongly, as pairs; empty for anybody and anybody else."""
     replicas: Replicas = ()
     """The groups of replicas that the processes are divided into, if they are."""
+    liars: Liars = ()
+    """Who is Byzantine, and in which way."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.processes <= MOST_PROCESSES:
@@ -77,6 +80,7 @@ class Scope:
                         f"processes are 0 to {self.processes - 1}"
                     )
         self._check_groups()
+        check_liars(self.liars, self.processes)
         for process in self.named:
             if not 0 <= process < self.processes:
                 raise UsageError(
@@ -125,8 +129,9 @@ class Scope:
 
     @property
     def named(self) -> set[int]:
-        """Those that may crash, suspect or be suspected wrongly, where not anybody may."""
-        return {*self.crashing, *chain(*self.suspecting)}
+        """Those that may crash, suspect or be suspected wrongly, where not anybody may, and those
+        that lie."""
+        return {*self.crashing, *chain(*self.suspecting), *dict(self.liars)}
 
     @property
     def crashes_by_name(self) -> bool:
@@ -171,7 +176,9 @@ class Scope:
         told = f", views {views}" if views else ""
         sizes = " and ".join(str(len(group)) for group in self.replicas)
         divided = f" in groups of {sizes}" if sizes else ""
-        return f"{self.processes} processes{divided}, {len(self.casts)} messages to {sets}{told}"
+        lying = f", liars {' '.join(in_words(self.liars))}" if self.liars else ""
+        count = f"{self.processes} processes{divided}, {len(self.casts)} messages"
+        return f"{count} to {sets}{told}{lying}"
 
 
 def from_clients(processes: int, *messages: Destinations, fifo: bool = True) -> Scope:

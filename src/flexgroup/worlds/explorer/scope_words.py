@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
+from flexgroup.liars.named import TWIN, in_words, parse_liars
 from flexgroup.worlds.explorer.scope import Bounds, Destinations, PlannedCast, Scope
 
 STOCKS = tuple(asdict(Bounds()))
@@ -62,6 +63,7 @@ def scope_of(words: ScopeWords) -> Scope:
         crashing,
         suspecting,
         replicas,
+        parse_liars(words.get("twin", ()), words.get("liar", ())),
     )
 
 
@@ -77,6 +79,8 @@ def words_of(scope: Scope) -> dict[str, list[str]]:
         "view": [_listed(view) for view in scope.views],
         "crash": [str(process) for process in scope.crashing],
         "suspect": [f"{suspicious}:{suspect}" for suspicious, suspect in scope.suspecting],
+        "twin": [str(process) for process, kind in scope.liars if kind == TWIN],
+        "liar": in_words(tuple(liar for liar in scope.liars if liar[1] != TWIN)),
     }
     client = scope.processes
     for place, cast in enumerate(scope.casts):

@@ -8,7 +8,8 @@ from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.layer import Layer
 from flexgroup.core.message import message_id
-from flexgroup.core.stack import BuildStack, Stack
+from flexgroup.core.stack import BuildStack
+from flexgroup.liars.named import with_liars
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.worlds.explorer import property_checks as properties
 from flexgroup.worlds.explorer.budgets import Budgets
@@ -79,7 +80,11 @@ def new_search(plan: StackPlan, scope: Scope, options: SearchOptions, memory: in
     at_the_start = {} if follow else scope.client_casts
     known = {message_id(cast.origin, 0): place for place, cast in at_the_start.items()}
     checks = PropertyChecks(
-        names, [c.destinations for c in scope.casts], known, list(options.extra_properties)
+        names,
+        [c.destinations for c in scope.casts],
+        known,
+        list(options.extra_properties),
+        frozenset(dict(scope.liars)),
     )
     symmetry = (
         Symmetry(machine, in_flight, _alike(scope))
@@ -160,10 +165,7 @@ def _builder(plan: StackPlan, scope: Scope) -> BuildStack:
     if scope.bounds.restarts:
         plan.check_restarts()
 
-    def build(process: int) -> Stack:
-        return plan.build(process, scope.processes, scope.groups, scope.replicas)
-
-    return build
+    return with_liars(plan.builder(scope.processes, scope.groups, scope.replicas), scope.liars)
 
 
 def _alike(scope: Scope) -> list[list[int]]:

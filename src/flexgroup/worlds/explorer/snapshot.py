@@ -22,7 +22,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
-FORMAT = "flexgroup exploration 5"
+FORMAT = "flexgroup exploration 6"
 """The number grows whenever states get other fingerprints, or are packed in another way."""
 
 MOST_HEAD = 1 << 20
@@ -130,6 +130,7 @@ def _snapshot_in(file: BinaryIO, path: Path) -> SearchSnapshot:
                 tuple(scope["crashing"]),
                 tuple((p, q) for p, q in scope["suspecting"]),
                 tuple(map(tuple, scope["replicas"])),
+                tuple((process, kind) for process, kind in scope["liars"]),
             ),
             SearchOptions(
                 head["reduce"],

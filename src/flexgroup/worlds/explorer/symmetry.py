@@ -19,7 +19,7 @@ from typing import Final, final
 from librt.vecs import vec
 from mypy_extensions import i32
 
-from flexgroup.core.fields import ID, MESSAGE, MESSAGES
+from flexgroup.core.fields import ID, MESSAGE, MESSAGES, PACKET, PACKETS
 from flexgroup.core.message import Message, MessageId, Packet, message_id, origin_of, seq_of
 from flexgroup.worlds.explorer.in_flight import EMPTY, InFlightPackets
 from flexgroup.worlds.explorer.machine import (
@@ -93,6 +93,12 @@ def renamed(packet: Packet, exchange: Exchange) -> Packet:
         elif kind == MESSAGES:
             assert isinstance(value, tuple)
             values.append(tuple([renamed_message(m, exchange) for m in value]))
+        elif kind == PACKET:
+            assert isinstance(value, Packet)
+            values.append(renamed(value, exchange))
+        elif kind == PACKETS:
+            assert isinstance(value, tuple)
+            values.append(tuple([renamed(other, exchange) for other in value]))
         else:
             values.append(value)
     return type(packet)(*values)

@@ -41,6 +41,7 @@ class Domain(World):
         journal: Journal | None,
         clock: Callable[[], int] = time_ns,
         files: LayerFiles | None = None,
+        forgiving: bool = False,
     ) -> None:
         self.process = stack.process
         self.size = size
@@ -69,6 +70,10 @@ class Domain(World):
         self._files = files
         """Where it keeps what the stack stores; if nowhere, a server that fails comes back as
         another one, with nothing to restore."""
+        self._forgiving = forgiving
+        """A packet that no correct process sends is dropped, and those around it are not: the stack
+        tolerates processes that send such."""
+        self.packets_refused = 0
 
     # What happens to the stack.
 
@@ -128,16 +133,23 @@ class Domain(World):
             at = reader.position
             if at + length > end:
                 raise PeerError(f"a packet of {length} bytes is announced, with {end - at} left")
-            packet = self._codec.decode_part(data, at, at + length)
+            start = at
             at += length
             reader.position = at
             self.packets_received += 1
-            if self._recorded:
-                transmission = host.transmission(packet)
-                transmission.depth = depth
-                host.receive(self._now_recorded(), sender, transmission, sent)
-            else:
-                host.receive(0, sender, Transmission(packet))
+            try:
+                packet = self._codec.decode_part(data, start, at)
+                if self._recorded:
+                    transmission = host.transmission(packet)
+                    transmission.depth = depth
+                    host.receive(self._now_recorded(), sender, transmission, sent)
+                else:
+                    host.receive(0, sender, Transmission(packet))
+            except PeerError:
+                if not self._forgiving:
+                    raise
+                host.refused()
+                self.packets_refused += 1
             if self._to_itself:
                 self._receive_from_itself()
 

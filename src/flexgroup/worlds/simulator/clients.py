@@ -59,6 +59,7 @@ class Clients(Application):
         planned: list[tuple[int, int]],
         members_only: bool,
         replicas: Replicas,
+        liars: frozenset[int] = frozenset(),
     ) -> None:
         self.size = size
         self.clients = clients
@@ -74,6 +75,8 @@ class Clients(Application):
         """Client c has its messages multicast by member c modulo their number."""
         self.group_of = {p: number for number, group in enumerate(replicas) for p in group}
         """The group of each process, where one answer of a group is enough."""
+        self.liars = liars
+        """Who is Byzantine: what they deliver or answer, clients do not believe."""
         self.multicasts = 0
         self.deliveries = 0
         self.answered_count = 0
@@ -101,6 +104,8 @@ class Clients(Application):
             simulation.alarm(time + self._pause(), client)
 
     def delivered(self, simulation: Simulation, process: int, time: int, m: Message) -> None:
+        if process in self.liars:
+            return
         self.deliveries += 1
         client = origin_of(m.id)
         if client < self.size:
@@ -146,14 +151,17 @@ class Clients(Application):
         simulation.cast(process, time, m)
 
     def _answers_to(self, destinations: tuple[int, ...]) -> int:
-        """How many answers a message to these lacks, if all of them answer."""
+        """How many answers a message to these lacks, if all of them answer that do not lie."""
+        honest = [destination for destination in destinations if destination not in self.liars]
         if self.group_of:
-            return len({self.group_of[destination] for destination in destinations})
-        return len(destinations)
+            return len({self.group_of[destination] for destination in honest})
+        return len(honest)
 
     def _is_last(self, process: int, destinations: tuple[int, ...]) -> bool:
-        """Tell whether a process is the last destination, or in the group of the last."""
+        """Tell whether a process is the last destination that does not lie, or in its group."""
         last = destinations[-1]
+        if self.liars:
+            last = max([p for p in destinations if p not in self.liars], default=NOBODY)
         return process == last or (
             bool(self.group_of) and self.group_of[process] == self.group_of[last]
         )

@@ -17,6 +17,7 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from flexgroup.core.codec import Codec
+from flexgroup.core.errors import PeerError
 from flexgroup.core.host import Host, World
 from flexgroup.core.journal import COMPLETION, OF_PROCESSORS, Transmission
 from flexgroup.core.layer import Notice, Save, Store, Suspect, Trust, View, Write
@@ -74,8 +75,10 @@ class Simulation(World):
         application: Application,
         recorder: Recorder,
         random: Random,
+        liars: frozenset[int] = frozenset(),
     ) -> None:
         self.size = size
+        self._liars = liars
         self.now = 0
         self.handled = 0
         self.queue = new_event_queue()
@@ -219,7 +222,12 @@ class Simulation(World):
             size = transmission.header_bytes + transmission.payload_bytes
             finish += network.receive_cost + size * network.byte_cost_ps // 1000
         if host.up and finish <= host.crash_at:
-            host.receive(finish, source, transmission, sent, start - time)
+            try:
+                host.receive(finish, source, transmission, sent, start - time)
+            except PeerError:
+                if source not in self._liars:
+                    raise
+                host.refused()
 
     def _complete(self, host: Host, target: int, transmission: Transmission) -> None:
         """Let the adapter of a process tell that what arrived has arrived, without its processor.

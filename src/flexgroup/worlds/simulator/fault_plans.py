@@ -4,6 +4,7 @@
 - `0,1|2,3@1s-2s` for --partition: sides, from, until; with `!drop` at the end, what is sent
   across meanwhile is lost instead of late.
 - `0:3@1s-1.2s` for --suspect: process 0 wrongly suspects 3, from, until.
+- `3` for --twin and `2:skip` for --liar: who is Byzantine, and how (`flexgroup.liars`).
 - `0,1,2@1.2s` for --view: all are told that these are the members from then on.
 """
 
@@ -29,11 +30,14 @@ class Faults:
     detection: str | None = None
     views: tuple[str, ...] = field(default=(), repr=False)
     """Written only where there are any, so that other runs keep their names and texts."""
+    liars: tuple[str, ...] = field(default=(), repr=False)
+    """Those that lie, and how; written where there are any, like views."""
 
     @property
     def text(self) -> str:
         """The JSON that is recorded with the run; equal faults give equal text."""
-        told = {name: value for name, value in self.__dict__.items() if name != "views" or value}
+        rare = ("views", "liars")
+        told = {name: value for name, value in self.__dict__.items() if name not in rare or value}
         return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
     @property

@@ -42,6 +42,8 @@ class Network:
         contention: bool,
         links: dict[tuple[int, int], int],
         together: int = 1,
+        seal_cost: int = 0,
+        check_cost: int = 0,
     ) -> None:
         self.name = name
         self.regions = len(region_delays)
@@ -65,6 +67,9 @@ class Network:
         """Exact delays of links that have one of their own, from a process or client to another."""
         self.together = together
         """How many consecutive processes, and how many clients after them, share a region."""
+        self.seal_cost = seal_cost
+        self.check_cost = check_cost
+        """What it costs to make a seal, and to check one."""
         self._only_delay = region_delays[0][0]
         self._digits = 0
         """Random numbers below JITTER_VALUES, in base JITTER_VALUES, above a leading 1."""

@@ -31,6 +31,8 @@ class NetworkOptions:
     byte: int = 0
     sync: int = 0
     stored: int = 0
+    seal: int = 0
+    check: int = 0
     fifo: bool = True
     loss: float = 0.0
     duplication: float = 0.0
@@ -92,6 +94,8 @@ def parse_network(spec: str, links: Links | None = None) -> Network:
         contention=options.contention,
         links=links or {},
         together=options.together,
+        seal_cost=options.seal,
+        check_cost=options.check,
     )
 
 

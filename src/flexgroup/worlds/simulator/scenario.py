@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
+from flexgroup.liars.named import check_liars, liars_of, with_liars
 from flexgroup.protocols.catalogue import Answers, parse_stack
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.workloads.catalogue import parse_workload
 from flexgroup.workloads.replicated import Replicated
+from flexgroup.worlds.simulator.charges import Charges, PricedNotary
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
@@ -89,7 +91,8 @@ class Scenario:
     def run(self) -> str:
         """A name that tells people the run and differs when anything differs."""
         told = f"{self!r}{self.casts}{' '.join(self.faults.views)}{self.groups}"
-        for name, text in (("answers", self.answers), ("links", self.links)):
+        lying = " ".join(self.faults.liars)
+        for name, text in (("answers", self.answers), ("links", self.links), ("liars", lying)):
             told += f" {name}={text}" if text else ""
         digest = blake2b(told.encode(), digest_size=4).hexdigest()
         words = f"{self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
@@ -134,6 +137,10 @@ def run_scenario(
         workload = Replicated(workload, replicas)
     faults = parse_faults(scenario.faults, scenario.processes, total)
     plan.promises(channel_guarantees(network, scenario.faults.drops))
+    liars = liars_of(scenario.faults.liars)
+    check_liars(liars, scenario.processes)
+    codec = Codec(plan.layers)
+    charges = Charges(network)
 
     random = Random(scenario.seed)
     stop_at = round(scenario.duration * SECOND)
@@ -148,19 +155,29 @@ def run_scenario(
         planned=parse_casts(scenario.casts, scenario.processes),
         members_only=plan.closed,
         replicas=replicas if plan.needs_replicas else (),
+        liars=frozenset(dict(liars)),
     )
     recorder = Recorder(sink, block)
     simulation = Simulation(
         size=scenario.processes,
         clients=scenario.clients,
-        build=lambda process: plan.build(process, scenario.processes, replicas=replicas),
-        codec=Codec(plan.layers),
+        build=with_liars(
+            plan.builder(
+                scenario.processes,
+                replicas=replicas,
+                notary_of=lambda process: PricedNotary(process, codec, charges),
+            ),
+            liars,
+        ),
+        codec=codec,
         network=network,
         faults=faults,
         application=clients,
         recorder=recorder,
         random=random,
+        liars=frozenset(dict(liars)),
     )
+    charges.hosts = simulation.hosts
     end_at = stop_at + round(scenario.drain * SECOND)
     with _no_garbage_collection():
         simulation.start()
@@ -246,6 +263,7 @@ def description(scenario: Scenario) -> Run:
         workload=scenario.workload,
         network=scenario.network,
         faults=scenario.faults.text,
+        faulty=tuple(dict(liars_of(scenario.faults.liars))),
         seed=scenario.seed,
         channels=channel_names(channels),
         promises=plan.promises(channels),

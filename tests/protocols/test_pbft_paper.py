@@ -1,0 +1,446 @@
+"""PBFT: what Castro and Liskov 1999 and 2002 say of it, and what our page adds."""
+
+from __future__ import annotations
+
+import pytest
+
+from flexgroup.core.errors import PeerError, UsageError
+from flexgroup.core.journal import Transmission
+from flexgroup.core.message import Message, Packet, message_id
+from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.parts.pbft_packets import (
+    Checkpoint,
+    Commit,
+    Fetched,
+    NewView,
+    Prepare,
+    PrePrepare,
+    Request,
+    ViewChange,
+    digest_of,
+)
+from flexgroup.protocols.parts.taken_messages import AHEAD
+from flexgroup.protocols.parts.view_changes import NULL, Quorums
+from flexgroup.protocols.pbft import INTERVAL, PATIENCE, VIEW, WINDOW, Pbft
+from flexgroup.worlds.bench import Bench
+from flexgroup.worlds.simulator.scenario import Scenario, run_scenario
+
+from .broadcast_runs import Broadcasts, run
+
+STACK = "pbft"
+GROUP = (0, 1, 2, 3)
+
+
+def bench_of(*sizes: int, stack: str = STACK) -> Bench:
+    return Bench(parse_stack(stack), sum(sizes), replicas=replicas_of_sizes(sizes))
+
+
+def layer(bench: Bench, process: int) -> Pbft:
+    top = bench.hosts[process].stack.layers[-1]
+    assert isinstance(top, Pbft)
+    return top
+
+
+def settle(bench: Bench) -> None:
+    while bench.channels:
+        bench.deliver(*next(iter(bench.channels)))
+
+
+def end_timers(bench: Bench, *processes: int) -> None:
+    for process in processes:
+        for level, name in bench.timers.get(process, []):
+            bench.end_timer(process, level, name)
+
+
+def orders(bench: Bench) -> list[list[int]]:
+    return [[m.id for m in order] for order in bench.delivered]
+
+
+def sent(outcome: Broadcasts) -> int:
+    return sum(outcome.sent.values())
+
+
+def tell(bench: Bench, sender: int, target: int, packet: Packet) -> None:
+    """Let a packet arrive that a liar has made up."""
+    bench.hosts[target].receive(bench.now, sender, Transmission(packet))
+
+
+def sealed_prepare(bench: Bench, view: int, number: int, digest: bytes, process: int) -> Prepare:
+    """A prepare with the seal of a process, which may be lying."""
+    said = Prepare(view, number, digest, process, b"")
+    return Prepare(view, number, digest, process, layer(bench, process).seal(said))
+
+
+def proposal(bench: Bench, view: int, number: int, *requests: Request) -> PrePrepare:
+    """A pre-prepare as the primary of a view would send it, whatever it has sent before."""
+    primary = GROUP[view % len(GROUP)]
+    digest = digest_of(tuple([request.m for request in requests]))
+    return PrePrepare(
+        view, number, requests, sealed_prepare(bench, view, number, digest, primary).seal
+    )
+
+
+def request(bench: Bench, origin: int, seq: int, body: bytes) -> Request:
+    """A request as its origin would send it."""
+    if origin not in bench.hosts:
+        bench.cast(origin, GROUP)
+    m = Message(message_id(origin, seq), GROUP, body)
+    return Request(m, layer(bench, origin).seal(Request(m, b"")))
+
+
+# The normal case (1999, section 4.2).
+
+
+@pytest.mark.parametrize("n", [1, 4, 7])
+def test_three_delays_from_the_primary_and_four_from_anybody_else(n: int) -> None:
+    assert run(STACK, n, [(0.0, 0)]).latency == (3 if n > 1 else 0)
+    if n > 1:
+        assert run(STACK, n, [(0.0, n - 1)]).latency == 4
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 7])
+def test_each_replica_but_the_primary_prepares_and_all_commit(n: int) -> None:
+    """Besides requests: n - 1 pre-prepares, (n - 1)(n - 1) prepares, n(n - 1) commits."""
+    for origin in (0, n - 1):
+        outcome = run(STACK, n, [(0.0, origin)])
+        assert sent(outcome) == (n - 1) + 2 * n * (n - 1)
+        assert all(len(order) == 1 for order in outcome.delivered)
+
+
+def test_a_client_sends_to_all_and_is_answered_after_five_delays() -> None:
+    """Request, pre-prepare, prepare, commit, and the answer."""
+    outcome = run_scenario(Scenario(STACK, 4, 1, "random:1", "unit", 0.1, groups="1x4"))
+    assert outcome.answered == outcome.multicasts > 15
+    assert outcome.mean_latency == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize(
+    ("n", "faulty", "most"), [(1, 0, 1), (2, 0, 2), (3, 0, 2), (4, 1, 3), (6, 1, 4), (7, 2, 5)]
+)
+def test_any_two_quorums_have_a_correct_replica_in_common(n: int, faulty: int, most: int) -> None:
+    quorums = Quorums(tuple(range(n)), INTERVAL)
+    assert (quorums.faulty, quorums.most) == (faulty, most)
+    assert 2 * most - n > faulty
+    assert most <= n - faulty
+
+
+def test_what_comes_while_batches_are_under_way_goes_together() -> None:
+    """2002, section 5.1.4."""
+    outcome = run(STACK, 4, [(0.0, 0)] * 20)
+    assert sent(outcome) == 20 * 3 + (WINDOW + 1) * 24
+    assert len(outcome.delivered[3]) == 20
+
+
+def test_groups_order_their_messages_by_themselves() -> None:
+    bench = bench_of(4, 1, 4)
+    for group in (GROUP, (4,), (5, 6, 7, 8)):
+        bench.cast(9, group)
+        bench.cast(2, group)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [2] * 9
+
+
+def test_a_message_to_several_groups_is_refused() -> None:
+    with pytest.raises(UsageError, match="one group of replicas"):
+        bench_of(4, 4).cast(8, tuple(range(8)))
+
+
+# Lies in the normal case.
+
+
+def test_the_first_proposal_for_a_number_counts_and_two_are_never_prepared() -> None:
+    """The primary gives the first number of all to one request at replica 1, and to another one at
+    the rest: that is prepared, with its own vote, and the next primary has to propose it again."""
+    bench = bench_of(4)
+    a, b = request(bench, 4, 0, b"a"), request(bench, 5, 0, b"b")
+    bench.channels.clear()
+    for target, chosen in ((1, a), (2, b), (3, b)):
+        for one in (a, b):
+            tell(bench, one.m.id & 7, target, one)
+        tell(bench, 0, target, proposal(bench, 0, 1, chosen))
+        tell(bench, 0, target, proposal(bench, 0, 1, a if chosen is b else b))
+    bench.crash(0)
+    settle(bench)
+    assert bench.delivered == [[], [], [], []]
+    assert [layer(bench, p).slots[1].digest for p in (1, 2, 3)] == [
+        digest_of((a.m,)), digest_of((b.m,)), digest_of((b.m,))
+    ]  # fmt: skip
+    end_timers(bench, 1, 2, 3)
+    settle(bench)
+    assert orders(bench)[1:] == [[b.m.id, a.m.id]] * 3
+
+
+def test_a_request_in_the_name_of_another_is_not_prepared() -> None:
+    bench = bench_of(4)
+    m = Message(message_id(4, 0), GROUP, b"forged")
+    for seal in (b"", b"1" * 16, layer(bench, 0).seal(Request(m, b""))):
+        tell(bench, 0, 1, proposal(bench, 0, 1, Request(m, seal)))
+    assert layer(bench, 1).slots[1].accepted is None
+    with pytest.raises(PeerError):
+        tell(bench, 0, 1, Request(m, layer(bench, 0).seal(Request(m, b""))))
+
+
+def test_an_origin_that_convinces_nobody_but_the_primary_is_not_proposed() -> None:
+    """Without a seal, the others would wait for a request that its origin never sends them."""
+    bench = bench_of(4)
+    m = Message(message_id(4, 0), GROUP, b"only here")
+    tell(bench, 4, 0, Request(m, b"no seal"))
+    assert not bench.channels
+    assert not layer(bench, 0).requests.pending
+
+
+def test_prepares_and_commits_for_another_batch_do_not_count() -> None:
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for packet in (Request, PrePrepare):
+        assert isinstance(bench.deliver(0, 1), packet)
+    bench.channels.clear()
+    other = digest_of((Message(message_id(5, 0), GROUP, b""),))
+    tell(bench, 2, 1, sealed_prepare(bench, 0, 1, other, 2))
+    tell(bench, 3, 1, sealed_prepare(bench, 0, 1, other, 3))
+    for sender in (0, 2, 3):
+        tell(bench, sender, 1, Commit(0, 1, other))
+    assert not layer(bench, 1).slots[1].certificate
+    assert not bench.delivered[1]
+
+
+def test_a_replica_votes_once_in_a_view() -> None:
+    """The second prepare of a liar does not take the place of its first."""
+    bench = bench_of(4)
+    first, second = digest_of(()), b"2" * 20
+    for digest in (first, second):
+        tell(bench, 2, 1, sealed_prepare(bench, 0, 1, digest, 2))
+        tell(bench, 2, 1, Commit(0, 1, digest))
+    slot = layer(bench, 1).slots[1]
+    assert (slot.prepares[2].digest, slot.commits[2].digest) == (first, first)
+
+
+def test_a_prepare_without_its_seal_is_refused() -> None:
+    bench = bench_of(4)
+    with pytest.raises(PeerError):
+        tell(bench, 2, 1, Prepare(0, 1, digest_of(()), 2, b"?"))
+    with pytest.raises(PeerError):
+        tell(bench, 2, 1, sealed_prepare(bench, 0, 1, digest_of(()), 3))
+
+
+# Checkpoints and water marks (1999, section 4.3).
+
+
+def test_what_a_quorum_has_delivered_is_forgotten() -> None:
+    bench = bench_of(4)
+    for _ in range(2 * INTERVAL + 1):
+        bench.cast(0, GROUP)
+        settle(bench)
+    for process in GROUP:
+        replica = layer(bench, process)
+        assert replica.checkpoints.stable == 2 * INTERVAL
+        assert list(replica.slots) == [2 * INTERVAL + 1]
+        assert list(replica.sequence.batches) == [2 * INTERVAL + 1]
+        assert len(replica.checkpoints.proof) == 3
+
+
+def test_no_liar_makes_the_log_grow() -> None:
+    """Numbers beyond the high water mark, views far ahead, checkpoints of the future: each liar has
+    room for one of each, and only between the water marks."""
+    bench = bench_of(4)
+    replica = layer(bench, 1)
+    for number in range(1, 6 * INTERVAL):
+        for view in (0, 3, 300):
+            tell(bench, 3, 1, sealed_prepare(bench, view, number, digest_of(()), 3)) if (
+                view % 4 != 3
+            ) else tell(bench, 3, 1, proposal(bench, view, number))
+            tell(bench, 3, 1, Commit(view, number, digest_of(())))
+        if number % INTERVAL == 0:
+            said = Checkpoint(number, b"x" * 20, 3, b"")
+            seal = layer(bench, 3).seal(said)
+            tell(bench, 3, 1, Checkpoint(number, b"x" * 20, 3, seal))
+        tell(bench, 3, 1, Fetched(number, ()))
+    assert len(replica.slots) == 2 * INTERVAL
+    assert all(
+        len(slot.prepares) <= 1 and len(slot.commits) == 1 and len(slot.early) == 1
+        for slot in replica.slots.values()
+    )
+    assert len(replica.checkpoints.told) == 2
+    assert not replica.catching_up.copies
+
+
+def test_an_origin_has_room_for_as_many_requests_as_a_correct_one_needs() -> None:
+    bench = bench_of(4)
+    for seq in range(AHEAD + 10):
+        m = Message(message_id(4, seq), GROUP, b"")
+        tell(bench, 4, 1, Request(m, b""))
+    assert len(layer(bench, 1).requests.pending) == AHEAD
+
+
+def test_who_lags_behind_is_told_what_it_lacks_by_f_and_one_more() -> None:
+    """Nothing reaches replica 3 until the others are far beyond its high water mark."""
+    bench = bench_of(4)
+    held = []
+    for _ in range(3 * INTERVAL + 5):
+        bench.cast(0, GROUP)
+        while channels := [channel for channel in bench.channels if channel[1] != 3]:
+            bench.deliver(*channels[0])
+        for source in (0, 1, 2):
+            held += [(source, sent) for sent in bench.channels.pop((source, 3), [])]
+    assert len(bench.delivered[0]) == 3 * INTERVAL + 5
+    assert layer(bench, 0).checkpoints.stable == 3 * INTERVAL
+    assert min(layer(bench, 0).sequence.batches) == 2 * INTERVAL + 1
+    for source, packet in held:
+        bench.channels.setdefault((source, 3), []).append(packet)
+    settle(bench)
+    while bench.timers.get(3):
+        end_timers(bench, 3)
+        settle(bench)
+    assert orders(bench)[3] == orders(bench)[0]
+
+
+def test_a_single_replica_is_not_believed_what_others_delivered() -> None:
+    bench = bench_of(4)
+    bench.cast(3, GROUP)
+    end_timers(bench, 3)
+    bench.channels.clear()
+    m = Message(message_id(4, 0), GROUP, b"forged")
+    for _ in range(3):
+        tell(bench, 2, 3, Fetched(1, (m,)))
+    assert not bench.delivered[3]
+    tell(bench, 1, 3, Fetched(1, (m,)))
+    assert bench.delivered[3] == [m]
+
+
+# View changes (1999, section 4.4).
+
+
+def test_after_a_crash_of_the_primary_the_next_one_proposes_what_is_prepared() -> None:
+    outcome = run(STACK, 4, [(0.0, 0), (0.5, 3)], crashes=[(2.5, 0)])
+    assert outcome.delivered[1] == outcome.delivered[2] == outcome.delivered[3]
+    assert len(outcome.delivered[1]) == 2
+
+
+def test_five_delays_from_the_timers_until_all_deliver() -> None:
+    """View change, new view with the pre-prepares, prepare, commit: after the timer, four."""
+    outcome = run(STACK, 4, [(0.0, 3)], crashes=[(0.5, 0)])
+    assert outcome.latency == pytest.approx(PATIENCE + 5)
+
+
+def test_timers_double_while_no_view_begins() -> None:
+    bench = bench_of(7)
+    for process in (0, 1):
+        bench.crash(process)
+    bench.cast(6, tuple(range(7)))
+    settle(bench)
+    for expected in (PATIENCE, 2 * PATIENCE):
+        assert layer(bench, 6).patience == expected // (1 if expected == PATIENCE else 2)
+        end_timers(bench, 2, 3, 4, 5, 6)
+        settle(bench)
+    assert layer(bench, 6).view == 2
+    assert [len(order) for order in bench.delivered] == [0, 0, 1, 1, 1, 1, 1]
+
+
+def test_who_hears_of_f_and_one_more_that_leave_leaves_as_well() -> None:
+    bench = bench_of(4)
+    bench.cast(3, GROUP)
+    bench.crash(0)
+    settle(bench)
+    end_timers(bench, 2)
+    settle(bench)
+    assert layer(bench, 3).view == 0
+    end_timers(bench, 1)
+    settle(bench)
+    assert [layer(bench, process).view for process in (1, 2, 3)] == [1, 1, 1]
+    assert len(bench.delivered[3]) == 1
+
+
+def test_a_hole_is_filled_with_a_null_request() -> None:
+    """The primary gives number 2 to a request, and number 1 to nothing."""
+    bench = bench_of(4)
+    a = request(bench, 4, 0, b"a")
+    bench.channels.clear()
+    for target in (1, 2, 3):
+        tell(bench, 4, target, a)
+        tell(bench, 0, target, proposal(bench, 0, 2, a))
+    bench.crash(0)
+    settle(bench)
+    assert layer(bench, 1).slots[2].certificate
+    assert not bench.delivered[1]
+    end_timers(bench, 1, 2, 3)
+    settle(bench)
+    assert layer(bench, 2).slots[1].digest == NULL
+    assert orders(bench)[1:] == [[a.m.id]] * 3
+
+
+def test_of_two_certificates_that_of_the_higher_view_counts() -> None:
+    """Stale certificates: what was prepared in view 0 does not undo what was prepared later."""
+    bench = bench_of(4)
+    old, new = digest_of(()), b"n" * 20
+    certificates = [
+        [sealed_prepare(bench, view, 1, digest, j) for j in (0, 1, 2)]
+        for view, digest in ((0, old), (1, new))
+    ]
+    changes = []
+    for process, votes in zip((1, 2, 3), (*certificates, []), strict=True):
+        said = ViewChange(2, 0, (), tuple(votes), process, b"", (), 0)
+        changes.append(said.with_seal(layer(bench, process).seal(said)))
+    assert all(layer(bench, 0).quorums.is_valid(c, layer(bench, 0).is_sealed) for c in changes)
+    propose_old = PrePrepare(2, 1, (), sealed_prepare(bench, 2, 1, old, 2).seal)
+    with pytest.raises(PeerError):
+        tell(bench, 2, 1, NewView(2, tuple(changes), (propose_old,)))
+    assert layer(bench, 1).view == 0
+
+
+@pytest.mark.parametrize("lie", ["seal", "few", "twice", "view", "number", "mixed"])
+def test_a_certificate_that_proves_nothing_is_refused(lie: str) -> None:
+    bench = bench_of(4)
+    digest = digest_of(())
+    votes = [sealed_prepare(bench, 0, 1, digest, j) for j in (0, 2, 3)]
+    if lie == "seal":
+        votes[1] = Prepare(0, 1, digest, 2, b"forged")
+    elif lie == "few":
+        del votes[1]
+    elif lie == "twice":
+        votes[1] = votes[0]
+    elif lie == "view":
+        votes = [sealed_prepare(bench, 1, 1, digest, j) for j in (0, 2, 3)]
+    elif lie == "number":
+        votes = [sealed_prepare(bench, 0, 2 * INTERVAL + 1, digest, j) for j in (0, 2, 3)]
+    else:
+        votes[1] = sealed_prepare(bench, 0, 1, b"m" * 20, 2)
+    batch = PrePrepare(0, votes[0].number, (), votes[0].seal)
+    said = ViewChange(1, 0, (), tuple(votes), 3, b"", (batch,), 0)
+    with pytest.raises(PeerError):
+        tell(bench, 3, 1, said.with_seal(layer(bench, 3).seal(said)))
+
+
+def test_who_has_left_a_view_commits_to_nothing_in_it() -> None:
+    """Otherwise it would have said in its view change less than it did."""
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for _ in range(2):
+        bench.deliver(0, 1)
+    end_timers(bench, 1)
+    digest = layer(bench, 1).slots[1].digest
+    for process in (2, 3):
+        tell(bench, process, 1, sealed_prepare(bench, 0, 1, digest, process))
+    assert layer(bench, 1).changes[1].P == ()
+    assert not layer(bench, 1).slots[1].certificate
+
+
+def test_a_new_view_takes_a_quorum_of_view_changes() -> None:
+    bench = bench_of(4)
+    said = ViewChange(1, 0, (), (), 1, b"", (), 0)
+    one = said.with_seal(layer(bench, 1).seal(said))
+    for quoted in ((), (one,), (one, one, one)):
+        with pytest.raises(PeerError):
+            tell(bench, 1, 2, NewView(1, quoted, ()))
+
+
+def test_a_primary_that_is_taken_for_crashed_gets_no_patience() -> None:
+    """Not in the papers: the world's suspicions are heeded, where there are any."""
+    bench = bench_of(4)
+    bench.crash(0)
+    for process in (1, 2, 3):
+        bench.suspect(process, 0)
+    bench.cast(3, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [0, 1, 1, 1]
+    assert not any(VIEW in dict(timers).values() for timers in bench.timers.values())
