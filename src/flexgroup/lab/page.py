@@ -211,7 +211,8 @@ def _verdicts(standing: Standing) -> Markup:
         element(
             "p",
             "Conduct: no handler fails, and nobody refuses what another process sent. What must "
-            "happen in the end is decided when nothing need happen any more.",
+            "happen in the end is decided when nothing need happen any more. Steps in an "
+            "explanation count what that process did, as in the picture.",
             class_="quiet small",
         ),
         aria_labelledby="verdicts",
