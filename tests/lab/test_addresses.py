@@ -18,7 +18,7 @@ from flexgroup.lab.opened import open_script
 from flexgroup.lab.recorded import script_of_trace
 from flexgroup.lab.saved import picture_of, script_of
 from flexgroup.lab.states import attributes
-from flexgroup.lab.stepping import Standing, stand_at
+from flexgroup.lab.stepping import Standing, delivered_by, stand_at
 from flexgroup.properties.verdict import Outcome
 from flexgroup.testing.script import check as check_script
 from flexgroup.worlds.explorer.schedule import stage
@@ -57,7 +57,7 @@ def test_an_address_leads_where_its_moves_lead_on_a_bench(query: str, seed: int)
     assert address == standing.address
     bench = stage(address.plan, address.scope, address.moves)
     for state in standing.processes[: address.scope.processes]:
-        assert [m.id for m in bench.delivered[state.process]] == state.delivered
+        assert [m.id for m in bench.delivered[state.process]] == delivered_by(state.now)
         assert (state.process in bench.crashed) == state.now.crashed
 
 
@@ -160,7 +160,7 @@ def test_a_small_simulation_opens(tmp_path: Path) -> None:
     assert main([*scenario, *"--duration 0.0002 --network lan --out".split(), str(tmp_path)]) == 0
     standing = stand_at(open_script(script_of_trace(tmp_path)).whole)
     assert standing.ended
-    assert sum(len(state.delivered) for state in standing.processes) > 0
+    assert sum(len(delivered_by(state.now)) for state in standing.processes) > 0
 
 
 def test_a_trace_set_with_several_runs_wants_to_know_which(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ class Explored:
         """Say where counterexamples were written, how to go on with a search that was stopped, if
         that is possible, and what was found."""
         if out is not None and self.counterexamples:
-            print(f"script, diagram and trace written to {out}")
+            print(f"script, diagram and trace written to {out}; flexgroup lab opens the script")
         if self.result.stopped_at and saved:
             print(f"saved; {saved}")
         print(self.result.last_line())

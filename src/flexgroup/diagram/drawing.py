@@ -8,7 +8,7 @@ screen, or down for a narrow one. The colours are those of `theme.css`, light an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flexgroup.diagram import legend, marks, picture
 from flexgroup.diagram.events import Place, TraceEvent
@@ -28,6 +28,9 @@ ORDER_OF_TIME = "Time runs along the lines in the order of events; distances are
 
 LEAD = 20.0
 """The distance from the beginning of a time line to the first event."""
+
+WITHOUT_TIMES = 20.0
+"""The distance from the border to the first line, where no times stand beside it."""
 
 BETWEEN_MISSING = 34.0
 MOST_STRETCH = 2.2
@@ -97,6 +100,8 @@ class _Drawing:
 
     def __init__(self, selection: Selection, orientation: Orientation, timed: bool) -> None:
         self.selection = selection
+        if orientation.down and not timed:
+            orientation = replace(orientation, side=WITHOUT_TIMES)
         self.orientation = orientation
         self.timed = timed
         self.words = Wording(selection, timed)

@@ -10,8 +10,9 @@ from flexgroup.core.message import name_of
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.lab.address import Address
 from flexgroup.lab.states import NOTHING, attributes
-from flexgroup.lab.stepping import Judged, Move, ProcessState, Standing
+from flexgroup.lab.stepping import Judged, Move, ProcessState, Standing, delivered_by
 from flexgroup.properties.verdict import Outcome
+from flexgroup.worlds.explorer.machine import Local
 from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import LETTERS, Scope
 from flexgroup.worlds.explorer.scope_words import command_of
@@ -103,10 +104,10 @@ def _steering(address: Address) -> Markup:
     """The way back and forth along the run."""
     done, whole = len(address.moves), len(address.moves) + len(address.ahead)
     parts = [
-        ("To the beginning", 0, done > 0, None),
+        ("Beginning", 0, done > 0, None),
         ("Back", done - 1, done > 0, "ArrowLeft"),
         ("Forward", done + 1, done < whole, "ArrowRight"),
-        ("To the end", whole, done < whole, None),
+        ("End", whole, done < whole, None),
     ]
     links = [
         _link(address.query_at(place), words, data_key=key)
@@ -210,7 +211,8 @@ def _verdicts(standing: Standing) -> Markup:
         element(
             "p",
             "Conduct: no handler fails, and nobody refuses what another process sent. What must "
-            "happen in the end is decided when nothing need happen any more.",
+            "happen in the end is decided when nothing need happen any more. Steps in an "
+            "explanation count what that process did, as in the picture.",
             class_="quiet small",
         ),
         aria_labelledby="verdicts",
@@ -282,8 +284,8 @@ def _process(standing: Standing, state: ProcessState) -> Markup:
     if state.now.crashed:
         name += ", crashed"
     parts: list[object] = [element("h3", name)]
-    facts = _facts(standing, state, state.now)
-    before = _facts(standing, state, state.before) if state.before is not None else facts
+    facts = _facts(standing, state.now)
+    before = _facts(standing, state.before) if state.before is not None else facts
     parts.append(_listed(_marked(facts, before)))
     if state.now.problem:
         parts.append(element("p", state.now.problem, class_="violated"))
@@ -295,15 +297,15 @@ def _process(standing: Standing, state: ProcessState) -> Markup:
     return element("article", *parts, class_=kind, data_process=state.process)
 
 
-def _facts(standing: Standing, state: ProcessState, local: object) -> list[tuple[str, str]]:
-    """What the world knows of a process."""
-    shown = ProcessState(state.process, local, None, state.at_start)  # type: ignore[arg-type]
-    now = shown.now
-    letters = [standing.letters.get(m) or name_of(m) for m in shown.delivered]
-    facts = [("delivered", " ".join(letters) or NOTHING)]
-    facts += [("timers", ", ".join(name for _, name, _ in now.timers))] if now.timers else []
-    facts += [("offers", ", ".join(f"{name} of {n}" for _, name, n in now.offers))]
-    facts += [("suspects", ", ".join(map(str, now.suspects)))]
+def _facts(standing: Standing, local: Local) -> list[tuple[str, str]]:
+    """Return what the world knows of a process."""
+    letters = [standing.letters.get(m) or name_of(m) for m in delivered_by(local)]
+    facts = [
+        ("delivered", " ".join(letters) or NOTHING),
+        ("timers", ", ".join(name for _, name, _ in local.timers)),
+        ("offers", ", ".join(f"{name} of {options}" for _, name, options in local.offers)),
+        ("suspects", ", ".join(map(str, local.suspects))),
+    ]
     return [(name, value) for name, value in facts if value]
 
 

@@ -57,12 +57,13 @@ class ProcessState:
     at_start: Stack
 
     @property
-    def delivered(self) -> list[MessageId]:
-        return [message_in(entry) for entry in self.now.history if is_delivery(entry)]
-
-    @property
     def has_changed(self) -> bool:
         return self.before is not None and self.before is not self.now
+
+
+def delivered_by(local: Local) -> list[MessageId]:
+    """Return what a process has delivered, in order."""
+    return [message_in(entry) for entry in local.history if is_delivery(entry)]
 
 
 class Standing:
