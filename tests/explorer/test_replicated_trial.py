@@ -136,6 +136,7 @@ PAIRS = [
     ("dcc", "log dcc-cft"),
     ("dcc", "leader paxos dcc-cft"),
     ("dcc-published", "log dcc-cft-published"),
+    ("df", "log df-bft"),
     ("dcc", "log dcc-bft"),
     ("dcc-published", "log dcc-bft-published"),
     ("dcc", "log byzcast"),
