@@ -33,11 +33,11 @@ class Crossing:
     """How the latest multicasts go through a slice, from process to process."""
 
     latest: Ints
-    """Per process, the time of the latest multicast among what it delivered in the slice, and what
-    is ordered before that in the slice."""
+    """The time of the latest multicast among what each process delivered in the slice, and what is
+    ordered before that in the slice."""
     earliest: Ints
-    """Per process, the earliest first delivery among what is ordered behind all that the process
-    delivered before the slice."""
+    """The earliest first delivery among what is ordered behind all that each process delivered
+    before the slice."""
     reaches: Table
     """1 where something that the process of the row delivered before the slice is ordered before
     something that the process of the column delivered in it."""
