@@ -38,7 +38,7 @@ from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
 from flexgroup.pipeline.verify.message_parts import MOST_TASKS
 from flexgroup.pipeline.verify.notes import NOTES
-from flexgroup.pipeline.verify.order_checks import CLOCK, COMPONENT, EDGE, check_orders
+from flexgroup.pipeline.verify.order_checks import COMPONENT, CROSSING, EDGE, check_orders
 from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_frames import parted_events
 from flexgroup.pipeline.verify.prefix_checks import skipped_messages
@@ -62,6 +62,7 @@ from flexgroup.properties import (
 )
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.kernels.causal_slices import CausalFindings
+from flexgroup.properties.kernels.crossings import Crossing, is_too_late
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
@@ -287,10 +288,10 @@ def _only_as_a_whole(layout: Layout, late_multicasts: bool) -> set[str]:
         return set()
     if layout.deliveries > MOST_WHOLE:
         raise UsageError(
-            f"{name} of run '{layout.plan.run}' cannot be checked: a message was multicast so long"
-            f" after others of its slice were delivered that one task would need all"
-            f" {layout.deliveries:,} deliveries, and {MOST_WHOLE:,} fit; name the other properties"
-            f" with --property"
+            f"{name} of run '{layout.plan.run}' is violated: a message was multicast long after the"
+            f" delivery of one that is ordered behind it; but one task would need all"
+            f" {layout.deliveries:,} deliveries to tell which, and {MOST_WHOLE:,} fit; name the"
+            f" other properties with --property"
         )
     return {name}
 
@@ -379,7 +380,7 @@ def _findings(notes: Sequence[_Told]) -> dict[int, RunFindings]:
     found: dict[int, RunFindings] = defaultdict(RunFindings)
     groups: dict[tuple[int, str, str], list[_Told]] = defaultdict(list)
     for note in notes:
-        if note.about not in (EDGE, CLOCK):
+        if note.about not in (EDGE, CROSSING):
             groups[note.number, note.about, note.kind].append(note)
     for (number, about, kind), group in groups.items():
         first = min(group, key=lambda note: note.rank)
@@ -389,18 +390,17 @@ def _findings(notes: Sequence[_Told]) -> dict[int, RunFindings]:
 
 
 def _runs_with_late_multicasts(notes: Sequence[_Told]) -> set[int]:
-    """Return runs in which a slice holds a message that was multicast after the next one began:
-    order in real time then reaches across slices."""
-    clocks: dict[int, list[list[int]]] = defaultdict(list)
+    """Return runs in which a message was multicast after the first delivery of one that is ordered
+    behind it, and in a later slice."""
+    crossings: dict[int, list[list[int]]] = defaultdict(list)
     for note in notes:
-        if note.about == CLOCK:
-            clocks[note.number].append(note.rank)
-    late = set()
-    for number, of_run in clocks.items():
-        _, begins, latest = np.array(sorted(of_run), dtype=np.int64).T
-        if (np.maximum.accumulate(latest)[:-1] >= begins[1:]).any():
-            late.add(number)
-    return late
+        if note.about == CROSSING:
+            crossings[note.number].append(note.rank)
+    return {
+        number
+        for number, of_run in crossings.items()
+        if is_too_late(Crossing.of_ints(told, count) for _, count, *told in sorted(of_run))
+    }
 
 
 def crashed(traces: TraceSet, numbers: list[int]) -> dict[int, tuple[int, ...]]:

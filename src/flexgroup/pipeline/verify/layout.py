@@ -76,10 +76,6 @@ class Layout:
     def cell(self, first_delivery: Ints) -> Ints:
         return np.searchsorted(self.bounds, first_delivery, side="right")
 
-    def begins(self, number: int) -> int:
-        """Return the smallest first delivery of a slice that is not the first one."""
-        return int(self.bounds[number * self.cells_a_slice - 1])
-
     def widened(self, reach: int, is_last: bool = False) -> Layout:
         """Return the layout with larger slices: several times as large as what has to be seen
         together, which reaches over so many slices of now; or only one slice."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.core.message import ORIGIN_BITS
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.pipeline.verify import excerpts
 from flexgroup.pipeline.verify.excerpts import Compared
 from flexgroup.pipeline.verify.layout import Layout
@@ -34,13 +34,16 @@ from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER
 from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed_history import Flags, IndexedHistory
 from flexgroup.properties.kernels.consistent_cuts import NOTHING, smallest_cut
+from flexgroup.properties.kernels.crossings import crossing
 from flexgroup.properties.kernels.grouping import distinct, largest_before, marked, numbered
 from flexgroup.properties.kernels.head_merge import cyclic_components
 from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key, by_pairs
 
 COMPONENT = "cyclic component"
 EDGE = "edge"
-CLOCK = "clock"
+CROSSING = "crossing"
+"""What a note is about that says how the latest multicasts cross a slice: its rank has the number
+of the slice, how many processes there are, and the crossing."""
 
 
 def check_orders(layouts: Mapping[int, Layout]) -> Stage:
@@ -93,19 +96,21 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
         renumbered = (np.cumsum(inside) - 1)[number[chosen]]
         members = identities[inside]
     components = cyclic_components(process[chosen], renumbered, len(members))
+    rows = _RowsOfSlice(
+        process[chosen],
+        renumbered,
+        columns["label"][inside] if "label" in columns else None,
+        None if expected is None else expected[chosen],
+    )
     if components:
-        rows = _RowsOfSlice(
-            process[chosen],
-            renumbered,
-            columns["label"][inside] if "label" in columns else None,
-            None if expected is None else expected[chosen],
-        )
         cyclic = np.sort(members[_to_be_shown(rows, components, len(members))]).tolist()
         yield Note(layout.plan.number, COMPONENT, "", len(components), cyclic[:1], cyclic)
     if "multicast" in columns:
+        if layout.slices > 1:
+            times = first[inside], columns["multicast"][inside]
+            yield _crossing(layout, place, rows, members, *times)
         yield from _real_time(
             layout,
-            place,
             History(
                 **layout.plan.facts(),
                 multicasts=_multicasts(members, columns["multicast"][inside]),
@@ -206,10 +211,7 @@ def _multicasts(members: Ints, time: Ints) -> Multicasts:
     return Multicasts(nothing, np.arange(len(nothing)), time[known], members[known], offsets)
 
 
-def _real_time(layout: Layout, place: int, history: History) -> Iterator[Note]:
-    latest = int(history.multicasts.time.max(initial=NEVER))
-    begins = layout.begins(place) if place else NEVER
-    yield Note(layout.plan.number, CLOCK, "", 0, [place, begins, latest], [])
+def _real_time(layout: Layout, history: History) -> Iterator[Note]:
     verdict = real_time_order.check(IndexedHistory(history))
     if verdict.witness:
         *_, delivery, _ = verdict.witness
@@ -217,6 +219,18 @@ def _real_time(layout: Layout, place: int, history: History) -> Iterator[Note]:
         row = int(np.flatnonzero(history.deliveries.message == delivery.message)[0])
         rank = [int(history.deliveries.time[row]), delivery.message]
         yield Note(layout.plan.number, real_time_order.NAME, "", verdict.violations, rank, messages)
+
+
+def _crossing(
+    layout: Layout, place: int, rows: _RowsOfSlice, members: Ints, first: Ints, multicast: Ints
+) -> Note:
+    # Nobody knows when a process that is faulty by design multicast its messages.
+    unknown = np.isin(members & ORIGIN_MASK, layout.plan.faulty)
+    multicast = np.where(unknown, NEVER, multicast)
+    processes = 1 + int(rows.process.max(initial=0))
+    found = crossing(rows.process, rows.message, first, multicast, processes)
+    rank = [place, processes, *found.to_ints()]
+    return Note(layout.plan.number, CROSSING, "", 0, rank, [])
 
 
 def _check_destinations(

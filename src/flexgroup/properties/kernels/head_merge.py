@@ -68,14 +68,14 @@ def head_merge(process: Ints, message: Ints, count: int) -> Merge:
     if len(order) == count:
         return Merge(order, ())
     components = tuple(cyclic_components(process, message, count))
-    leader = _leaders(components, count)
+    leader = leaders(components, count)
     sources, targets = leader[sources], leader[targets]
     between = sources != targets
     order = peel(sources[between], targets[between], count)
     return Merge(np.argsort(places(order)[leader], kind="stable"), components)
 
 
-def _leaders(components: Sequence[Ints], count: int) -> Ints:
+def leaders(components: Sequence[Ints], count: int) -> Ints:
     """Return, per message, the first of its cyclic component, or itself if it is in none."""
     leader = np.arange(count)
     for component in components:
@@ -89,7 +89,7 @@ def latest_ancestor(merge: Merge, process: Ints, message: Ints, rank: Ints) -> I
     Messages of one cyclic component are ordered before each other.
     """
     count = len(merge.order)
-    leader = _leaders(merge.components, count)
+    leader = leaders(merge.components, count)
     highest = np.full(count, -1, dtype=np.int64)
     np.maximum.at(highest, leader, rank)
     sources, targets = neighbours(process, message)
