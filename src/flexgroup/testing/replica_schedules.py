@@ -50,6 +50,9 @@ class Load:
     """Priorities for bugs that need an order of so many events; 0: any packet may be next."""
     one_group: bool = False
     """A message goes to one group, not to several."""
+    meets_late: bool = False
+    """What others send to who has started again is lost until they have met it: each at a moment
+    of its own, and before anything comes to it from there."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class ReplicaSchedule:
         self.changes = {self.random.randrange(steps) for _ in range(load.depth - 1)}
         """The steps at which the channel that is first falls behind all others."""
         self.steps = 0
+        self.unmet: set[Channel] = set()
+        """The channels to who has started again from those that have not met it since."""
         named = ",".join(map(str, sizes))
         self.commands = [
             f"stack {plan.name} over fifo channels, processes {sum(sizes)}, replicas {named}"
@@ -127,6 +132,8 @@ class ReplicaSchedule:
             and (random.random() < self.patience or not bench.channels)
         ):
             self.recover()
+        elif self.unmet and random.random() < 0.05:
+            self.meet(*random.choice(sorted(self.unmet)))
         elif bench.channels:
             self.arrive()
         else:
@@ -147,6 +154,11 @@ class ReplicaSchedule:
 
     def arrive(self) -> None:
         source, target = self.next_channel()
+        if (target, source) in self.unmet:
+            self.meet(target, source)
+        if (source, target) in self.unmet:
+            self.meet(source, target)
+            return
         command = f"deliver {source}->{target}"
         if self.to_crash and self.random.random() < 0.02 and target in self.may_crash():
             self.to_crash -= 1
@@ -199,6 +211,17 @@ class ReplicaSchedule:
             self.bench.lose(process)
         self.commands.append(f"recover {process}")
         self.bench.recover(process)
+        if self.load.meets_late:
+            # It sends to nobody what is meant for who was there before it started.
+            self.unmet = {(p, q) for p, q in self.unmet if p != process}
+            self.unmet |= {(p, process) for p in range(self.bench.size) if p != process}
+
+    def meet(self, source: int, target: int) -> None:
+        """What goes to who has started again is lost, until its sender has met it."""
+        self.unmet.discard((source, target))
+        for _ in range(len(self.bench.channels.get((source, target), ()))):
+            self.commands.append(f"drop {source}->{target}")
+            self.bench.remove(source, target)
 
     def to_tell(self) -> list[tuple[int, int]]:
         """Who is wrong about whom."""
