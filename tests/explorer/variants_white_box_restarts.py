@@ -235,7 +235,7 @@ RESTARTED = [
     Restarting(white_box_that_does_not_write_what_it_accepts, seeds=range(50, 75)),
     Restarting(white_box_that_does_not_write_what_it_delivers),
     Restarting(white_box_that_does_not_save_its_ballots),
-    Restarting(white_box_that_does_not_save_the_ballot_that_it_joins),
+    Restarting(white_box_that_does_not_save_the_ballot_that_it_joins, seeds=range(68, 69)),
     Restarting(white_box_that_does_not_write_the_state_of_a_ballot, seeds=range(340, 350)),
     Restarting(white_box_that_cuts_the_log_without_what_was_delivered),
     Restarting(white_box_that_delivers_again),

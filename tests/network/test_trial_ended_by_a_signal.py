@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,8 @@ def test_a_trial_that_is_asked_to_end_removes_its_servers_and_hosts(
     try:
         while len(processes_at(tmp_path)) < 3:
             assert trial.poll() is None, trial.stderr.read()
-            select.select([trial.stderr], [], [], 0.05)
+            with suppress(subprocess.TimeoutExpired):
+                trial.wait(0.05)
         assert len(hosts_of(trial.pid)) == 9
         trial.send_signal(sent)
         code = trial.wait(LAST_RESORT)

@@ -62,6 +62,12 @@ def test_in_500_schedules() -> None:
     assert outcomes(PRIMCAST, range(500)) == {"": 500}
 
 
+def test_in_200_schedules_in_which_who_starts_again_is_met_late() -> None:
+    load = Load(6, 4, 4, 2, meets_late=True)
+    found = Counter([replica_schedule(PRIMCAST, (3, 3), load, seed).broken for seed in range(200)])
+    assert found == {"": 200}
+
+
 def test_in_200_schedules_with_a_log_that_is_cut_off_all_the_time() -> None:
     assert outcomes(primcast_that_cuts_its_log_all_the_time(), range(200)) == {"": 200}
 
@@ -123,6 +129,26 @@ def test_a_message_that_another_group_delivered_and_never_spoke_of_again_holds_u
     assert bench.hosts[1].stored[-1].first > CUT
     assert layer(bench, 1).T.kept[0].m.destinations == (0, 1, 2, 3)
     assert len(layer(bench, 1).T.kept) < 2 * CUT
+
+
+def test_a_proposal_of_an_epoch_whose_beginning_was_lost_is_no_fault_of_the_primary() -> None:
+    """2 has the state of the epoch of 0 before 1, whose epoch it has missed, has met it again."""
+    bench = bench_of(3)
+    bench.crash(2)
+    bench.suspect(1, 0)
+    bench.lose(2)
+    bench.recover(2)
+    bench.deliver(2, 0)
+    bench.deliver(0, 2)
+    bench.deliver(1, 0)
+    bench.deliver(0, 1)
+    bench.remove(1, 2)  # the state of the epoch of 1
+    m = bench.cast(1, (0, 1, 2))
+    bench.deliver(1, 2)
+    bench.deliver(1, 2)
+    assert layer(bench, 2).E_cur < layer(bench, 2).E_prom == layer(bench, 1).E_cur
+    settle(bench)
+    assert [[one.id for one in order] for order in bench.delivered] == [[m.id]] * 3
 
 
 def test_the_log_is_kept_for_who_is_down() -> None:

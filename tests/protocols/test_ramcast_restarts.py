@@ -65,6 +65,19 @@ def test_in_300_schedules() -> None:
     assert outcomes(RAMCAST, range(300)) == {"": 300}
 
 
+def test_in_200_schedules_in_which_who_starts_again_is_met_late() -> None:
+    load = Load(6, 4, 4, 2, meets_late=True)
+    found = Counter([replica_schedule(RAMCAST, (3, 3), load, seed).broken for seed in range(200)])
+    assert found == {"": 200}
+
+
+def test_a_completion_that_was_lost_with_its_sender_is_made_up_for() -> None:
+    """Both followers crash when proposals have landed, and before the leader hears of that: it
+    learns from their acknowledgements, for what landed last as well."""
+    load = Load(6, 4, 4, 1, depth=0, meets_late=True)
+    assert replica_schedule(RAMCAST, (3,), load, 168).broken == ""
+
+
 def test_in_200_schedules_with_a_log_that_is_cut_off_all_the_time() -> None:
     assert outcomes(ramcast_that_cuts_its_log_all_the_time(), range(200)) == {"": 200}
 

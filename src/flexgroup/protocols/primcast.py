@@ -142,7 +142,7 @@ class PrimCast(Layer):
         elif packet.epoch < self.E_prom:
             self.on_start_of(sender, packet.m)
             self.tell_promise(sender)
-        elif self.recovering:
+        elif self.recovering or (self.restarts and packet.epoch > self.E_cur):
             # What was proposed before it may be lost: the primary tells all of it again.
             self.on_start_of(sender, packet.m)
             self.hear_of(packet.epoch)

@@ -176,8 +176,9 @@ class RamCast(Layer):
         self.floor = max(self.floor, packet.ts)
         if packet.m.destinations == self.group:
             entry.add_ack(sender, flat(packet.ballot, packet.ts))
-            # The leader learns from the completion that this process has m with its timestamp.
-            self.acknowledge(packet.m, entry, (sender,))
+            # The leader learns from the completion that this process has m with its timestamp. If
+            # that landed before it started again, the completion may be lost.
+            self.acknowledge(packet.m, entry, () if self.recovering else (sender,))
         self.check(entry)
 
     def on_timestamp(self, sender: int, packet: Timestamp) -> None:

@@ -56,6 +56,9 @@ class Load:
     """How many members of each group lie, where it has more than three for each."""
     first_may_lie: bool = True
     """The first member of a group may be one of them; the abstract log is there."""
+    meets_late: bool = False
+    """What others send to who has started again is lost until they have met it: each at a moment
+    of its own, and before anything comes to it from there."""
 
 
 MOST_TIMEOUTS = 100
@@ -99,6 +102,8 @@ class ReplicaSchedule:
         self.honesty = Random(seed).choice((0.2, 0.5, 0.9))
         """How often a liar does what a correct process would do."""
         self.timeouts_left = MOST_TIMEOUTS if self.lying else 0
+        self.unmet: set[Channel] = set()
+        """The channels to who has started again from those that have not met it since."""
         named = ",".join(map(str, sizes))
         who = f", liars {' '.join(in_words(self.lying))}" if self.lying else ""
         self.commands = [
@@ -142,6 +147,8 @@ class ReplicaSchedule:
             and (random.random() < self.patience or not bench.channels)
         ):
             self.recover()
+        elif self.unmet and random.random() < 0.05:
+            self.meet(*random.choice(sorted(self.unmet)))
         elif bench.channels:
             self.arrive()
         elif self.timeouts_left and (timers := self.running()):
@@ -180,6 +187,11 @@ class ReplicaSchedule:
 
     def arrive(self) -> None:
         source, target = self.next_channel()
+        if (target, source) in self.unmet:
+            self.meet(target, source)
+        if (source, target) in self.unmet:
+            self.meet(source, target)
+            return
         command = f"deliver {source}->{target}"
         if self.to_crash and self.random.random() < 0.02 and target in self.may_crash():
             self.to_crash -= 1
@@ -232,6 +244,17 @@ class ReplicaSchedule:
             self.bench.lose(process)
         self.commands.append(f"recover {process}")
         self.bench.recover(process)
+        if self.load.meets_late:
+            # It sends to nobody what is meant for who was there before it started.
+            self.unmet = {(p, q) for p, q in self.unmet if p != process}
+            self.unmet |= {(p, process) for p in range(self.bench.size) if p != process}
+
+    def meet(self, source: int, target: int) -> None:
+        """What goes to who has started again is lost, until its sender has met it."""
+        self.unmet.discard((source, target))
+        for _ in range(len(self.bench.channels.get((source, target), ()))):
+            self.commands.append(f"drop {source}->{target}")
+            self.bench.remove(source, target)
 
     def to_tell(self) -> list[tuple[int, int]]:
         """Who is wrong about whom."""
