@@ -22,11 +22,11 @@ SAFETY = ("integrity", "prefix order", "acyclic order")
 
 
 def rows() -> list[list[str]]:
-    """Origin, liars, option, timers and states of each scope."""
+    """Origins, liars, option, timers and states of each scope."""
     return [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
         for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| \d \| [\w: ]+ \| (none|short) \| \d \| [\d,]+ \|", line)
+        if re.match(r"\| [\d, ]+ \| [\w: ]+ \| (none|short) \| \d \| [\d,]+ \|", line)
     ]
 
 
@@ -35,13 +35,13 @@ def of_size(small: bool) -> list[list[str]]:
 
 
 def check(row: list[str]) -> None:
-    origin, liars, option, timers, states = row
+    origins, liars, option, timers, states = row
     scope = Scope(
         4,
-        (PlannedCast(int(origin), (0, 1, 2, 3)),),
+        tuple(PlannedCast(int(origin), (0, 1, 2, 3)) for origin in origins.split(",")),
         bounds=Bounds(timers=int(timers)),
         replicas=replicas_of_sizes([4]),
-        liars=liars_of(liars.split()),
+        liars=liars_of(() if liars == "nobody" else liars.split()),
     )
     plan = parse_stack("pbft" if option == "none" else f"pbft/{option}")
     only_safe = scope.bounds.timers > 0 or len(scope.liars) > 1

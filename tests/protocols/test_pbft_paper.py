@@ -476,3 +476,12 @@ class Counting(Notary):
     def is_sealed(self, process: int, layer: int, packet: Packet, seal: bytes) -> bool:
         self.checked.append(process)
         return self.notary.is_sealed(process, layer, packet, seal)
+
+
+def test_a_replica_that_has_crashed_does_not_start_again() -> None:
+    """It does not remember what it said, and would contradict it."""
+    for stack in ("pbft", "pbft skeen-cft"):
+        bench = bench_of(4, stack=stack)
+        bench.crash(1)
+        with pytest.raises(UsageError, match="cannot start again"):
+            bench.recover(1)
