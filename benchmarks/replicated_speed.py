@@ -7,6 +7,7 @@ A cell is the best of several rounds, by throughput; the rounds go through all s
 
 memory      LEADER PAXOS, one group of three servers that keep nothing on the disk
 disk        the same with data folders: nothing is told to anybody before it is on the disk
+pbft        PBFT, one group of four servers that keep nothing on the disk, with keys for seals
 white-box   LEADER WHITE-BOX, two groups of three servers in memory, with messages to the group of
             the client's server, and with messages to both
 pysyncobj   Raft in Python, in memory, in both of its settings; installed from the package index
@@ -49,6 +50,7 @@ from flexgroup.load.closed_loops import share_of
 from flexgroup.load.local_cluster import LocalCluster
 from flexgroup.load.measurement import Load, Summary, cpu_seconds
 from flexgroup.load.processes import WARM_UP, ProcessFailedError, measure, started
+from flexgroup.wire.seals import make_seal_keys
 
 PAXOS = "LEADER PAXOS"
 WHITE_BOX = "LEADER WHITE-BOX"
@@ -56,12 +58,21 @@ SIZE = 3
 
 
 class Replicated:
-    """Groups of three replicas, with a member process at each server."""
+    """Groups of replicas, with a member process at each server."""
 
     def __init__(
-        self, name: str, stack: str, groups: int = 1, to_all: bool = False, on_disk: bool = False
+        self,
+        name: str,
+        stack: str,
+        groups: int = 1,
+        to_all: bool = False,
+        on_disk: bool = False,
+        size: int = SIZE,
+        sealed: bool = False,
     ) -> None:
         self.name = name
+        self._size = size
+        self._sealed = sealed
         self._stack = stack
         self._groups = [f"group-{number}" for number in range(groups)]
         self._to_all = to_all
@@ -71,17 +82,21 @@ class Replicated:
         pass
 
     def run(self, workload: Workload) -> Summary:
-        servers = SIZE * len(self._groups)
+        size = self._size
+        servers = size * len(self._groups)
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=INSTALLED)))
             options = ["--log", "none"]
+            if self._sealed:
+                make_seal_keys(folder / "keys", [f"server-{number}" for number in range(servers)])
+                options += ["--seals", str(folder / "keys")]
             cluster = LocalCluster(servers, folder, options, keeps_data=self._on_disk)
             addresses = stack.enter_context(cluster).addresses
             names = [server.name for server in cluster.servers]
             with blocking.connect(addresses[0], name="bench") as link:
                 link.create_replicated(
                     self._stack,
-                    {g: names[SIZE * n : SIZE * (n + 1)] for n, g in enumerate(self._groups)},
+                    {g: names[size * n : size * (n + 1)] for n, g in enumerate(self._groups)},
                 )
             members = [
                 self._member(number, address, servers, workload)
@@ -92,7 +107,7 @@ class Replicated:
             return measure(loaded, workload.seconds, lambda: cpu_seconds(pids)).summary()
 
     def _member(self, number: int, address: str, servers: int, workload: Workload) -> list[str]:
-        group = self._groups[number // SIZE]
+        group = self._groups[number // self._size]
         others = [other for other in self._groups if other != group] if self._to_all else []
         return [
             sys.executable, "-m", "flexgroup.load.member", address, "--group", group,
@@ -171,6 +186,7 @@ class Etcd:
 
 MEMORY = f"{PAXOS}, in memory"
 DISK = f"{PAXOS}, on disk"
+PBFT = "PBFT, four servers, in memory"
 ONE_GROUP = f"{WHITE_BOX}, 2 groups, to one"
 BOTH_GROUPS = f"{WHITE_BOX}, 2 groups, to both"
 
@@ -180,6 +196,7 @@ SYSTEMS: dict[str, list[System]] = {
     "etcd": [Etcd()],
     "memory": [Replicated(MEMORY, PAXOS)],
     "disk": [Replicated(DISK, PAXOS, on_disk=True)],
+    "pbft": [Replicated(PBFT, "PBFT", size=4, sealed=True)],
     "white-box": [
         Replicated(ONE_GROUP, WHITE_BOX, groups=2),
         Replicated(BOTH_GROUPS, WHITE_BOX, groups=2, to_all=True),
@@ -205,6 +222,7 @@ def ratios(best: dict[Cell, Summary], clients: int, payload: int) -> list[Ratio]
     better = [system.name for system in SYSTEMS["pysyncobj"]]
     compare(MEMORY, better, "PySyncObj's better setting", 5)
     compare(DISK, [Etcd.name], Etcd.name, 3)
+    compare(PBFT, [MEMORY], MEMORY, 1 / 3)
     compare(ONE_GROUP, [MEMORY], MEMORY, 0.5)
     compare(BOTH_GROUPS, [MEMORY], MEMORY, None)
     return found

@@ -49,7 +49,7 @@ def pbft_that_changes_views_with_one_too_few() -> StackPlan:
         self.quorums = quorums
 
     def are_distinct(self: Any, processes: list[int]) -> bool:
-        return len(processes) == len(set(processes) & set(self.group)) >= self.most - 1
+        return bool(len(processes) == len(set(processes) & set(self.group)) >= self.most - 1)
 
     pbft.Pbft.check_changes = check_changes
     pbft.Quorums.are_distinct = are_distinct

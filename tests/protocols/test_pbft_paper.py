@@ -6,8 +6,10 @@ import pytest
 
 from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.journal import Transmission
+from flexgroup.core.keyed_notary import KeyedNotary
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.replicas import replicas_of_sizes
+from flexgroup.core.seals import Notary
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
@@ -444,3 +446,42 @@ def test_a_primary_that_is_taken_for_crashed_gets_no_patience() -> None:
     settle(bench)
     assert [len(order) for order in bench.delivered] == [0, 1, 1, 1]
     assert not any(VIEW in dict(timers).values() for timers in bench.timers.values())
+
+
+def test_seals_are_made_and_checked_as_often_as_the_page_says() -> None:
+    bench = bench_of(4)
+    made: list[int] = []
+    checked: list[int] = []
+    for process in GROUP:
+        notary = layer(bench, process).context.notary
+        assert isinstance(notary, KeyedNotary)
+        layer(bench, process).context.notary = Counting(notary, made, checked)
+    bench.cast(0, GROUP)
+    settle(bench)
+    assert (len(made), len(checked)) == (4 + 1, 2 * 4 + 1)
+
+
+class Counting(Notary):
+    """A notary that counts what it is asked."""
+
+    def __init__(self, notary: Notary, made: list[int], checked: list[int]) -> None:
+        self.notary = notary
+        self.made = made
+        self.checked = checked
+
+    def seal(self, layer: int, packet: Packet) -> bytes:
+        self.made.append(layer)
+        return self.notary.seal(layer, packet)
+
+    def is_sealed(self, process: int, layer: int, packet: Packet, seal: bytes) -> bool:
+        self.checked.append(process)
+        return self.notary.is_sealed(process, layer, packet, seal)
+
+
+def test_a_replica_that_has_crashed_does_not_start_again() -> None:
+    """It does not remember what it said, and would contradict it."""
+    for stack in ("pbft", "pbft skeen-cft"):
+        bench = bench_of(4, stack=stack)
+        bench.crash(1)
+        with pytest.raises(UsageError, match="cannot start again"):
+            bench.recover(1)

@@ -144,7 +144,7 @@ def test_who_keeps_nothing_in_stable_storage_does_not_start_again(stack: str) ->
     plan = parse_stack(stack)
     bench = Bench(plan, 3, replicas=replicas_of_sizes([3]))
     bench.crash(2)
-    with pytest.raises(UsageError, match="cannot start again: it keeps nothing in stable storage"):
+    with pytest.raises(UsageError, match="what it told others is not in stable storage"):
         bench.recover(2)
     casts = (PlannedCast(0, (0, 1, 2)),)
     scope = Scope(3, casts, bounds=Bounds(crashes=1, restarts=1), replicas=bench.replicas)

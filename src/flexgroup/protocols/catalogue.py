@@ -121,10 +121,14 @@ class StackPlan:
 
     def check_restarts(self) -> None:
         """Raise UsageError if its replicas must not start again after a crash."""
-        if self.needs_replicas and not self.stores and Fault.RESTARTS not in self.top.faults:
+        forgets = not self.stores and Fault.RESTARTS not in self.top.faults
+        # What rests on a log survives restarts only if the log does; `log` never crashes.
+        below = self.protocols[0]
+        forgets = forgets or (Fault.BYZANTINE in below.faults and not self.starts_again)
+        if self.needs_replicas and forgets:
             raise UsageError(
-                f"a process of '{self.name}' that has crashed cannot start again: it keeps nothing "
-                "in stable storage, and would break what it told others before; let it stay down, "
+                f"a process of '{self.name}' that has crashed cannot start again: what it told "
+                "others is not in stable storage, and it would break that; let it stay down, "
                 "or take a stack that stores, such as 'leader white-box'"
             )
 

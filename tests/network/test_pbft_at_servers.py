@@ -1,0 +1,65 @@
+"""PBFT on real servers, one of which is killed or lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flexgroup.client import blocking
+from flexgroup.load.local_cluster import LocalCluster, LocalServer
+from flexgroup.wire.seals import make_seal_keys
+
+from .servers import LAST_RESORT
+
+NAMES = [f"server-{number}" for number in range(4)]
+
+
+class Servers(LocalCluster):
+    """Four servers with keys for seals, the last of which may be a liar."""
+
+    def __init__(self, folder: Path, attack: str = "") -> None:
+        make_seal_keys(folder / "keys", NAMES)
+        super().__init__(4, folder, ["--seals", str(folder / "keys")])
+        self.attack = attack
+
+    def _start(self) -> LocalServer:
+        if self.attack and len(self.servers) == 3:
+            self._options += ["--attack", self.attack, "--yes-this-server-lies", NAMES[3]]
+        return super()._start()
+
+
+def exchanged(addresses: list[str], create: bool = True, first: int = 0) -> list[list[bytes]]:
+    """What members at these servers receive when each of them has sent ten messages."""
+    links = [blocking.connect(address, name=f"at {address}") for address in addresses]
+    try:
+        if create:
+            links[0].create_replicated("PBFT", {"a": NAMES})
+        groups = [link.join("a") for link in links]
+        for number in range(first, first + 10):
+            for place, group in enumerate(groups):
+                group.send(b"%d.%d" % (place, number))
+        count = 10 * len(groups)
+        return [[g.receive(timeout=LAST_RESORT).body for _ in range(count)] for g in groups]
+    finally:
+        for link in links:
+            link.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ["equivocate", "forge", "silent"])
+def test_all_others_agree_although_a_server_lies(tmp_path: Path, attack: str) -> None:
+    with Servers(tmp_path, attack) as cluster:
+        received = exchanged(cluster.addresses[:3])
+    assert received[0] == received[1] == received[2]
+    assert len(set(received[0])) == 30
+
+
+@pytest.mark.slow
+def test_the_group_goes_on_without_the_primary(tmp_path: Path) -> None:
+    with Servers(tmp_path) as cluster:
+        exchanged(cluster.addresses)
+        cluster.servers[0].process.kill()
+        received = exchanged(cluster.addresses[1:], create=False, first=10)
+    assert received[0] == received[1] == received[2]
+    assert len(set(received[0])) == 30
