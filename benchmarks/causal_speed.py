@@ -20,7 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from spark_verify import MemoryWatch, Writer, processor_seconds, seconds, shuffled_bytes
+from spark_verify import (
+    MemoryWatch,
+    Writer,
+    processor_seconds,
+    seconds,
+    shuffled_bytes,
+    sort_deliveries,
+)
 
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.spark.session import start
@@ -111,12 +118,6 @@ def main() -> int:
         write_answering_run(Path(folder), options.deliveries, options.in_flight, options.lose_one)
         started = start(name="benchmark")
         traces = open_trace_set(started.spark, folder)
-        rows = traces.recorded(schema.DELIVER).select(
-            "run", "process", "step", "time", "origin", "seq"
-        )
-
-        def sort() -> None:
-            rows.orderBy("run", "process", "step").write.format("noop").mode("overwrite").save()
 
         def check() -> None:
             for row in verify(traces, [options.property]).collect():
@@ -127,7 +128,7 @@ def main() -> int:
         with MemoryWatch() as memory:
             sorting, checking = math.inf, math.inf
             for number in range(options.rounds):
-                sorted_in = seconds(sort)
+                sorted_in = seconds(lambda: sort_deliveries(traces))
                 worked, handed = processor_seconds(), shuffled_bytes(started.spark)
                 checked_in = seconds(check)
                 worked = processor_seconds() - worked

@@ -323,6 +323,17 @@ def numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
 
+def conclude(
+    best: dict[Cell, Summary], left_out: dict[str, str], found: list[Ratio], as_json: bool
+) -> int:
+    """Print what was measured; return the exit code, 1 if a ratio is not what it should be."""
+    if as_json:
+        print(json.dumps(document(best, left_out, found), indent=2))
+    else:
+        show(best, left_out, found)
+    return 1 if any(ratio.holds is False for ratio in found) else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -341,11 +352,7 @@ def main() -> int:
     left_out: dict[str, str] = {}
     best = run_all(options, left_out)
     found = ratios(best, options.servers)
-    if options.json:
-        print(json.dumps(document(best, left_out, found), indent=2))
-    else:
-        show(best, left_out, found)
-    return 1 if any(ratio.holds is False for ratio in found) else 0
+    return conclude(best, left_out, found, options.json)
 
 
 if __name__ == "__main__":

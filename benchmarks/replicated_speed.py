@@ -39,9 +39,8 @@ from network_speed import (
     PySyncObj,
     Ratio,
     Workload,
-    document,
+    conclude,
     free_ports,
-    show,
 )
 from peers.corosync_cluster import CannotRunError
 
@@ -246,11 +245,7 @@ def main() -> int:
             print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     found = ratios(best, options.clients, options.payload)
-    if options.json:
-        print(json.dumps(document(best, left_out, found), indent=2))
-    else:
-        show(best, left_out, found)
-    return 1 if any(ratio.holds is False for ratio in found) else 0
+    return conclude(best, left_out, found, options.json)
 
 
 if __name__ == "__main__":

@@ -35,9 +35,14 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in this hook, too
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever uses the session runs in the one worker that has it, which is given that first.
-    Tests that start Spark in processes of their own share these within a file."""
+    Tests that start Spark in processes of their own share these within a file. What is large is
+    left out unless it is asked for."""
+    if "large" not in config.getoption("markexpr"):
+        large = [item for item in items if item.get_closest_marker("large")]
+        config.hook.pytest_deselected(items=large)
+        items[:] = [item for item in items if item not in set(large)]
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

@@ -120,7 +120,7 @@ def variables(sent: Packet, destinations: int) -> dict[str, int]:
         "g": len(getattr(sent, "nacks", ())) // 3,
         "s": len(getattr(sent, "st", ())),
         "t": len(getattr(sent, "T", ()) or getattr(sent, "news", ())) // 2,
-        "b": len(getattr(sent, "messages", ())),
+        "b": len(getattr(sent, "messages", ()) or getattr(sent, "requests", ())),
         "d": len(getattr(sent, "ballots", ())),
     }
 
@@ -165,6 +165,10 @@ def test_the_index_knows_every_packet() -> None:
         for packet in ("Copy", "Flush", "Close", "Propose", "Accept", "Decide")  # a suspicion
     }
     unlisted |= {("ft-abcast", packet) for packet in ("Resume", "Again", "Back")}  # a restart
+    unlisted |= {
+        ("pbft", packet)  # many messages, or a view that ends
+        for packet in ("Checkpoint", "ViewChange", "NewView", "Fetch", "Fetched")
+    }
     unlisted |= {
         ("paxos", packet)
         for packet in (

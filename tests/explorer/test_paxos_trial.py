@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ from .variants_paxos import DEEP_CASES, THREE_BALLOTS, replicated
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocols" / "paxos.md"
 
 MOST_STATES = 50_000
+"""A scope with more takes seconds."""
+
+LARGE = 500_000
+"""One with as many is searched with `pytest -m large` only."""
 
 PAXOS = parse_stack("leader paxos")
 
@@ -31,8 +36,8 @@ def rows() -> list[list[str]]:
     ]
 
 
-def of_size(small: bool) -> list[list[str]]:
-    return [row for row in rows() if (int(row[4].replace(",", "")) < MOST_STATES) is small]
+def of_size(sizes: range) -> list[list[str]]:
+    return [row for row in rows() if int(row[4].replace(",", "")) in sizes]
 
 
 def check(row: list[str]) -> None:
@@ -54,14 +59,20 @@ def test_the_page_has_scopes_with_crashes_and_with_suspicions_and_with_both() ->
     assert {(row[2], row[3]) for row in rows()} >= {("1", "0"), ("0", "1"), ("1", "1")}
 
 
-@pytest.mark.parametrize("row", of_size(small=True), ids=" ".join)
+@pytest.mark.parametrize("row", of_size(range(MOST_STATES)), ids=" ".join)
 def test_the_row_is_true(row: list[str]) -> None:
     check(row)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", of_size(small=False), ids=" ".join)
+@pytest.mark.parametrize("row", of_size(range(MOST_STATES, LARGE)), ids=" ".join)
 def test_the_long_row_is_true(row: list[str]) -> None:
+    check(row)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("row", of_size(range(LARGE, sys.maxsize)), ids=" ".join)
+def test_the_large_row_is_true(row: list[str]) -> None:
     check(row)
 
 
@@ -78,7 +89,7 @@ def test_a_deep_variant_is_caught(case: Case) -> None:
     assert case.broken in outcome.broken
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("scope", {case.scope: None for case in DEEP_CASES}, ids=["a", "b", "c"])
 def test_paxos_itself_is_not(scope: object) -> None:
     (case, *_) = [case for case in DEEP_CASES if case.scope == scope]

@@ -16,13 +16,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from librt.vecs import vec
+from mypy_extensions import i32
 
 from flexgroup.core.errors import UsageError
 from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.worlds.explorer.exchange import share
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits
 from flexgroup.worlds.explorer.result import ExplorationResult
 from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope, from_clients
-from flexgroup.worlds.explorer.search_setup import SearchOptions
+from flexgroup.worlds.explorer.search_setup import SearchOptions, new_search
 from flexgroup.worlds.explorer.snapshot import SearchSnapshot, read_snapshot, write_snapshot
 
 FULL = SearchOptions(reduce=False, symmetry=False)
@@ -99,6 +102,21 @@ def test_most_of_what_is_found_is_not_posted() -> None:
     together = explored("full", 2)
     assert 5 * together.posted < together.transitions
     assert together.bytes_exchanged == together.posted * (16 + 4 * 7)
+
+
+def test_what_was_handed_out_is_posted_again() -> None:
+    """Its owner has to hear that the search came back to a state of an earlier level."""
+    search = new_search(parse_stack("skeen"), ALIKE, FULL)
+    share(search, [0], 2, 0)
+    sharing = search.sharing
+    assert sharing is not None
+    state = vec[i32](search.first)
+    lengths = []
+    for _ in range(2):
+        sharing.post(1, state, 5, 5, 4)
+        sharing.post(1, state, 5, 5, 3)
+        lengths.append([len(data) for data in sharing.collect()])
+    assert lengths == [[0, 16 + 4 * len(state)]] * 2
 
 
 def test_a_small_scope_is_not_divided() -> None:

@@ -24,7 +24,7 @@ def test_a_message_to_three_processes() -> None:
     assert Others(1, 2, 3).explore() == 3_920
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_with_four_messages() -> None:
     """At the others there are more states."""
     assert Others(3, 4, together=True).explore() == 36_644

@@ -68,6 +68,21 @@ def test_fingerprints_side_by_side_are_found() -> None:
     visited.close()
 
 
+@pytest.mark.parametrize("at_most", [0, TINY])
+def test_fingerprints_that_share_their_low_bits_do_not_make_the_table_double(at_most: int) -> None:
+    """A larger table would have as many in its last place: it needs room behind that only."""
+    visited = Visited(at_most)
+    small = visited.bytes_in_table()
+    keys = [upper << 31 | (1 << 31) - 1 for upper in range(600)]
+    for place, key in enumerate(keys):
+        assert visited.add(key, place, 1) == NONE
+    assert visited.bytes_in_table() == small
+    added(visited, 2000)
+    assert [visited.parent(key) for key in keys] == list(range(600))
+    assert visited.count == len(list(visited.rows()))
+    visited.close()
+
+
 @pytest.mark.parametrize("page", [0, 1, 7, 100])
 def test_a_queue_keeps_its_order(page: int) -> None:
     queue = StateQueue(3, page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from flexgroup.worlds.explorer.scope import Bounds, PlannedCast, Scope
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocols" / "white-box.md"
 
 MOST_STATES = 50_000
+"""A scope with more takes seconds."""
+
+LARGE = 500_000
+"""One with as many is searched with `pytest -m large` only."""
 
 WHITE_BOX = parse_stack("leader white-box")
 SKEEN = parse_stack("skeen")
@@ -91,7 +96,7 @@ def test_walks_of_four_messages_to_four_groups(number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(0, 1001, 50))
+@pytest.mark.parametrize("number", range(0, 1001, 200))
 def test_more_walks_of_four_messages_to_four_groups(number: int) -> None:
     walk_as_skeen(number, 60)
 
@@ -108,8 +113,8 @@ def rows() -> list[list[str]]:
     ]
 
 
-def of_size(small: bool) -> list[list[str]]:
-    return [row for row in rows() if (int(row[4].replace(",", "")) < MOST_STATES) is small]
+def of_size(sizes: range) -> list[list[str]]:
+    return [row for row in rows() if int(row[4].replace(",", "")) in sizes]
 
 
 def scope_of(sizes: str, messages: str, crash: str, suspicion: str) -> Scope:
@@ -144,14 +149,20 @@ def test_the_page_has_scopes_with_a_crash_and_with_a_suspicion_and_two_messages(
     assert any(row[1].count("{") > 1 for row in rows())
 
 
-@pytest.mark.parametrize("row", of_size(small=True), ids=" ".join)
+@pytest.mark.parametrize("row", of_size(range(MOST_STATES)), ids=" ".join)
 def test_the_row_is_true(row: list[str]) -> None:
     check(row)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", of_size(small=False), ids=" ".join)
+@pytest.mark.parametrize("row", of_size(range(MOST_STATES, LARGE)), ids=" ".join)
 def test_the_long_row_is_true(row: list[str]) -> None:
+    check(row)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("row", of_size(range(LARGE, sys.maxsize)), ids=" ".join)
+def test_the_large_row_is_true(row: list[str]) -> None:
     check(row)
 
 

@@ -12,13 +12,15 @@ from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.liars.named import KINDS
+from flexgroup.properties.catalogue import check as judge
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import check, rewrite
+from flexgroup.trace.reader import load_history, read_run
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, explore
 from flexgroup.worlds.explorer.minimise import smaller_scopes
 from flexgroup.worlds.explorer.random_walks import RandomWalks
 from flexgroup.worlds.explorer.result import ExplorationResult
-from flexgroup.worlds.explorer.schedule import script
+from flexgroup.worlds.explorer.schedule import script, write_trace
 from flexgroup.worlds.explorer.scope import Bounds, Scope, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 from flexgroup.worlds.explorer.snapshot import read_snapshot, write_snapshot
@@ -130,6 +132,20 @@ def test_a_counterexample_is_a_script_that_names_the_liar() -> None:
     assert "validity: violated, a never reaches process 0" in answered or (
         "validity: violated, a never reaches process 1" in answered
     )
+
+
+def test_the_trace_of_a_counterexample_says_who_lied_and_is_condemned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scope = lying("equivocate", (0, 1, 2), (0, 1, 2))
+    (violation,) = explore(SKEEN, scope, SearchOptions(properties=("prefix order",))).violations
+    write_trace(SKEEN, scope, violation.run, tmp_path, "found")
+    row = read_run(tmp_path, "found")
+    assert (row.faulty, row.faults) == ((2,), '{"liars":["2:equivocate"]}')
+    (verdict,) = judge(load_history(tmp_path, row), ["prefix order"])
+    assert verdict.outcome.value == "violated"
+    assert main(["replay", str(tmp_path)]) == 0
+    assert "agrees" in capsys.readouterr().out
 
 
 def test_nothing_is_expected_of_liars() -> None:

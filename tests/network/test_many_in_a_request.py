@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from flexgroup import connect
 from flexgroup.client.errors import TooLarge
 from flexgroup.server.settings import Limits
 from flexgroup.wire import requests
+from flexgroup.wire.frames import HEADER_BYTES
 
 from ..client.loops import on_a_loop
 from .in_process import servers
@@ -43,6 +46,38 @@ async def test_they_are_delivered_in_order_whatever_holds_them_up(limits: Limits
         sending = asyncio.create_task(sender.send_all(bodies))
         assert [(await receiver.receive(60)).body for _ in bodies] == bodies
         await sending
+
+
+@on_a_loop
+async def test_envelopes_that_follow_each_other_leave_as_one_delivery() -> None:
+    """With all senders, and the position of the first message."""
+    async with servers(1, Limits(pack=1)) as (server,):
+        (reader, writer), frames = await as_client(server)
+        join = requests.Join(1, "g", "m", True)
+        writer.write(frames.frame(encoded(requests.Create(0, "g", "fifo", None, True, None), join)))
+        writer.write(frames.frame(encoded(requests.Info(2, "g"))))
+        told = [one async for one in answers(reader, requests.Description)]
+        (joined,) = [one for one in told if isinstance(one, requests.Joined)]
+        bodies = [b"%d" % number for number in range(20)]
+        writer.write(frames.frame(encoded(requests.Send([joined.handle], bodies))))
+        (delivered,) = [one async for one in answers(reader, requests.Delivered)]
+        assert isinstance(delivered, requests.Delivered)
+        assert [body for sent in delivered.sent for body in sent.bodies] == bodies
+        assert {sent.sender for sent in delivered.sent} == {"m"}
+        assert delivered.position == joined.position + 1
+        writer.close()
+
+
+async def answers(
+    reader: asyncio.StreamReader, last: type[requests.FromServer]
+) -> AsyncIterator[requests.FromServer]:
+    """What the server says, up to something of this type."""
+    said: requests.FromServer | None = None
+    while not isinstance(said, last):
+        size = int.from_bytes((await reader.readexactly(HEADER_BYTES))[:4], "big")
+        content = await reader.readexactly(size)
+        for said in msgspec.msgpack.decode(content, type=list[requests.AnyFromServer]):
+            yield said
 
 
 @pytest.mark.parametrize("size", [0, 1, 64, 100])

@@ -26,7 +26,7 @@ from .made_up_runs import nonsense, write_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS = 60
+RUNS = 36
 
 WAYS = {
     "from files": SizeLimits(),

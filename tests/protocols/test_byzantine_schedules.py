@@ -19,7 +19,7 @@ from flexgroup.testing.replica_schedules import (
 )
 from flexgroup.testing.script import rewrite
 
-LOGS = ["log byzcast", "log byzcast/chain", "log dcc-bft", "log dcc-bft/sealed"]
+LOGS = ["log byzcast", "log byzcast/chain", "log df-bft", "log dcc-bft", "log dcc-bft/sealed"]
 STACKS = [*LOGS, "pbft byzcast", "pbft dcc-bft"]
 
 SIZES = ((4, 4), (4, 1, 1), (1, 4, 1), (4, 4, 4))

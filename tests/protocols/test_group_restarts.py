@@ -62,24 +62,25 @@ def test_every_schedule_keeps_what_is_promised(
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_in_150_schedules(stack: str) -> None:
-    assert outcomes(stack, range(150)) == {"": 150}
+def test_in_1000_schedules(stack: str) -> None:
+    """So many suffice to catch each of the variants below."""
+    assert outcomes(stack, range(1000)) == {"": 1000}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("stack", STACKS)
 def test_in_5000_schedules(stack: str) -> None:
     assert outcomes(stack, range(1000, 6000)) == {"": 5000}
 
 
-@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("every", [1, 2, 3])
 @pytest.mark.parametrize("stack", STACKS)
-def test_in_100_schedules_in_which_the_state_is_saved_often(stack: str, every: int) -> None:
+def test_in_200_schedules_in_which_the_state_is_saved_often(stack: str, every: int) -> None:
     plan = nothing_taken_out(stack.split()[-1], every)
-    assert outcomes(plan, range(100)) == {"": 100}
+    assert outcomes(plan, range(200)) == {"": 200}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("every", [1, 2, 3])
 @pytest.mark.parametrize("stack", STACKS)
 def test_in_2000_schedules_in_which_the_state_is_saved_often(stack: str, every: int) -> None:

@@ -7,9 +7,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import msgpack
 
 from flexgroup.core.errors import PeerError
-from flexgroup.wire.frames import HEADER_BYTES, FrameReader, FrameWriter
+from flexgroup.wire.frames import HEADER_BYTES, FrameReader, FrameWriter, joined_arrays
 
 
 def read(reader: FrameReader, data: bytes) -> list[bytes]:
@@ -79,3 +80,21 @@ def test_numbers_go_on_where_the_other_side_says_and_begin_again_after_the_last(
 def test_a_writer_refuses_what_no_reader_takes() -> None:
     with pytest.raises(PeerError, match="a frame of 11 bytes; at most 10"):
         FrameWriter(most_bytes=10).frame(bytes(11))
+
+
+@given(arrays=st.lists(st.lists(st.binary(max_size=3), max_size=40), min_size=1, max_size=4))
+def test_encoded_arrays_are_joined(arrays: list[list[bytes]]) -> None:
+    joined = joined_arrays([msgpack.encode(array) for array in arrays])
+    assert msgpack.decode(joined) == [element for array in arrays for element in array]
+
+
+@pytest.mark.parametrize("count", [15, 16, 0xFFFF, 0x10000])
+def test_arrays_of_every_size_are_joined(count: int) -> None:
+    joined = joined_arrays([msgpack.encode([0] * count), msgpack.encode([1])])
+    assert msgpack.decode(joined) == [*[0] * count, 1]
+
+
+@given(arrays=st.lists(st.binary(min_size=1), min_size=1))
+def test_joining_what_is_no_array_fails_nowhere_but_at_who_decodes_it(arrays: list[bytes]) -> None:
+    assert len(joined_arrays(arrays)) <= sum(len(array) for array in arrays) + 5
+    assert joined_arrays([b"\xdd" + b"\xff" * 4, b"\x91"])[:1] == b"\x90"

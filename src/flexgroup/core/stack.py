@@ -200,7 +200,7 @@ class Stack:
 
     def _settle(self, level: int) -> None:
         """Pass effects between layers, oldest first, until only the world's are left."""
-        if self._single is not None:
+        if self._single is not None or not self.layers[level].effects:
             return
         # What a layer asked for at one time, and its level: the queue grows while it is handled.
         waiting: list[list[Effect]] = []

@@ -110,7 +110,7 @@ class Pbft(Layer):
         self.lacks = 0
         """A number that correct replicas have committed to, and nobody has proposed here."""
         self.suspected: set[int] = set()
-        """Whom the world, or the layer below, takes for crashed: there is no use in waiting."""
+        """Those that the world, or the layer below, takes for crashed: nobody waits for them."""
 
     @property
     def group(self) -> tuple[int, ...]:
@@ -180,7 +180,7 @@ class Pbft(Layer):
         return self.is_sealed(origin_of(request.m.id), request.said(), request.seal)
 
     def pre_prepare(self, number: int, requests: tuple[Packet, ...]) -> PrePrepare:
-        digest = digest_of(PrePrepare(self.view, number, requests, b"").messages())
+        digest = digest_of(PrePrepare(self.view, number, requests, b"").batch())
         return PrePrepare(self.view, number, requests, self.prepare(number, digest).seal)
 
     def prepare(self, number: int, digest: bytes) -> Prepare:
@@ -216,7 +216,7 @@ class Pbft(Layer):
         """Accept what the primary proposes, if it is the first for this number in this view."""
         if self.slot(packet.number).is_accepted_in(packet.view):
             return
-        digest = digest_of(packet.messages())
+        digest = digest_of(packet.batch())
         said = Prepare(packet.view, packet.number, digest, self.primary, b"")
         requests = [one for one in packet.requests if isinstance(one, Request)]
         if self.is_sealed(self.primary, said, packet.seal) and all(
@@ -231,7 +231,7 @@ class Pbft(Layer):
             if isinstance(request, Request) and not self.sequence.taken.has(request.m.id):
                 self.requests.add(request)
         slot.accepted = packet
-        slot.digest = digest_of(packet.messages())
+        slot.digest = digest_of(packet.batch())
         slot.take_prepare(
             Prepare(packet.view, packet.number, slot.digest, self.primary, packet.seal)
         )
@@ -269,7 +269,7 @@ class Pbft(Layer):
 
     def check_committed(self, slot: Slot, number: int) -> None:
         if slot.accepted is not None and slot.is_committed(self.quorums.most):
-            self.decide(number, slot.accepted.messages())
+            self.decide(number, slot.accepted.batch())
         elif not self.lacks and slot.lacks(self.quorums.faulty + 1):
             self.wait_for_what_lacks()
 

@@ -2,7 +2,7 @@
 
 Source: F. Schneider, "Implementing fault-tolerant services using the state machine approach", 1990;
 for DCC-bft, algorithms 5.4 to 5.6 and section 5.2 of the DCC dissertation (Louzada 2024).
-`replicated` is the same where replicas only crash. The *inner* layer is that of `dcc`; its
+`replicated` is the same where replicas only crash. The *inner* layer is that of `dcc` or `df`; its
 processes are the groups, by number. Its inputs are what the log below delivers: what the origin of
 a message sends (SUBMIT), and what another group sends (TRANSFER). What it sends to its own group it
 gets at once.
@@ -20,12 +20,13 @@ they do it as well.
 Assumes a log for each group, which fewer than a third of its members can break (`pbft`, or `log`
 in small scopes), and says truly who sent an entry. Of the inner layer: it needs no more than
 reliable FIFO channels between its processes, casts a message by sending one packet to one group,
-asks the world for nothing, and does not go by the identities of messages, since a lying client uses
-one twice. Guarantees what the inner layer does without crashes, among correct processes, although
-up to f of the 3f + 1 members of each group, and any clients, do what they like.
+asks the world for nothing, and is not confused by a client that uses an identity twice. Guarantees
+what the inner layer does without crashes, among correct processes, although up to f of the 3f + 1
+members of each group, and any clients, do what they like.
 
-`dcc-bft` has `dcc` inside. `dcc-bft-published` is the same as printed, with `dcc_published` inside
-and channels without order: "deliver m (f + 1) times" says nothing of what was sent before m.
+`dcc-bft` has `dcc` inside, and `df-bft` has `df`. `dcc-bft-published` is algorithms 5.4 to 5.6 as
+printed, with `dcc_published` inside and channels without order: "deliver m (f + 1) times" says
+nothing of what was sent before m.
 "Times" is read kindly, as equal copies of distinct members of one group. Where line 6 of algorithm
 5.5 sets m.src to n, a process, its group is meant: no two members would send equal copies, as it
 stands.
@@ -47,6 +48,7 @@ from flexgroup.core.replicas import (
 )
 from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
+from flexgroup.protocols.df import DelporteFauconnier
 from flexgroup.protocols.parts.certificates import Certificate, Sealed, SealedCopies
 from flexgroup.protocols.parts.group_channels import Confirm, Incoming, Transfer
 from flexgroup.protocols.parts.taken_messages import TakenMessages
@@ -59,7 +61,11 @@ from flexgroup.protocols.parts.vouched_channels import (
     enough_of,
 )
 
-INNER: Final[dict[str, type[Layer]]] = {"dcc": Dcc, "dcc-published": DccPublished}
+INNER: Final[dict[str, type[Layer]]] = {
+    "dcc": Dcc,
+    "dcc-published": DccPublished,
+    "df": DelporteFauconnier,
+}
 """The layers that groups can run, by the option that stands for each."""
 
 SEALED: Final = "sealed"

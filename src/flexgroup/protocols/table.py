@@ -393,6 +393,20 @@ PROTOCOLS: dict[str, Protocol] = {
             always=frozenset({FT_ABCAST_PUBLISHED}),
         ),
         Protocol(
+            "df-bft",
+            ReplicatedBft,
+            "D&F's algorithm between groups of replicas of which some lie",
+            "after Delporte-Gallet and Fauconnier 2000 and Schneider 1990",
+            faults=(
+                Fault.CRASHES_OF_FEWER_THAN_A_THIRD,
+                Fault.WRONG_SUSPICIONS,
+                Fault.BYZANTINE,
+            ),
+            genuine=Genuine.YES,
+            answers=Answers.LAST,
+            always=frozenset({"df"}),
+        ),
+        Protocol(
             "dcc-bft",
             ReplicatedBft,
             "Daisy Chain Cast, corrected, between groups of replicas of which some lie",

@@ -139,9 +139,30 @@ class FrameReader:
 
 def array_of(encoded: list[bytes]) -> bytes:
     """Return the MessagePack array of elements that are encoded already."""
-    count = len(encoded)
-    head = SHORT_ARRAYS[count] if count < 16 else b"\xdd" + count.to_bytes(4, "big")
-    return head + b"".join(encoded)
+    return array_head(len(encoded)) + b"".join(encoded)
+
+
+def array_head(count: int) -> bytes:
+    """Return what stands before so many elements of a MessagePack array."""
+    return SHORT_ARRAYS[count] if count < 16 else b"\xdd" + count.to_bytes(4, "big")
+
+
+def joined_arrays(arrays: list[bytes]) -> bytes:
+    """Return the MessagePack array with the elements of all of these.
+
+    What is no array makes none either, and is found out by who decodes it.
+    """
+    if len(arrays) == 1:
+        return arrays[0]
+    count = 0
+    parts = [b""]
+    for array in arrays:
+        first = array[0]
+        start = 1 if first < 0xDC else 3 if first == 0xDC else 5
+        count += first & 15 if start == 1 else int.from_bytes(array[1:start], "big")
+        parts.append(array[start:])
+    parts[0] = array_head(count % NUMBERS)
+    return b"".join(parts)
 
 
 def decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | memoryview, what: str) -> T:

@@ -14,6 +14,8 @@ from typing import Final, final
 
 NO_FILE: Final = -1
 
+_write: Final = os.write  # compiled code looks it up anew otherwise, for every frame
+
 
 @final
 class SocketWriter:
@@ -41,7 +43,7 @@ class SocketWriter:
             self._is_waiting = transport.get_write_buffer_size() > 0
         if self._file != NO_FILE and not self._is_waiting:
             try:
-                sent = os.write(self._file, data)
+                sent = _write(self._file, data)
             except OSError:  # no room, or broken, which the event loop will find out as well
                 sent = 0
             if sent == len(data):

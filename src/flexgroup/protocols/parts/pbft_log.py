@@ -119,7 +119,7 @@ class Requests(Record):
 
     def except_in(self, proposals: list[PrePrepare]) -> list[Request]:
         """What is asked for and in none of these batches."""
-        under_way = {m.id for proposal in proposals for m in proposal.messages()}
+        under_way = {m.id for proposal in proposals for m in proposal.batch()}
         return [self.pending[m] for m in sorted(self.pending) if m not in under_way]
 
 

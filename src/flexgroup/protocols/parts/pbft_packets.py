@@ -38,7 +38,7 @@ class Request(Packet):
 
 @final
 class PrePrepare(Packet):
-    """In this view, these requests have this sequence number; from the primary.
+    """These requests have this sequence number in this view, says its primary.
 
     The seal is that of its `Prepare` for them, which it does not send.
     """
@@ -48,14 +48,14 @@ class PrePrepare(Packet):
     requests: tuple[Packet, ...]
     seal: bytes
 
-    def messages(self) -> tuple[Message, ...]:
+    def batch(self) -> tuple[Message, ...]:
         """The batch, if what is quoted is requests."""
         return tuple([one.m for one in self.requests if isinstance(one, Request)])
 
 
 @final
 class Prepare(Packet):
-    """In this view, I take part in giving this number to the batch with this digest.
+    """I take part in giving this number to the batch with this digest, in this view.
 
     It is sealed since certificates quote it, and so names the process.
     """

@@ -154,7 +154,7 @@ def is_batch(proposal: PrePrepare, digest: bytes) -> bool:
     """Tell whether this is a batch with this digest."""
     if not all(isinstance(one, Request) for one in proposal.requests):
         return False
-    return digest_of(proposal.messages()) == digest
+    return digest_of(proposal.batch()) == digest
 
 
 def change_of(
@@ -187,7 +187,7 @@ def obligations(V: list[ViewChange]) -> list[tuple[int, bytes]]:
 def proposals_again(V: list[ViewChange]) -> list[PrePrepare]:
     """The same as pre-prepares, of whatever view and without a seal."""
     batches = [one for change in V for one in change.batches if isinstance(one, PrePrepare)]
-    requests = {digest_of(one.messages()): one.requests for one in batches}
+    requests = {digest_of(one.batch()): one.requests for one in batches}
     return [PrePrepare(0, n, requests.get(digest, ()), b"") for n, digest in obligations(V)]
 
 

@@ -18,7 +18,7 @@ from flexgroup.server.connection import Connection, FrameHandler
 from flexgroup.server.hosting.round import Round
 from flexgroup.server.settings import Limits
 from flexgroup.wire import refusals
-from flexgroup.wire.frames import ROOM_BESIDE_A_MESSAGE, array_of, decoded
+from flexgroup.wire.frames import ROOM_BESIDE_A_MESSAGE, array_of, decoded, joined_arrays
 from flexgroup.wire.requests import (
     AnyFromClient,
     AnyFromServer,
@@ -173,6 +173,13 @@ class Session(FrameHandler):
         self._context = context
         self._out: list[bytes] = []
         self._out_bytes = 0
+        self._delivery: list[bytes] = []
+        """The contents of envelopes that follow each other in the order of a group. They leave
+        as one delivery: most of what it costs, here and at the client, it costs once."""
+        self._delivery_seat: Seat | None = None
+        self._delivery_begin = 0
+        self._delivery_end = 0
+        """The positions of its first message, and of the one that would follow its last."""
         self._position = 0
         """The place of what was delivered last, in the one order of all this client's groups."""
         self._queuing: dict[int, Seat] = {}
@@ -315,9 +322,26 @@ class Session(FrameHandler):
         seat.delivered += count
         if seat.credit >= count and not seat.queue and self.connection.writable:
             seat.credit -= count
-            self._put(seat.head + _encode(position) + contents)
+            self._put_delivery(seat, position, contents)
         else:
             self._deliver_later(seat, Queued(position, count, seat.head, contents))
+
+    def _put_delivery(self, seat: Seat, position: int, contents: bytes) -> None:
+        if self._delivery_seat is not seat or self._delivery_end != position:
+            self._end_delivery()
+            self._delivery_seat = seat
+            self._delivery_begin = position
+        self._delivery_end = self._position + 1
+        self._delivery.append(contents)
+        self._count_out(contents, len(self._out) + len(self._delivery))
+
+    def _end_delivery(self) -> None:
+        seat = self._delivery_seat
+        if seat is not None:
+            head = seat.head + _encode(self._delivery_begin)
+            self._out.append(head + joined_arrays(self._delivery))
+            self._delivery_seat = None
+            self._delivery = []
 
     def deliver_kept(self, seat: Seat, number: int, messages: int, contents: bytes) -> None:
         """Deliver messages of a group that keeps them, of which the first has this number."""
@@ -460,6 +484,7 @@ class Session(FrameHandler):
         self.connection.close()
 
     def flush(self) -> None:
+        self._end_delivery()
         out = self._out
         if not out:
             return
@@ -468,9 +493,14 @@ class Session(FrameHandler):
         self.connection.send(array_of(out))
 
     def _put(self, data: bytes) -> None:
+        self._end_delivery()
         self._out.append(data)
+        self._count_out(data, len(self._out))
+
+    def _count_out(self, data: bytes, number: int) -> None:
+        """Something goes out that has this number among what waits for that."""
         self._out_bytes += len(data)
-        if len(self._out) == 1:
+        if number == 1:
             # Not before: everybody is flushed at once if this server finds that it was stopped.
             self._context.round.flush_later(self.flush)
         if self._out_bytes > MOST_OF_A_FRAME:

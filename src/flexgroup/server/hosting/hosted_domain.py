@@ -19,7 +19,7 @@ from flexgroup.server.hosting.keeping import Keeping
 from flexgroup.server.peers.links import COUNTS, LOGS, PACKETS, head_of
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.network.domain import Domain
-from flexgroup.worlds.network.envelope import Envelope, Past, past_of, seal, unseal
+from flexgroup.worlds.network.envelope import Envelope, Past, follow_past, past_of, seal, unseal
 from flexgroup.worlds.network.faults import Faults
 from flexgroup.worlds.network.send_window import SendWindow
 from flexgroup.worlds.network.stability import Groups, Stability
@@ -188,32 +188,33 @@ class HostedDomain:
     def _past_of_next(self) -> Past:
         """The past of an envelope that is multicast now: what the stack has delivered precedes it,
         even if nobody has taken that yet."""
-        delivered = self.domain.delivered
-        while self._untaken_in_past < len(delivered):
-            m = delivered[self._untaken_in_past]
-            self._untaken_in_past += 1
-            if origin_of(m.id) != self.process:
-                try:
-                    self._count_in_past(m, past_of(_bytes(m), len(self._past)))
-                except PeerError:
-                    continue  # it is dropped when it is taken
+        self._count_in_past(self.domain.delivered)
         self._past[self.process] = self.cast_count
         return tuple(self._past)
 
-    def _count_in_past(self, m: Message, past: Past) -> None:
-        """A message, and its past, precede what is multicast here from now on."""
+    def _count_in_past(self, delivered: list[Message]) -> None:
+        """What the stack has delivered, and its past, precede what is multicast here from now on;
+        what this server has multicast does so anyway."""
         known = self._past
-        for process, count in enumerate(past):
-            if count > known[process]:
-                known[process] = count
-        origin, seq = origin_of(m.id), seq_of(m.id)
-        if origin < len(known) and seq >= known[origin]:
-            known[origin] = seq + 1
+        while self._untaken_in_past < len(delivered):
+            m = delivered[self._untaken_in_past]
+            self._untaken_in_past += 1
+            origin, seq = origin_of(m.id), seq_of(m.id)
+            if origin == self.process:
+                continue
+            try:
+                follow_past(_bytes(m), known)
+            except PeerError:
+                continue  # it is dropped when it is taken
+            if origin < len(known) and seq >= known[origin]:
+                known[origin] = seq + 1
 
     def take_delivered(self) -> list[Envelope]:
         """What the stack has delivered since, opened."""
         delivered, self.domain.delivered = self.domain.delivered, []
-        self._untaken_in_past = 0
+        if self._past:
+            self._count_in_past(delivered)
+            self._untaken_in_past = 0
         opened: list[Envelope] = []
         for m in delivered:
             try:
@@ -232,8 +233,6 @@ class HostedDomain:
             raise PeerError(f"an envelope of {envelope.count} messages with too few bytes for them")
         if not envelope.count:
             envelope.view = Reader(envelope.contents, 0, len(envelope.contents)).varint()
-        if self._past:
-            self._count_in_past(m, envelope.past)
         self.stability.deliver(origin_of(m.id), m, envelope.groups)
         self.messages_delivered += envelope.count
         return envelope

@@ -17,7 +17,8 @@ from flexgroup.worlds.explorer.spilled import NONE
 from flexgroup.worlds.explorer.symmetry import Symmetry
 
 _REMEMBERED: Final = 1 << 16
-"""How many of the states that it has posted a worker remembers, so as not to post them again."""
+"""How many of the states that it has posted a worker remembers, so as not to post them again
+before it hands them out."""
 
 
 @final
@@ -31,31 +32,43 @@ class Ownership:
         self.workers = workers
         self._machine = machine
         self._symmetry = symmetry
-        self._kinds = vec[i64]()
-        """The lowest fingerprint of each state of a process under all exchanges of clients."""
+        self._places = vec[i64]([2 * actor for actor in actors])
+        self._tell: i64 = sum([1 << actor for actor in actors])
+        """The processes whose states tell the owner, as bits."""
+        self._count: i64 = workers
+        self._shares = vec[i64]()
+        """What each state of a process tells: a number below that of the workers."""
+
+    def is_told_by(self, actor: i64) -> bool:
+        """Whether the owner of a state may be another one after a move of this process."""
+        return (self._tell >> actor) & 1 == 1
 
     def owner(self, state: vec[i32]) -> i64:
-        mixed: i64 = 0
-        for actor in self.actors:
-            mixed ^= self._kind(i64(state[2 * actor]))
-        return mixed % self.workers
+        told: i64 = 0
+        for place in self._places:
+            told += self._share(i64(state[place]))
+            if told >= self._count:
+                told -= self._count
+        return told
 
     def owner_of(self, state: list[int]) -> int:
         """Return the owner of a state that is a list of numbers."""
         return int(self.owner(vec[i32](state)))
 
-    def _kind(self, local: i64) -> i64:
-        while i64(len(self._kinds)) <= local:
-            self._kinds = append(self._kinds, NONE)
-        kind = self._kinds[local]
-        if kind == NONE:
+    def _share(self, local: i64) -> i64:
+        while i64(len(self._shares)) <= local:
+            self._shares = append(self._shares, NONE)
+        share = self._shares[local]
+        if share == NONE:
+            # The lowest fingerprint under all exchanges of clients.
             kind = self._machine.locals[int(local)].fingerprint
             if self._symmetry is not None:
                 for mirror in self._symmetry.mirrors:
                     twin = self._symmetry.local(mirror, int(local))
-                    kind = min(kind, i64(self._machine.locals[twin].fingerprint))
-            self._kinds[local] = kind
-        return kind
+                    kind = min(kind, self._machine.locals[twin].fingerprint)
+            share = i64(kind) % self._count
+            self._shares[local] = share
+        return share
 
 
 @final
@@ -78,7 +91,7 @@ class Sharing:
     def post(
         self, owner: i64, state: vec[i32], canonical: i64, fingerprint: i64, parent: i64
     ) -> None:
-        """Put a state aside for its owner, unless that was done just before."""
+        """Put a state aside for its owner, unless it is there already."""
         place = canonical & (_REMEMBERED - 1)
         if self._remembered[place] == canonical:
             return
@@ -105,4 +118,9 @@ class Sharing:
         """Hand out what was put aside for each worker."""
         collected = [out.getvalue() for out in self._out]
         self._out = [BytesWriter() for _ in collected]
+        # Who comes back to a state of an earlier level has to post it, or nobody would know.
+        place: i64 = 0
+        while place < _REMEMBERED:
+            self._remembered[place] = NONE
+            place += 1
         return collected

@@ -416,7 +416,7 @@ class Search:
         self.transitions += 1
         canonical = fingerprint if self.symmetry is None else self._lowest(after, fingerprint)
         sharing = self.sharing
-        if sharing is not None:
+        if sharing is not None and sharing.ownership.is_told_by(actor):
             owner = sharing.ownership.owner(after)
             if owner != sharing.me:
                 self._ahead += 1

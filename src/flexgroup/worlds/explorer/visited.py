@@ -34,7 +34,7 @@ _FIRST_BITS: Final = 10
 _HALF: Final = 31
 _LOW: Final = (1 << 31) - 1
 _BEHIND: Final = 256
-"""Places behind the last one that a fingerprint can belong to."""
+"""Places behind the last one that a fingerprint can belong to, unless more are needed there."""
 
 
 @final
@@ -50,12 +50,13 @@ class Visited:
         self._spilled: SpilledStates | None = None
         self._held: i64 = 0
         self._bits: i64 = _FIRST_BITS
+        self._behind: i64 = _BEHIND
         self._begin()
 
     def _begin(self) -> None:
         self._limit: i64 = (i64(1) << self._bits) * 2 // 3
         self._shift: i64 = _HALF - self._bits
-        places = (i64(1) << self._bits) + _BEHIND
+        places = (i64(1) << self._bits) + self._behind
         self._last: i64 = places - 1
         """The last place is always free."""
         self._keys = _filled(places)
@@ -79,8 +80,12 @@ class Visited:
         self._put(slot, key, parent, i16(level))
         self.count += 1
         self._held += 1
-        if self._held > self._limit or slot == self._last:
-            self._make_room(slot == self._last)
+        if slot == self._last:
+            # A larger table may be as full there, if fingerprints share their low bits.
+            self._behind *= 2
+            self._spread()
+        elif self._held > self._limit:
+            self._make_room()
         return NONE
 
     def parent(self, key: i64) -> i64:
@@ -105,9 +110,9 @@ class Visited:
         self._parents[slot] = parent
         self._levels[slot] = level
 
-    def _make_room(self, at_the_end: bool) -> None:
+    def _make_room(self) -> None:
         larger = 2 * self.bytes_in_table()
-        if at_the_end or self.at_most == 0 or larger <= self.at_most or self.trouble:
+        if self.at_most == 0 or larger <= self.at_most or self.trouble:
             self._grow()
             return
         try:
@@ -117,8 +122,13 @@ class Visited:
             self._grow()
 
     def _grow(self) -> None:
-        keys, parents, levels = self._keys, self._parents, self._levels
         self._bits += 1
+        self._spread()
+
+    def _spread(self) -> None:
+        """Put the states into a new table. No more of them end up behind the places that
+        fingerprints belong to than in a smaller one, so the last place stays free."""
+        keys, parents, levels = self._keys, self._parents, self._levels
         self._begin()
         place: i64 = 0
         while place < i64(len(keys)):
@@ -126,8 +136,6 @@ class Visited:
             if key != NONE:
                 self._put(self._slot(key), key, parents[place], levels[place])
             place += 1
-        if self._keys[self._last] != NONE:
-            self._grow()
 
     # States that go to a file.
 

@@ -261,7 +261,11 @@ class Domain(World):
             host.receive(self._clock(), self.process, transmission, step)
 
     def _find_earliest(self) -> None:
-        self._earliest = min(self.host.timers.values(), default=NEVER)
+        earliest = NEVER
+        for end in self.host.timers.values():
+            if end < earliest:
+                earliest = end
+        self._earliest = earliest
         self._earliest_is_exact = True
 
     def _clock(self) -> int:

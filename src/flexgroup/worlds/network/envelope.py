@@ -28,17 +28,14 @@ ones, since causal order includes the order of senders. Empty if the stack promi
 class Envelope:
     """Messages of clients that go to the same groups together."""
 
-    __slots__ = ("contents", "count", "groups", "number", "past", "view")
+    __slots__ = ("contents", "count", "groups", "number", "view")
 
-    def __init__(
-        self, groups: tuple[tuple[int, int], ...], count: int, contents: bytes, past: Past = ()
-    ) -> None:
+    def __init__(self, groups: tuple[tuple[int, int], ...], count: int, contents: bytes) -> None:
         self.groups = groups
         """Pairs of a group's number and of the position among this server's messages to it."""
         self.count = count
         self.contents = contents
         """The messages with their senders, as the server that packed them has encoded them."""
-        self.past = past
         self.number = 0
         """The number of the first message, if the group keeps its messages."""
         self.view = 0
@@ -59,7 +56,8 @@ def seal(
 def unseal(payload: bytes, processes: int = 0) -> Envelope:
     """Open an envelope, which tells its past with regard to so many processes."""
     reader = Reader(payload, 0, len(payload))
-    past = _read_past(reader, processes)
+    for _process in range(processes):
+        reader.varint()
     number = reader.varint()
     if number > len(payload):
         raise PeerError(f"an envelope of {len(payload)} bytes cannot name {number} groups")
@@ -68,13 +66,19 @@ def unseal(payload: bytes, processes: int = 0) -> Envelope:
         group = reader.varint()
         groups.append((group, reader.varint()))
     count = reader.varint()
-    return Envelope(tuple(groups), count, payload[reader.position :], past)
+    return Envelope(tuple(groups), count, payload[reader.position :])
 
 
 def past_of(payload: bytes, processes: int) -> Past:
     """The past that an envelope tells, without opening it."""
-    return _read_past(Reader(payload, 0, len(payload)), processes)
-
-
-def _read_past(reader: Reader, processes: int) -> Past:
+    reader = Reader(payload, 0, len(payload))
     return tuple([reader.varint() for _process in range(processes)])
+
+
+def follow_past(payload: bytes, known: list[int]) -> None:
+    """Raise what is known to precede what is multicast next to what precedes this envelope."""
+    reader = Reader(payload, 0, len(payload))
+    for process in range(len(known)):
+        count = reader.varint()
+        if count > known[process]:
+            known[process] = count

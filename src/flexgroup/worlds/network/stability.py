@@ -8,7 +8,6 @@ it will never be needed again, not even when a server fails.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import final
 
 from flexgroup.core.message import Message, MessageId
@@ -39,10 +38,25 @@ class _Waiting:
 class _Known:
     """What is known of a line."""
 
-    __slots__ = ("above", "kept", "line", "low", "own", "stable", "told", "waits_for_me")
+    __slots__ = (
+        "above",
+        "is_mine",
+        "kept",
+        "line",
+        "low",
+        "own",
+        "processes",
+        "stable",
+        "told",
+        "waits_for_me",
+    )
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, processes: tuple[int, ...], is_mine: bool) -> None:
         self.line = line
+        self.processes = processes
+        """Who delivers messages to the group."""
+        self.is_mine = is_mine
+        """Whether this server does."""
         self.low = 0
         """How many have been delivered here without a gap."""
         self.above: set[int] = set()
@@ -69,7 +83,7 @@ class Stability:
         """Delivered here, not known to be delivered everywhere, in the order of delivery."""
         self.own: dict[MessageId, tuple[Message, Groups]] = {}
         """Sent from here and not known to be delivered everywhere, in the order of sending."""
-        self.log: deque[tuple[MessageId, Groups]] = deque()
+        self.log: list[tuple[MessageId, Groups]] = []
         """What was delivered here, in this order, from the first message on that is kept: those
         that are stable show where the others stand."""
         self._own_in: dict[int, tuple[int, int]] = {}
@@ -118,16 +132,12 @@ class Stability:
             self._groups_left[False, m.id] = len(groups)
         for group, position in groups:
             known = self._of(group, origin)
-            if self._is_mine(group):
+            if known.is_mine:
                 self._count(known, position)
             known.kept.add(m.id, position)
             self._count_for_nobody(known, position)
             if position < known.stable:
                 self._release(known, False, known.stable)
-
-    def _is_mine(self, group: int) -> bool:
-        """Whether messages to a group are delivered here."""
-        return self.process in self._processes_of.get(group, ())
 
     def under_way(self, group: int) -> tuple[int, int, int]:
         """How many messages of `own` go to the group, how many bytes they are, and how many groups
@@ -139,8 +149,8 @@ class Stability:
         """Here, as far as the lines of this server's own groups tell."""
         is_delivered = False
         for group, position in groups:
-            if self._is_mine(group):
-                known = self._of(group, origin)
+            known = self._of(group, origin)
+            if known.is_mine:
                 is_delivered = position < known.low or position in known.above
                 if not is_delivered:
                     break  # before it came to another of the groups
@@ -170,7 +180,8 @@ class Stability:
             lines = self._known[group] = {}
         known = lines.get(origin)
         if known is None:
-            known = lines[origin] = _Known((group, origin))
+            processes = self._processes_of.get(group, ())
+            known = lines[origin] = _Known((group, origin), processes, self.process in processes)
         return known
 
     def _count(self, known: _Known, position: int) -> None:
@@ -190,13 +201,12 @@ class Stability:
     def _count_for_nobody(self, known: _Known, position: int) -> None:
         """If a message to several groups finds one of them without members, nobody will tell of it
         there: as far as that group goes, it is stable at once."""
-        if not self._processes_of.get(known.line[0]):
+        if not known.processes:
             known.stable = max(known.stable, position + 1)
 
     def _settle(self, known: _Known) -> None:
-        group, origin = known.line
         stable = -1
-        for process in self._processes_of.get(group, ()):
+        for process in known.processes:
             count = known.low if process == self.process else known.told.get(process, 0)
             if stable < 0 or count < stable:
                 stable = count
@@ -205,7 +215,7 @@ class Stability:
             return
         known.stable = stable
         self._release(known, False, stable)
-        if origin == self.process:
+        if known.line[1] == self.process:
             self._release(known, True, stable)
 
     def regroup(
@@ -218,6 +228,8 @@ class Stability:
         known_here = self._known.get(group, {})
         for origin in sorted({*known_here, *counts}):
             known = self._of(group, origin)
+            known.processes = processes or ()
+            known.is_mine = self.process in known.processes
             known.low = known.stable = counts.get(origin, 0)
             known.above.clear()
             known.told = dict.fromkeys(processes or (), known.low)
@@ -234,28 +246,37 @@ class Stability:
     def _release(self, known: _Known, own: bool, stable: int) -> None:
         """Forget messages of a line until one comes that is not stable."""
         waiting = known.own if own else known.kept
-        group = known.line[0]
+        messages = self.own if own else self.kept
         count = 0
+        size = 0
         while count < len(waiting.positions) and waiting.positions[count] < stable:
             identity = waiting.identities[count]
             count += 1
             if own:
-                number, total = self._own_in.pop(group)
-                if number > 1:
-                    self._own_in[group] = (number - 1, total - _size(self.own[identity][0]))
+                size += _size(messages[identity][0])
             if self._groups_left and self._is_awaited_elsewhere(own, identity):
                 continue
-            if own:
-                del self.own[identity]
-            else:
-                self.kept.pop(identity, None)
+            if identity in messages:
+                del messages[identity]
+        if not count:
+            return
+        del waiting.identities[:count]
+        del waiting.positions[:count]
+        if own:
+            group = known.line[0]
+            number, total = self._own_in.pop(group)
+            if number > count:
+                self._own_in[group] = (number - count, total - size)
+        else:
+            self._forget_in_log()
+
+    def _forget_in_log(self) -> None:
+        log = self.log
+        count = 0
+        while count < len(log) and log[count][0] not in self.kept:
+            count += 1
         if count:
-            del waiting.identities[:count]
-            del waiting.positions[:count]
-        if not own:
-            log = self.log
-            while log and log[0][0] not in self.kept:
-                log.popleft()
+            del log[:count]
 
     def _is_awaited_elsewhere(self, own: bool, identity: MessageId) -> bool:
         """A message that has become stable in one of its groups is not yet so in another."""
