@@ -88,7 +88,7 @@ ARCHITECTURE = {
         "pyarrow pyspark",
     ),
     # The lab drives the explorer, and has the traces of its runs judged and drawn.
-    "lab": ("core protocols trace properties diagram worlds testing", "starlette"),
+    "lab": ("core liars protocols trace properties diagram worlds testing", "starlette"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
         " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"

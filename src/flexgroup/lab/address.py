@@ -26,7 +26,7 @@ MOST_MOVES = 500
 LONGEST = 16_384
 """Characters of an address: longer ones are cut by browsers and mail programs."""
 
-SPREAD = ("message", "group", "view", "crash", "suspect")
+SPREAD = ("message", "group", "view", "crash", "suspect", "twin", "liar")
 """Options that may be given several times; in an address, their values stand side by side."""
 
 OPTIONS = ("processes", "replicas", "channels", "any-order", *SPREAD, *STOCKS)

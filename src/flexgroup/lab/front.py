@@ -51,6 +51,7 @@ def _choose() -> Markup:
         _field("Channels", element(
             "select", element("option", "fifo"), element("option", "reordering"), name="channels")),
         _field("Groups of replicas, by size (3,1), if any", element("input", name="replicas")),
+        _field("Liars, as 2:equivocate, if any", element("input", name="liar")),
         _field("Views that processes are told of, if any", element("input", name="view")),
     ]  # fmt: skip
     faults = [_field(words, _number(name, 0, 0, 20)) for name, words in FAULTS.items()]

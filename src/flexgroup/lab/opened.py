@@ -13,16 +13,12 @@ from dataclasses import replace
 from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.lab.address import Address, scope_asked_for
+from flexgroup.liars.named import liars_of
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.testing.script import STABILIZE_AT_MOST, Script, parse
+from flexgroup.testing.script import HEAD, STABILIZE_AT_MOST, Script, parse
 from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import Bounds, Destinations, PlannedCast, Scope
 from flexgroup.worlds.explorer.scope_words import words_of
-
-HEAD = re.compile(
-    r"(.+) over (fifo|reordering) channels, processes (\d+)"
-    r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?"
-)
 
 STOCKS = {
     "crash": "crashes", "lost": "losses", "doubled": "duplicates",
@@ -81,7 +77,7 @@ class _Reading:
                 f"what is in flight to {self._losing} is lost, which happens here when it starts "
                 "again: let 'recover' follow"
             )
-        stack, channels, size, groups, replicas = self._head.groups()
+        stack, channels, size, groups, replicas, liars = self._head.groups()
         kinds = Counter(STOCKS[step.kind] for step in self._steps if step.kind in STOCKS)
         kinds["suspicions"] += self._wrong_suspicions
         kinds["crashes"] += sum(step.crash_after > 0 for step in self._steps)
@@ -93,6 +89,7 @@ class _Reading:
             groups=tuple(_numbers(word) for word in (groups or "").split()),
             views=tuple(members for _, members in sorted(self._views.items())),
             replicas=replicas_of_sizes(list(map(int, replicas.split(",")))) if replicas else (),
+            liars=liars_of((liars or "").split()),
         )
         plan = parse_stack(stack)
         words = {"stack": [plan.name], **words_of(scope)}

@@ -281,6 +281,8 @@ def _is_of_note(state: ProcessState) -> bool:
 def _process(standing: Standing, state: ProcessState) -> Markup:
     size = standing.address.scope.processes
     name = f"{'Process' if state.process < size else 'Client'} {state.process}"
+    lie = dict(standing.address.scope.liars).get(state.process)
+    name += f", a liar: {lie}" if lie else ""
     if state.now.crashed:
         name += ", crashed"
     parts: list[object] = [element("h3", name)]
@@ -300,8 +302,10 @@ def _process(standing: Standing, state: ProcessState) -> Markup:
 def _facts(standing: Standing, local: Local) -> list[tuple[str, str]]:
     """Return what the world knows of a process."""
     letters = [standing.letters.get(m) or name_of(m) for m in delivered_by(local)]
+    # What a liar says that it delivered counts for nothing, and is not kept.
+    is_liar = local.host.process in dict(standing.address.scope.liars)
     facts = [
-        ("delivered", " ".join(letters) or NOTHING),
+        ("delivered", "" if is_liar else " ".join(letters) or NOTHING),
         ("timers", ", ".join(name for _, name, _ in local.timers)),
         ("offers", ", ".join(f"{name} of {options}" for _, name, options in local.offers)),
         ("suspects", ", ".join(map(str, local.suspects))),

@@ -85,6 +85,14 @@ HAPPENINGS = frozenset(
 """The commands whose answer ends with what they led to: deliveries, views and packets."""
 
 
+HEAD = re.compile(
+    r"(.+) over (fifo|reordering) channels, processes (\d+)"
+    r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?(?:, liars (\d[\w: ]*))?"
+)
+"""What stands behind `stack`: the stack, the channels, how many processes, groups, the sizes of
+groups of replicas, liars."""
+
+
 @dataclass
 class Block:
     """Commands, and the answer that is expected of them together."""
@@ -247,11 +255,7 @@ class Script:
         return self._names.get(identity) or name_of(identity)
 
     def _stack(self, rest: str) -> list[str]:
-        match = re.fullmatch(
-            r"(.+) over (fifo|reordering) channels, processes (\d+)"
-            r"(?:, groups (\d[\d, ]*?))?(?:, replicas (\d+(?:,\d+)*))?(?:, liars (\d[\w: ]*))?",
-            rest,
-        )
+        match = HEAD.fullmatch(rest)
         if match is None:
             raise UsageError(
                 f"'stack {rest}': write: stack NAME over fifo channels, processes 3 "
