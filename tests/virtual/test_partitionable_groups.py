@@ -227,7 +227,7 @@ def told_of(views_of: dict[str, list[View]]) -> list[str]:
         for process, views in views_of.items()
     ]
     lives = [Life(one.process, 0, memberships=[one]) for one in memberships]
-    return [str(problem) for problem in GroupRecord(STACK, "chat", lives, {}, partitionable=True)]
+    return [str(problem) for problem in GroupRecord(STACK, "chat", lives, {}).given_wrongly()]
 
 
 def test_who_is_cut_off_when_it_has_agreed_to_a_view_is_named_in_it_and_goes_on_alone(
