@@ -116,6 +116,16 @@ def test_twins_break_a_log_that_tolerates_crashes(twin: int) -> None:
     assert RandomWalks(paxos, scope, 500, options=options).take().violations == ()
 
 
+@pytest.mark.parametrize("stack", ["log dcc-bft/sealed", "best-effort log dcc-bft/sealed"])
+def test_a_liar_seals_again_what_passes_by_the_layers_below_its_own(stack: str) -> None:
+    """Votes go round the log, and are of the layer above it all the same."""
+    scope = replace(
+        from_clients(2, (0, 1)), replicas=replicas_of_sizes([1, 1]), liars=((0, "forge"),)
+    )
+    (found,) = explore(parse_stack(stack), scope).violations
+    assert found.name == "integrity"
+
+
 def test_without_liars_nothing_is_broken() -> None:
     result = explore(SKEEN, from_clients(3, (0, 1, 2)))
     assert (result.states, result.violations) == (299, ())

@@ -193,6 +193,13 @@ class Stack:
         """How many messages each layer has sent through the one below it."""
         return self._sent
 
+    def level_above(self, level: int, packet: Packet) -> int:
+        """Which layer takes a packet that the one at this level delivers: the next, unless it is
+        one of those of the top layer that pass by what is in between."""
+        if self._passes_by and type(packet) in self._unordered:
+            return len(self.layers) - 1
+        return level + 1
+
     def take_over(self, other: Stack) -> None:
         """Continue where another stack of the same layers stands."""
         self._sent = list(other._sent)
@@ -223,9 +230,7 @@ class Stack:
                 elif isinstance(effect, Deliver) and at < top:
                     m = effect.message
                     assert isinstance(m.payload, Packet)
-                    above = at + 1
-                    if passes_by and type(m.payload) in self._unordered:
-                        above = top
+                    above = self.level_above(at, m.payload)
                     try:
                         self.layers[above].on_packet(origin_of(m.id), m.payload)
                     except PeerError:

@@ -48,6 +48,11 @@ class Attacker(Liar):
     def gone(self, leaving: Leaving, chosen: int) -> None:
         """Take note of the way in which it went."""
 
+    def lies_about(self, packet: Packet) -> list[Packet]:
+        """What could be said in the place of a packet of the stack within."""
+        (stack,) = self.stacks
+        return Lies(self.process, self.context.notary, stack.level_above).about(packet)
+
     def deal(self) -> None:
         while self.leaving and not self.choosing:
             ways = len(self.ways(self.leaving[0]))
@@ -136,7 +141,7 @@ class Forging(Attacker):
     KIND = "forge"
 
     def ways(self, leaving: Leaving) -> list[Told]:
-        lies = Lies(self.process, self.context.notary).about(leaving.packet)
+        lies = self.lies_about(leaving.packet)
         return [[leaving], *[[Leaving(leaving.to, lie)] for lie in lies]]
 
 
@@ -149,7 +154,7 @@ class Equivocating(Attacker):
     def ways(self, leaving: Leaving) -> list[Told]:
         to, packet = leaving
         found: list[Told] = [[leaving]]
-        for lie in Lies(self.process, self.context.notary).about(packet):
+        for lie in self.lies_about(packet):
             if len(to) == 1:
                 found.append([Leaving(to, lie)])
             for told in range(1, len(to)):

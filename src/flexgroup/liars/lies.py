@@ -40,12 +40,24 @@ UNHEARD_OF = 100
 """How much later than a message one is that nobody has multicast."""
 
 
+LevelAbove = Callable[[int, Packet], int]
+
+
+def the_next(level: int, packet: Packet) -> int:
+    """Where each layer has its packets carried by the one below it."""
+    return level + 1
+
+
 class Lies:
     """Tells what a process could say instead of the truth."""
 
-    def __init__(self, process: int, notary: Notary | None) -> None:
+    def __init__(
+        self, process: int, notary: Notary | None, level_above: LevelAbove = the_next
+    ) -> None:
         self._process = process
         self._notary = notary
+        self._level_above = level_above
+        """Which layer a packet is of that the one at this level delivers."""
 
     def about(self, packet: Packet, layer: int = 0) -> list[Packet]:
         """The lies about a packet of this layer of the stack, always in the same order."""
@@ -85,7 +97,7 @@ class Lies:
     def _about_message(self, m: Message, layer: int) -> list[Message]:
         if isinstance(m.payload, bytes):
             return [Message(m.id, m.destinations, m.payload + b"!")]
-        payloads = self.about(m.payload, layer + 1)
+        payloads = self.about(m.payload, self._level_above(layer, m.payload))
         return [Message(m.id, m.destinations, payload) for payload in payloads]
 
     # Seals.
