@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from flexgroup.core.codec import Codec
-from flexgroup.core.errors import PeerError
+from flexgroup.core.errors import PeerError, UsageError
 from flexgroup.core.layer import Context, Send
 from flexgroup.core.message import Message, message_id
 from flexgroup.core.replicas import members_of_groups, replicas_of_sizes
 from flexgroup.protocols.byzcast import ByzCast, Submit
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.group_channels import Confirm, Incoming, Transfer
 from flexgroup.protocols.parts.group_tree import child_towards, lowest_common_ancestor, parent_of
 from flexgroup.protocols.parts.vouched_channels import (
@@ -52,6 +53,12 @@ def test_figure_3_4() -> None:
     assert lowest_common_ancestor("binary", (5,)) == 5  # m3, to g3 alone
     assert [child_towards("binary", 0, group) for group in (4, 5)] == [1, 2]
     assert child_towards("binary", 1, 5) == -1
+
+
+def test_a_tree_has_one_shape() -> None:
+    plan = parse_stack("log byzcast/binary/chain")
+    with pytest.raises(UsageError, match="a tree is either binary or chain; name one of them"):
+        plan.build(0, 3, replicas=replicas_of_sizes([1, 1, 1]))
 
 
 def test_other_shapes() -> None:

@@ -270,8 +270,7 @@ def test_no_liar_makes_the_log_grow() -> None:
 def test_an_origin_has_room_for_as_many_requests_as_a_correct_one_needs() -> None:
     bench = bench_of(4)
     for seq in range(AHEAD + 10):
-        m = Message(message_id(4, seq), GROUP, b"")
-        tell(bench, 4, 1, Request(m, b""))
+        tell(bench, 4, 1, request(bench, 4, seq, b""))
     assert len(layer(bench, 1).requests.pending) == AHEAD
 
 
@@ -458,7 +457,7 @@ def test_seals_are_made_and_checked_as_often_as_the_page_says() -> None:
         layer(bench, process).context.notary = Counting(notary, made, checked)
     bench.cast(0, GROUP)
     settle(bench)
-    assert (len(made), len(checked)) == (4 + 1, 2 * 4 + 1)
+    assert (len(made), len(checked)) == (4 + 1, 2 * 4 + 1 + 4)
 
 
 class Counting(Notary):

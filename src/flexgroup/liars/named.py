@@ -45,7 +45,7 @@ Liars = tuple[tuple[int, str], ...]
 def parse_liars(twins: Sequence[str], attackers: Sequence[str]) -> Liars:
     """The liars that these texts name: `3` for a twin, `2:skip` for an attacker."""
     for text in twins:
-        if not text.isdecimal():
+        if not re.fullmatch("[0-9]+", text):
             raise UsageError(f"--twin {text}: write the number of a process, for example --twin 3")
     return liars_of([*[f"{text}:{TWIN}" for text in twins], *attackers])
 
@@ -54,7 +54,7 @@ def liars_of(texts: Iterable[str]) -> Liars:
     """The liars that texts such as `2:skip` name."""
     found: dict[int, str] = {}
     for text in texts:
-        match = re.fullmatch(r"(\d+):(\w+)", text)
+        match = re.fullmatch(r"([0-9]+):([a-z]+)", text)
         if match is None or match[2] not in KINDS:
             raise UsageError(
                 f"--liar {text}: write PROCESS:KIND, for example 2:skip; the kinds are "

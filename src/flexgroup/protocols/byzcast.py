@@ -46,6 +46,7 @@ from flexgroup.protocols.parts.group_tree import (
     child_towards,
     lowest_common_ancestor,
     parent_of,
+    shape_of,
 )
 from flexgroup.protocols.parts.taken_messages import TakenMessages
 from flexgroup.protocols.parts.timestamps import FAR
@@ -83,7 +84,7 @@ class ByzCast(Layer):
         super().__init__(context)
         self.x = group_number(context.replicas, context.process)
         """The group of this process, x_k in the algorithm."""
-        self.shape = "".join([shape for shape in SHAPES if shape in context.options])
+        self.shape = shape_of(context.options)
         """That of the tree."""
         self.A_delivered = TakenMessages()
         # Not in the algorithm.

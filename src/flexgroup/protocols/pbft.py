@@ -26,7 +26,7 @@ from typing import ClassVar, Final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Recall, Suspect, Trust
-from flexgroup.core.message import NO_MESSAGE, Message, Packet, origin_of
+from flexgroup.core.message import NO_MESSAGE, Message, MessageId, Packet, origin_of
 from flexgroup.core.replicas import check_one_group, group_of
 from flexgroup.protocols.parts.pbft_log import Checkpoints, Requests, Slot
 from flexgroup.protocols.parts.pbft_packets import (
@@ -71,8 +71,8 @@ LACK: Final = "lack"
 
 class Pbft(Layer):
     __slots__ = ("catching_up", "changes", "changing", "checkpoints", "lacks", "patience",
-                 "proposed", "quorums", "requests", "sequence", "slots", "suspected", "view",
-                 "waits_for")  # fmt: skip
+                 "proposed", "quorums", "requests", "sequence", "slots", "suspected", "timed",
+                 "view", "waits_for")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -105,6 +105,9 @@ class Pbft(Layer):
         self.patience = PATIENCE
         self.waits_for = NO_MESSAGE
         """The request that the timer is about."""
+        self.timed = 0
+        """The last view whose beginning the timer was about: once each, or a liar who wants ever
+        higher views would have it begin anew for ever."""
         # Not in the papers.
         self.catching_up = CatchingUp()
         self.lacks = 0
@@ -145,12 +148,22 @@ class Pbft(Layer):
         others deliver."""
         if self.primary == self.process and not self.changing:
             self.propose()
-        if self.waits_for == NO_MESSAGE and self.requests.pending and not self.changing:
-            if self.primary in self.suspected:
+        if self.waits_for == NO_MESSAGE and not self.changing:
+            awaited = self.first_authentic()
+            if awaited != NO_MESSAGE and self.primary in self.suspected:
                 self.change_view(self.view + 1)
-            else:
-                self.waits_for = min(self.requests.pending)
+            elif awaited != NO_MESSAGE:
+                self.waits_for = awaited
                 self.set_timer(VIEW, self.patience)
+
+    def first_authentic(self) -> MessageId:
+        """What is asked for first, among what everybody can see to be asked for: nobody can propose
+        the rest, and no primary is to blame for that."""
+        for m in sorted(self.requests.pending):
+            if self.is_authentic(self.requests.pending[m]):
+                return m
+            self.requests.remove(m)
+        return NO_MESSAGE
 
     def stop_waiting(self) -> None:
         self.waits_for = NO_MESSAGE
@@ -404,7 +417,9 @@ class Pbft(Layer):
             return
         wanting = [change for change in left if change.view == self.view]
         if self.primary != self.process or len(wanting) < self.quorums.most:
-            self.set_timer(VIEW, self.patience)
+            if self.timed < self.view:
+                self.timed = self.view
+                self.set_timer(VIEW, self.patience)
             return
         V = wanting[: self.quorums.most]
         proposals = [self.pre_prepare(one.number, one.requests) for one in proposals_again(V)]
@@ -430,13 +445,17 @@ class Pbft(Layer):
         self.proposed = self.checkpoints.stable
         for proposal in packet.O:
             assert isinstance(proposal, PrePrepare)
-            if proposal.number > self.checkpoints.stable:
+            if self.takes_part_in(packet.view) and proposal.number > self.checkpoints.stable:
                 self.proposed = proposal.number
                 self.accept(proposal)
         for number in sorted(self.slots):
-            early = self.slots[number].early.pop(self.primary, None)
-            if early is not None and early.view == self.view:
-                self.consider(early)
+            slot = self.slots.get(number)  # unless the water marks have moved on meanwhile
+            if slot is not None and self.takes_part_in(packet.view):
+                early = slot.early.pop(self.primary, None)
+                if early is not None and early.view == self.view:
+                    self.consider(early)
+        if not self.takes_part_in(packet.view):
+            return
         # What this process wanted because it had left its view now comes by itself.
         reached = self.catching_up.reached(self.quorums.faulty + 1)
         self.catching_up.wanted = max(self.checkpoints.stable, reached)
@@ -444,6 +463,11 @@ class Pbft(Layer):
         self.ask_on()
         self.pass_on(Leader(self.primary, self.group))
         self.go_on()
+
+    def takes_part_in(self, view: int) -> bool:
+        """Tell whether this process has not left the view again: what it delivers may have it wait
+        for the next request, of a primary that it suspects."""
+        return self.view == view and not self.changing
 
     # Not in the papers: who lacks a part of the sequence is told it, by f + 1 alike.
 

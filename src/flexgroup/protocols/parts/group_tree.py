@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from flexgroup.core.errors import UsageError
+
 BINARY: Final = "binary"
 CHAIN: Final = "chain"
 
 SHAPES: Final = (BINARY, CHAIN)
 """Shapes by name; without any of them, all other groups are children of the root."""
+
+
+def shape_of(options: frozenset[str]) -> str:
+    """The shape that the options of a layer name, if they name any."""
+    chosen = [shape for shape in SHAPES if shape in options]
+    if len(chosen) > 1:
+        raise UsageError(f"a tree is either {' or '.join(chosen)}; name one of them")
+    return chosen[0] if chosen else ""
 
 
 def parent_of(shape: str, group: int) -> int:
