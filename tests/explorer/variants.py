@@ -21,6 +21,7 @@ from . import (
     variants_causal,
     variants_majority,
     variants_paxos,
+    variants_pbft,
     variants_primcast,
     variants_ramcast,
     variants_replicated,
@@ -50,6 +51,7 @@ LAYERS = {
 }
 LEFT_ALONE = {
     **variants_paxos.LEFT_ALONE,
+    **variants_pbft.LEFT_ALONE,
     **variants_primcast.LEFT_ALONE,
     **variants_ramcast.LEFT_ALONE,
     **variants_byzantine.LEFT_ALONE,
@@ -389,6 +391,7 @@ CASES = [
     *variants_causal.CASES,
     *variants_majority.CASES,
     *variants_paxos.CASES,
+    *variants_pbft.CASES,
     *variants_ramcast.CASES,
     *variants_primcast.CASES,
     *variants_byzantine.CASES,

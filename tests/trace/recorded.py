@@ -49,6 +49,6 @@ def replay_again(directory: Path, run: Run) -> Replay:
     return replay(
         directory,
         run,
-        lambda process: plan.build(process, run.processes, replicas=run.replicas),
+        plan.builder(run.processes, replicas=run.replicas),
         Codec(plan.layers),
     )

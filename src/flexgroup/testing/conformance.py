@@ -543,7 +543,8 @@ def first_packet(layer: type[Layer], destinations: tuple[int, ...]) -> Packet:
     """What a client's multicast to these destinations sends out."""
     first = layer.PACKETS[0]
     m = Message(message_id(SIZE, 0), destinations, b"")
-    nothing = {MESSAGE: m, INTS: ()}
+    nothing: dict[int, object] = {MESSAGE: m, TEXT: "", BYTES: b"", PACKET: Quoted(0)}
+    nothing |= dict.fromkeys((INTS, MESSAGES, ALL_BYTES, PACKETS), ())
     return first(*(nothing.get(kind, 0) for _, kind in first.FIELDS))
 
 
