@@ -13,6 +13,7 @@ from .variant_parts import Case
 from .variants import CASES, left_alone, named
 
 
+@pytest.mark.usefixtures("attackers_of_groups")
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_a_broken_variant_is_caught_and_the_protocol_left_alone_is_not(case: Case) -> None:
     outcome = explore(case.variant(), case.scope, keep_going=True)

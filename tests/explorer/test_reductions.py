@@ -89,6 +89,7 @@ def test_on_generated_systems(stack: str, fifo: bool, most: int, seed: int) -> N
 SMALL_CASES = [case for case in CASES if case.variant.__name__ != "skeen_without_line_14"]
 
 
+@pytest.mark.usefixtures("attackers_of_groups")
 @pytest.mark.parametrize("case", SMALL_CASES, ids=named)
 def test_on_broken_protocols(case: Case) -> None:
     compare(case.variant(), case.scope)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flexgroup.liars.named import ATTACKERS
 from flexgroup.protocols.catalogue import Protocol, StackPlan, parse_stack
 from flexgroup.protocols.parts.vouched_channels import AS_THEY_COME
 from flexgroup.worlds.explorer.scope import Scope
 
-from .attackers_of_groups import Insisting, Inventing
 from .variant_parts import Case, loaded_anew
 from .variants_replicated import between_groups
-
-ATTACKERS.update({kind.KIND: kind for kind in (Insisting, Inventing)})
 
 
 def among_liars(sizes: list[int], *messages: tuple[int, ...], **liars: int) -> Scope:
