@@ -40,7 +40,10 @@ def exchanged(addresses: list[str], create: bool = True, first: int = 0) -> list
             for place, group in enumerate(groups):
                 group.send(b"%d.%d" % (place, number))
         count = 10 * len(groups)
-        return [[g.receive(timeout=LAST_RESORT).body for _ in range(count)] for g in groups]
+        received = [[g.receive(timeout=LAST_RESORT).body for _ in range(count)] for g in groups]
+        for group in groups:
+            group.leave()  # closing does not wait until its name is free again
+        return received
     finally:
         for link in links:
             link.close()
