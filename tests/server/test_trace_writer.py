@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from flexgroup.core.message import Message
 from flexgroup.server.recording.handoff import (
+    GIVES_WAY,
     AnyHanded,
     Events,
     RunBegan,
@@ -16,6 +18,7 @@ from flexgroup.server.recording.handoff import (
     ServerEnded,
     take_whole,
 )
+from flexgroup.server.recording.live_trace import pipe_to
 from flexgroup.server.recording.trace_writer import (
     ENDED,
     LATE_SECONDS,
@@ -312,3 +315,17 @@ def test_who_was_killed_and_is_there_is_waited_for(traces: Path) -> None:
     run = listed(traces)
     assert run is not None
     assert run.lost == "[2]"
+
+
+def test_the_process_that_writes_gives_way_to_the_server(tmp_path: Path) -> None:
+    """On a busy machine it would otherwise take processors from servers that clients wait for. In a
+    session of its own, niceness would not count: Linux shares processors out among sessions."""
+    pipe = pipe_to(tmp_path, "s1")
+    try:
+        writer = pipe.writer.pid
+        assert os.getpriority(os.PRIO_PROCESS, writer) == min(19, os.nice(0) + GIVES_WAY)
+        assert os.getsid(writer) == os.getsid(0)
+        assert os.getpgid(writer) == writer  # Ctrl-C is for the server
+    finally:
+        pipe.put(ServerEnded(is_last=False))
+        pipe.close()
