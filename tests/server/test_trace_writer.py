@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flexgroup.core.message import Message
+from flexgroup.core.message import Message, message_id
 from flexgroup.server.recording.handoff import (
     GIVES_WAY,
     AnyHanded,
@@ -21,6 +21,7 @@ from flexgroup.server.recording.handoff import (
 from flexgroup.server.recording.live_trace import pipe_to
 from flexgroup.server.recording.trace_writer import (
     ENDED,
+    KILLED,
     LATE_SECONDS,
     LEAST_SECONDS,
     SHARE_OF_AGE,
@@ -29,6 +30,7 @@ from flexgroup.server.recording.trace_writer import (
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.recorder import Recorder, Sink
 from flexgroup.trace.run import Run
+from flexgroup.trace.validate.report import validate
 from flexgroup.trace.writer import STARTED
 from flexgroup.wire.frames import FrameReader, FrameWriter
 
@@ -56,7 +58,7 @@ def happened(seq: int, process: int = 0) -> Events:
     """A process multicasts a message to all, and delivers it."""
     rows = Rows()
     recorder = Recorder(rows)
-    message = Message(seq << 16 | process, (0, 1, 2), b"")
+    message = Message(message_id(process, seq), (0, 1, 2), b"")
     recorder.multicast(process, 2 * seq, seq, message)
     recorder.deliver(process, 2 * seq + 1, seq, message, 0)
     recorder.flush()
@@ -301,6 +303,32 @@ def test_who_starts_again_takes_back_what_was_not_so_and_goes_on(traces: Path) -
     first = history.multicasts.process == 0
     assert history.multicasts.step[first].tolist() == [0, 2, 6]
     assert history.deliveries.step[history.deliveries.process == 0].tolist() == [1, 7]
+
+
+def test_who_goes_on_after_what_is_lost_records_no_more(traces: Path) -> None:
+    """Who wrote the trace was killed as well, as when a machine loses power. The process remembers
+    three messages, of which two were written, and the second without its delivery."""
+    killed = writer_of(traces, "s1")
+    killed.write_what_is_due(LEAST_SECONDS)
+    killed.take(happened(1), now=LEAST_SECONDS)
+    killed.write_what_is_due(2 * LEAST_SECONDS)
+    (traces / "events" / "event=deliver" / f"{RUN}@s1-000001.parquet").unlink()
+    (traces / ENDED / f"{RUN}@s1").write_text(KILLED)  # so that nobody waits for that
+    again = ServerTraceWriter(traces, "s1")
+    again.take(RunBegan(DESCRIPTION, EVERYBODY, steps=6), now=0)
+    again.take(happened(3), now=0)
+    again.take(RunEnded(RUN, ()), now=0)
+    for server in ("s2", "s3"):
+        other = writer_of(traces, server)
+        other.take(RunEnded(RUN, ()), now=0)
+        other.write_what_is_due(0)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[0]")
+    history = load_history(traces, run)
+    assert history.multicasts.step[history.multicasts.process == 0].tolist() == [0, 2]
+    assert history.deliveries.step[history.deliveries.process == 0].tolist() == [1]
+    assert not validate(traces).warnings
 
 
 def test_who_was_killed_and_is_there_is_waited_for(traces: Path) -> None:

@@ -150,9 +150,8 @@ class WhiteBox(Layer):
         if known.accept(self.g0) or clock > self.clock:
             self.clock = clock
             self.keep(known)
-        leaders = tuple(map(leader_of, known.members(self.context.replicas), ballots))
-        have = self.messages.max_delivered_gts
-        self.send_to_others(leaders, AcceptAck(known.m.id, ballots, have))
+        to = tuple(map(leader_of, known.members(self.context.replicas), ballots))
+        self.send_to_others(to, AcceptAck(known.m.id, ballots, self.messages.max_delivered_gts))
         if self.status == LEADER:
             known.acks[self.process] = ballots
             self.check_acks(known)
