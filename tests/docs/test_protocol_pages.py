@@ -164,7 +164,8 @@ def test_the_index_knows_every_packet() -> None:
         ("vcube-atomic-majority", packet)
         for packet in ("Copy", "Flush", "Close", "Propose", "Accept", "Decide")  # a suspicion
     }
-    unlisted |= {("ft-abcast", packet) for packet in ("Resume", "Again", "Back")}  # a restart
+    restarted = ("Resume", "Known", "Again", "Back")
+    unlisted |= {("ft-abcast", packet) for packet in restarted}
     unlisted |= {
         ("pbft", packet)  # many messages, or a view that ends
         for packet in ("Checkpoint", "ViewChange", "NewView", "Fetch", "Fetched")
