@@ -11,6 +11,7 @@ from flexgroup.membership.next_configuration import NextConfiguration
 from flexgroup.membership.operations import (
     AnyOperation,
     CreateGroup,
+    CreateReplicated,
     DestroyGroup,
     JoinGroup,
     LeaveGroup,
@@ -62,6 +63,18 @@ def test_a_new_group_has_no_members() -> None:
 
 def test_a_name_is_given_once() -> None:
     assert code(after(TWO, (1, create())), create(), origin=2) == "exists"
+
+
+def test_no_replicas_begin_at_a_server_in_the_change_that_admits_it() -> None:
+    """It starts with the next configuration, and would take them for replicas that it has lost."""
+    asked = CreateReplicated("leader paxos", (("g", ("a", "b", "c")),))
+    following = NextConfiguration(TWO)
+    following.admit(Server(3, "c", "c:1"))
+    error = following.apply(1, asked, None)
+    assert error is not None
+    assert error[0] == "not-here"
+    assert "'c'" in error[1]
+    assert code(following.finish(), asked) is None
 
 
 def test_of_two_that_create_it_at_once_one_succeeds() -> None:

@@ -213,7 +213,9 @@ class NextConfiguration:
         for name, _ in operation.groups:
             if self._group(name) is not None:
                 return "exists", f"there is a group {name!r}; join it, or choose another name"
-        present = {server.name for server in self._servers.values()}
+        # Who is admitted now could not tell that the replicas are new, and would not start its own.
+        gone = self._gone
+        present = {server.name for server in self._before.servers if server.number not in gone}
         named = [server for _, servers in operation.groups for server in servers]
         names = [name for name, _ in operation.groups]
         twice = sorted({name for name in names if names.count(name) > 1})
