@@ -37,6 +37,7 @@ from flexgroup.trace.writer import (
     Labels,
     as_json,
     event_tables,
+    first_missing_step,
     keep_steps,
     run_file,
     write_part,
@@ -62,6 +63,10 @@ ENDED = "ended"
 KILLED = "killed"
 """How it ended for a server that did not live to say anything: its last events are lost."""
 
+LOST = "lost"
+"""How it ended for a server that was killed together with whoever wrote its trace, as when a
+machine loses power, and went on: some events are lost, and those that came later are left out."""
+
 
 @dataclass
 class OpenRun:
@@ -78,6 +83,8 @@ class OpenRun:
     """How many files of each kind there are."""
     goes_on: bool = False
     """A server that was killed has recorded the beginning."""
+    is_lost: bool = False
+    """Not all of that was written, so what follows is left out."""
 
     def is_due(self, now: float) -> bool:
         return now - self.written >= max(LEAST_SECONDS, SHARE_OF_AGE * (now - self.began))
@@ -117,7 +124,8 @@ class EndedRun:
         is_shared = len(self.marks) > 1
         silent = [process for process in self.silent if is_shared or process in self.missed]
         names = enumerate(self.servers)
-        return sorted([*silent, *(p for p, name in names if self.marks.get(name) == KILLED)])
+        named = [p for p, name in names if self.marks.get(name) in (KILLED, LOST)]
+        return sorted([*silent, *named])
 
     def row(self) -> Run:
         lost = self.lost
@@ -182,7 +190,8 @@ class ServerTraceWriter:
 
     def _go_on(self, run: OpenRun, steps: int) -> None:
         """Take back what was written of the process from this step on, and that its part has ended,
-        once whoever wrote it is done."""
+        once whoever wrote it is done. If that was killed as well, and something is missing before,
+        all that follows is lost: readers rely on histories without holes."""
         name = run.description.run
         run.goes_on = True
         mark = self._directory / ENDED / f"{name}@{self._server}"
@@ -190,11 +199,20 @@ class ServerTraceWriter:
         while not mark.exists() and time.monotonic() < until:
             time.sleep(MOMENT)
         mark.unlink(missing_ok=True)
+        prefix = f"{name}@{self._server}-"
+        self._keep(run, prefix, steps)
+        missing = first_missing_step(self._directory, prefix, steps)
+        if missing < steps:
+            run.is_lost = True
+            self._keep(run, prefix, missing)
+
+    def _keep(self, run: OpenRun, prefix: str, steps: int) -> None:
         for kind in schema.KINDS:
-            prefix = f"{name}@{self._server}-"
             run.parts[kind] = keep_steps(self._directory, kind, prefix, steps)
 
     def _write(self, name: str, run: OpenRun) -> None:
+        if run.is_lost:
+            run.unwritten = []
         if not run.unwritten:
             return
         if run.goes_on:  # who was killed with all others may have listed it
@@ -210,7 +228,8 @@ class ServerTraceWriter:
         """Say that this server has written everything about a run."""
         run = self._open.pop(handed.run)
         self._write(handed.run, run)
-        self._mark(handed.run, schema.CUT if handed.missed else schema.COMPLETE)
+        how = schema.CUT if handed.missed else schema.COMPLETE
+        self._mark(handed.run, LOST if run.is_lost else how)
         self._ended.append(
             EndedRun(run.servers, handed.missed, run.description, now + LATE_SECONDS)
         )
