@@ -34,8 +34,9 @@ from flexgroup.pipeline.verify.event_rows import (
     ORDERS,
     event_rows,
 )
+from flexgroup.pipeline.verify.far_messages import PASSAGE, joined_by_far
 from flexgroup.pipeline.verify.layout import Layout, placed
-from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
+from flexgroup.pipeline.verify.message_checks import COUNTED, FAR, UNDELIVERED, check_messages
 from flexgroup.pipeline.verify.message_parts import MOST_TASKS
 from flexgroup.pipeline.verify.notes import NOTES
 from flexgroup.pipeline.verify.order_checks import COMPONENT, CROSSING, EDGE, check_orders
@@ -63,6 +64,7 @@ from flexgroup.properties import (
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.kernels.causal_slices import CausalFindings
 from flexgroup.properties.kernels.crossings import Crossing, is_too_late
+from flexgroup.properties.kernels.passages import Joined
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
 from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
@@ -327,9 +329,13 @@ def _exact_notes(
         shown = f.size("messages").alias("shown")
         rows = notes.select(*NOTES.names[:-1], messages, shown).toArrow().to_pylist()
         seen = [_Told(**{**row, "messages": row["messages"] or []}) for row in rows]
-        narrow = _too_narrow(seen)
+        narrow, joined = _cut(seen)
         told += (
             note for note in seen if note.number not in narrow or note.about in SEEN_IN_WINDOWS
+        )
+        told += (
+            _Told(number, COMPONENT, "", far.components - far.parts, [], [], 0)
+            for number, far in joined.items()
         )
         parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
         waiting = [
@@ -365,27 +371,45 @@ def _notes(
     )
 
 
-def _too_narrow(notes: Sequence[_Told]) -> dict[int, int]:
+def _cut(notes: Sequence[_Told]) -> tuple[dict[int, int], dict[int, Joined]]:
     """Return the numbers of runs in which some slice may not have seen all that it had to, and how
-    far what it had to see reaches."""
+    far what it had to see reaches; and of the others what messages that were taken out join."""
     edges: dict[int, list[Ints]] = defaultdict(list)
+    far: dict[int, list[list[int]]] = defaultdict(list)
+    passages: dict[int, dict[str, list[list[int]]]] = defaultdict(lambda: defaultdict(list))
     for note in notes:
         if note.about == EDGE:
             edges[note.number].append(np.array(note.rank, dtype=np.int64).reshape(-1, EDGE_WIDTH))
+        elif note.about == FAR:
+            far[note.number].append(note.rank)
+        elif note.about == PASSAGE:
+            passages[note.number][note.kind].append(note.rank)
     reached = {number: reach(np.concatenate(tables)) for number, tables in edges.items()}
-    return {number: slices for number, slices in reached.items() if slices}
+    narrow = {number: slices for number, slices in reached.items() if slices}
+    joined = {}
+    for number in far.keys() - narrow.keys():
+        slices, through = len(edges[number]), passages[number]
+        found = None
+        if sum(map(len, through.values())) == slices:
+            found = joined_by_far(far[number], through)
+        if found is None:
+            narrow[number] = slices
+        else:
+            joined[number] = found
+    return narrow, joined
 
 
 def _findings(notes: Sequence[_Told]) -> dict[int, RunFindings]:
     found: dict[int, RunFindings] = defaultdict(RunFindings)
     groups: dict[tuple[int, str, str], list[_Told]] = defaultdict(list)
     for note in notes:
-        if note.about not in (EDGE, CROSSING):
+        if note.about not in (EDGE, CROSSING, FAR, PASSAGE):
             groups[note.number, note.about, note.kind].append(note)
     for (number, about, kind), group in groups.items():
         first = min(group, key=lambda note: note.rank)
         total = sum(note.total for note in group)
-        found[number].add(about, kind, total, first.rank, first.messages)
+        if total:  # a slice may show messages without a component of its own
+            found[number].add(about, kind, total, first.rank, first.messages)
     return found
 
 
