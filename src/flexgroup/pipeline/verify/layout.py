@@ -25,7 +25,7 @@ SLICED = {"acyclic order", "pairwise order", "local order", "prefix order", "rea
 """The properties that are checked by slice."""
 
 MOST_PROCESSES = 62
-"""Of runs of at most so many processes, messages are taken out that belong to no slice."""
+"""Messages that belong to no slice are taken out of runs of at most so many processes."""
 
 SHARE_DELIVERIES = 1_000_000
 """How many deliveries a task has that checks destinations, at least."""

@@ -41,9 +41,9 @@ class Passage:
     alike: Ints
     """How many cyclic components of the slice alone are alike in what follows."""
     reached: Flags2
-    """From the first messages of which stretches something leads to these components."""
+    """Whether something leads to these components from the first message of each stretch."""
     reach: Flags2
-    """To the last messages of which stretches something leads from them."""
+    """Whether something leads from them to the last message of each stretch."""
 
     def to_ints(self) -> list[int]:
         tables = self.process, self.begin, self.leads, self.alike, self.reached, self.reach
