@@ -109,7 +109,7 @@ def test_slices_tell_what_the_whole_run_shows(tmp_path: Path, moves: int) -> Non
         whole = IndexedHistory(history)
         assert count == len(whole.merge.components), (moves, seed)
         seen["joined"] += any(each.parts for each in joined.values())
-        shown = [note["messages"] for note in notes if note["about"] == COMPONENT]
+        shown = [note["messages"] for note in notes if note["about"] in (COMPONENT, FAR)]
         some = only(history, np.unique(np.concatenate([np.array([], dtype=np.int64), *shown])))
         for all_of_it, excerpt in zip(check(history, ORDERS), check(some, ORDERS), strict=True):
             assert excerpt.explanation == all_of_it.explanation or all_of_it.outcome == "holds"

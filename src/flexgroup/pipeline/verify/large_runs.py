@@ -192,7 +192,7 @@ def _judge_excerpts(
     tasks = rows_of(spark, judged.tasks, TASK_COLUMNS)
     topics = f.broadcast(tasks.select("number", "topic"))
     in_components = (
-        notes.where(f.col("about") == COMPONENT)
+        notes.where(f.col("about").isin(COMPONENT, FAR))
         .select("number", f.lit(COMPONENT).alias("topic"), f.explode("messages").alias("message"))
         .join(topics, ["number", "topic"])
     )

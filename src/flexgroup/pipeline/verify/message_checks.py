@@ -76,8 +76,8 @@ FAR = "far"
 """The same of messages that are taken out, for all slices. What notes about them are about, whose
 ranks have message, process and step of each delivery."""
 
-MOST_FAR = 64
-"""How many messages a part of the messages may take out, at most."""
+MOST_FAR = 1024
+"""How many messages may be taken out of a run, roughly: all slices get to know of them."""
 
 NOTE = "note"
 
@@ -258,7 +258,8 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
     for slice_ in range(layout.slices):
         yield layout.first_place + slice_, layout.plan.number, FAR, payload
     table = np.stack([identity[far][owner], *there[:2]], axis=1)
-    yield _noted(layout, [Note(layout.plan.number, FAR, "", 0, table.ravel().tolist(), [])])
+    shown = identity[far].tolist()
+    yield _noted(layout, [Note(layout.plan.number, FAR, "", 0, table.ravel().tolist(), shown)])
 
 
 def _are_far(layout: Layout, first_cell: Ints, last_delivery: Ints) -> Flags:
@@ -267,7 +268,9 @@ def _are_far(layout: Layout, first_cell: Ints, last_delivery: Ints) -> Flags:
     if not layout.takes_out:
         return np.zeros(len(first_cell), dtype=np.bool_)
     far: Flags = layout.cell(last_delivery) - first_cell > layout.margin
-    if np.count_nonzero(far) > min(MOST_FAR, len(far) // layout.slices):
+    # There are about as many parts of the messages as slices.
+    most = min(max(1, MOST_FAR // layout.slices), len(far) // layout.slices)
+    if np.count_nonzero(far) > most:
         far[:] = False
     return far
 

@@ -155,11 +155,10 @@ def _beside_far(
 ) -> Iterator[Note]:
     """Yield what has to be known of a slice for the messages that were taken out, whose columns
     these are."""
-    identities = (columns["seq"] << ORIGIN_BITS) | columns["origin"]
     far = RowsOfSlice(
         columns["process"],
         columns["step"],
-        np.repeat(np.arange(len(identities)), columns["count"]),
+        np.repeat(np.arange(len(columns["count"])), columns["count"]),
         columns.get("label"),
         columns.get("expected"),
     )
@@ -168,7 +167,7 @@ def _beside_far(
     number = layout.plan.number
     note, beside = passage_of(number, rows, components, len(members), far)
     yield note
-    yield Note(number, COMPONENT, "", 0, [], [*identities.tolist(), *members[beside].tolist()])
+    yield Note(number, COMPONENT, "", 0, [], members[beside].tolist())
 
 
 def _to_be_shown(rows: RowsOfSlice, components: Sequence[Ints], count: int) -> Ints:
