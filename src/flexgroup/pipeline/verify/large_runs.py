@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -28,12 +27,7 @@ from flexgroup.pipeline.verify.causal_windows import (
     is_unclear,
 )
 from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
-from flexgroup.pipeline.verify.event_rows import (
-    EXPLAINED_COLUMNS,
-    FAULTS,
-    ORDERS,
-    event_rows,
-)
+from flexgroup.pipeline.verify.event_rows import ORDERS
 from flexgroup.pipeline.verify.far_messages import PASSAGE, joined_by_far
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.message_checks import COUNTED, FAR, UNDELIVERED, check_messages
@@ -51,8 +45,8 @@ from flexgroup.pipeline.verify.small_histories import (
     judge_groups,
     task_of,
     task_rows,
-    with_topic,
 )
+from flexgroup.pipeline.verify.told_events import MOST_BROADCAST, told_events
 from flexgroup.pipeline.verify.view_checks import view_findings
 from flexgroup.properties import (
     causal_order,
@@ -67,7 +61,7 @@ from flexgroup.properties.kernels.crossings import Crossing, is_too_late
 from flexgroup.properties.kernels.passages import Joined
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
-from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
+from flexgroup.trace.schema import DELIVER, MULTICAST
 
 PART_DELIVERIES = 1_000_000
 """How many deliveries go to a task of the first stage, roughly."""
@@ -78,9 +72,6 @@ TASK_DELIVERIES = 250_000
 ATTEMPTS = 3
 """How often a run is cut into slices, at most; the last time, it is one slice."""
 
-MOST_BROADCAST = 1_000_000
-"""How many messages are brought to all tasks, at most: a few dozen megabytes."""
-
 MOST_WHOLE = 20_000_000
 """How many deliveries one task may be given; each takes about 150 bytes."""
 
@@ -88,8 +79,6 @@ FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
 
 NO_VIEWS = "no views"
-
-MESSAGE_COLUMNS = pa.schema({"number": pa.int32(), "topic": pa.string(), "message": pa.int64()})
 
 
 @dataclass
@@ -135,8 +124,10 @@ def large_runs(
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
     if not judged.tasks:
         return verdicts
-    shown = sum(note.shown for note in told)
-    return verdicts.unionAll(_judge_excerpts(traces, notes, judged, shown <= MOST_BROADCAST))
+    are_few = sum(note.shown for note in told) <= MOST_BROADCAST
+    events = told_events(traces, notes, judged.tasks, judged.messages, are_few)
+    tasks = task_rows(rows_of(traces.spark, judged.tasks, TASK_COLUMNS))
+    return verdicts.unionAll(judge_groups(tasks.unionAll(events)))
 
 
 class _Judged:
@@ -181,32 +172,6 @@ class _Judged:
         for topic, checks in topics.items():
             in_all = None if topic == WHOLE else told
             self.tasks.append(task_of(layout.plan, topic, checks, in_all, findings.skipped))
-
-
-def _judge_excerpts(
-    traces: TraceSet, notes: DataFrame, judged: _Judged, are_few: bool
-) -> DataFrame:
-    """Return the verdicts that are left, from the events of the messages that matter. If these are
-    few, they are brought to the events, which then stay where they are."""
-    spark = traces.spark
-    tasks = rows_of(spark, judged.tasks, TASK_COLUMNS)
-    topics = f.broadcast(tasks.select("number", "topic"))
-    in_components = (
-        notes.where(f.col("about").isin(COMPONENT, FAR))
-        .select("number", f.lit(COMPONENT).alias("topic"), f.explode("messages").alias("message"))
-        .join(topics, ["number", "topic"])
-    )
-    # What was skipped may be in a component as well.
-    chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components).distinct()
-    chosen = f.broadcast(chosen) if are_few else chosen
-    orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
-    parts = [
-        task_rows(tasks),
-        with_topic(orders.join(chosen, ["number", "message"])),
-        with_topic(orders.join(topics.where(f.col("topic") == WHOLE), "number")),
-        with_topic(event_rows(traces, (*FAULTS, VIEW), EXPLAINED_COLUMNS).join(topics, "number")),
-    ]
-    return judge_groups(union(parts))
 
 
 def _found_by(name: str, findings: RunFindings) -> str:
