@@ -189,7 +189,7 @@ class Hearing(Attacker):
         self.heard: Message | None = None
 
     def options(self) -> int:
-        """In how many ways, with nothing as the first."""
+        """The ways in which it may: how many they are, the first of which is to do nothing."""
         return 1
 
     def on_packet(self, sender: int, packet: Packet) -> None:
