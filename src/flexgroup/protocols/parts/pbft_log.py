@@ -116,7 +116,7 @@ class Requests(Record):
     counts: dict[int, int] = {}
     """How many they are, of each origin that has any."""
     turn: int = -1
-    """The origin of the one that was waited for last."""
+    """The origin of the one that was waited for last, if there has been something since."""
     is_busy: bool = False
     """Whether something had to wait until what was under way is delivered, and more is."""
 
@@ -142,6 +142,8 @@ class Requests(Record):
             count = self.counts.pop(origin_of(m)) - 1
             if count:
                 self.counts[origin_of(m)] = count
+            if not self.pending:
+                self.turn = -1
 
     def next(self) -> MessageId:
         """The one to wait for next: of the next origin, so that nobody who always has something
