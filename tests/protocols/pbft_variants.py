@@ -259,35 +259,38 @@ CASES = (
     VariantCase(
         pbft_that_commits_with_one_too_few,
         "order",
-        4061,
-        Load(3, 1, 0, 3, True, ("twin",)),
+        1212,
+        Load(6, 1, 0, 9, True, ("twin",)),
     ),
     VariantCase(
         pbft_that_changes_views_with_one_too_few,
         "order",
-        3535,
-        Load(6, 1, 0, 8, True, ("equivocate",)),
+        4343,
+        Load(6, 1, 0, 7, True, ("equivocate",)),
     ),
     VariantCase(
         pbft_that_believes_a_single_copy,
         "forged",
-        1405,
-        Load(2, 1, 0, 5, True, ("forge",)),
+        671,
+        Load(3, 1, 0, 9, True, ("forge",)),
     ),
     VariantCase(
         pbft_that_stays_although_some_correct_one_has_left,
         "validity",
-        456,
-        Load(5, 1, 0, 1, False),
+        308,
+        Load(5, 1, 0, 9, False),
     ),
     VariantCase(
         pbft_that_counts_prepares_for_any_batch,
         "validity",
-        3468,
-        Load(4, 1, 0, 8, True, ("slow",)),
+        2185,
+        Load(4, 1, 0, 7, True, ("equivocate",)),
     ),
     VariantCase(
-        pbft_that_counts_commits_for_any_batch, "order", 98, Load(4, 1, 0, 8, True, ("forge",))
+        pbft_that_counts_commits_for_any_batch,
+        "order",
+        251,
+        Load(6, 1, 0, 9, True, ("impersonate",)),
     ),
     VariantCase(
         pbft_that_does_not_ask_who_a_request_is_from,
@@ -302,23 +305,34 @@ CASES = (
         Load(5, 1, 0, 1, False, ("twin",)),
     ),
     VariantCase(
-        pbft_that_does_not_verify_view_changes, "validity", 23, Load(5, 1, 0, 5, False, ("forge",))
+        pbft_that_does_not_verify_view_changes,
+        "validity",
+        3409,
+        Load(5, 1, 0, 6, False, ("forge",)),
     ),
     VariantCase(
         pbft_that_takes_the_batch_of_the_oldest_view,
         "order",
-        8508,
-        Load(3, 1, 0, 5, False, ("equivocate",)),
+        204,
+        Load(3, 1, 0, 8, False, ("equivocate",)),
     ),
     VariantCase(
         pbft_that_proposes_nothing_again,
         "order",
-        2584,
-        Load(6, 1, 0, 4, True, ("reorder",)),
+        2831,
+        Load(6, 1, 0, 9, True, ("reorder",)),
     ),
-    VariantCase(pbft_without_null_requests, "validity", 3, Load(5, 1, 0, 3, False, ("forge",))),
     VariantCase(
-        pbft_that_forgets_what_was_prepared, "order", 287, Load(5, 1, 0, 8, False, ("skip",))
+        pbft_without_null_requests,
+        "validity",
+        3007,
+        Load(5, 1, 0, 7, False, ("forge",)),
+    ),
+    VariantCase(
+        pbft_that_forgets_what_was_prepared,
+        "order",
+        1064,
+        Load(2, 1, 0, 9, False, ("skip",)),
     ),
     VariantCase(
         pbft_without_patience_for_the_primary, "validity", 2, Load(4, 1, 0, 2, True, ("skip",))
@@ -326,11 +340,14 @@ CASES = (
     VariantCase(
         pbft_that_delivers_what_is_ordered_twice,
         "integrity",
-        583,
-        Load(5, 1, 0, 7, False, ("forge",)),
+        3241,
+        Load(5, 1, 0, 8, True, ("impersonate",)),
     ),
     VariantCase(
-        pbft_that_never_tells_who_lags, "validity", 49, Load(3, 1, 0, 4, False, ("impersonate",))
+        pbft_that_never_tells_who_lags,
+        "validity",
+        3007,
+        Load(5, 1, 0, 8, False, ("impersonate",)),
     ),
     VariantCase(
         pbft_whose_checkpoints_need_no_quorum,

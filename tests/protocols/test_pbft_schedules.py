@@ -60,7 +60,7 @@ def test_in_10000_schedules() -> None:
 def test_with_one_liar_too_many_everything_breaks() -> None:
     """So these schedules can find what they look for."""
     found: Counter[str] = Counter()
-    for seed in (5, 143):
+    for seed in (1, 122):
         load = Load(2 + seed % 3, 2, 0, seed % 4, seed % 2 == 0, ("equivocate",))
         found[liar_schedule(PBFT, 4, load, seed)] += 1
     assert found == {VALIDITY: 1, ORDER: 1}

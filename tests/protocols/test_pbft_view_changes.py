@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Send, SetTimer
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import Stack
 from flexgroup.protocols.catalogue import parse_stack
-from flexgroup.protocols.parts.patience import VIEW
+from flexgroup.protocols.parts.patience import RELAY, VIEW
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
@@ -176,6 +179,28 @@ def test_who_forgets_a_badly_sealed_request_waits_for_the_next_one() -> None:
         settle(bench)
         assert {layer(bench, process).view for process in GROUP[1:]} == {views}
     assert [len(order) for order in bench.delivered] == [0, 1, 1, 1]
+
+
+def test_a_request_that_is_shown_to_one_backup_alone_is_passed_on() -> None:
+    """When half of its patience is gone; otherwise it would leave its view, and nobody else."""
+    bench = bench_of(4)
+    shown = request(bench, 4, 0, b"only here")
+    bench.channels.clear()
+    tell(bench, 4, 3, shown)
+    bench.end_timer(3, 0, RELAY)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [1, 1, 1, 1]
+    assert layer(bench, 3).view == 0
+
+
+def test_nobody_passes_on_what_is_badly_sealed_nor_believes_who_does() -> None:
+    bench = bench_of(4)
+    shown = Request(Message(message_id(4, 0), GROUP, b"x"), b"no seal")
+    tell(bench, 4, 3, shown)
+    bench.end_timer(3, 0, RELAY)
+    assert not bench.channels
+    with pytest.raises(PeerError):
+        tell(bench, 2, 3, shown)
 
 
 def test_no_origin_with_low_numbers_keeps_others_waiting() -> None:

@@ -28,7 +28,7 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Recall
 from flexgroup.core.message import NO_MESSAGE, Message, Packet, origin_of
 from flexgroup.core.replicas import check_one_group, group_of
-from flexgroup.protocols.parts.patience import Patience
+from flexgroup.protocols.parts.patience import RELAY, Patience
 from flexgroup.protocols.parts.pbft_catching_up import LACK, CatchingUp
 from flexgroup.protocols.parts.pbft_log import Checkpoints, Requests, Slot
 from flexgroup.protocols.parts.pbft_packets import (
@@ -279,6 +279,8 @@ class Pbft(Layer):
     def on_timer(self, name: str) -> None:
         if name == LACK:
             self.catching_up.on_timer(self, self.slots, self.sequence.last)
+        elif name == RELAY:
+            self.patience.relay(self, self.others, self.requests.pending, self.is_authentic)
         elif self.views.changing:
             self.patience.is_disappointed()
             self.change_view(self.view + 1)
@@ -370,7 +372,7 @@ class Pbft(Layer):
     # Packets.
 
     def on_packet(self, sender: int, packet: Packet) -> None:
-        if not may_send(sender, packet, self.process, self.quorums, self.is_ours):
+        if not may_send(sender, packet, self.process, self.quorums, self.is_sealed):
             raise self.refuse(sender, packet)
         if isinstance(packet, Request):
             self.remember(packet)
@@ -390,6 +392,3 @@ class Pbft(Layer):
             self.catching_up.on_fetch(self, self.sequence, sender, packet)
         elif isinstance(packet, Fetched):
             self.on_fetched(sender, packet)
-
-    def is_ours(self, m: Message) -> bool:
-        return self.is_for_me(m) and m.destinations == self.quorums.group

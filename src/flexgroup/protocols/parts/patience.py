@@ -3,16 +3,21 @@ does not come."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from flexgroup.core.layer import Layer, Notice, Record, Suspect, Trust
 from flexgroup.core.message import NO_MESSAGE, MessageId
+from flexgroup.protocols.parts.pbft_packets import Request
 
 PATIENCE: Final = 500
 """The ticks that a request may take at first."""
 
 VIEW: Final = "view"
 """The timer: of who waits for a request, or for a view."""
+
+RELAY: Final = "relay"
+"""The timer that runs out when half of the patience with a request is gone."""
 
 
 @final
@@ -42,7 +47,21 @@ class Patience(Record):
 
     def wait_for(self, layer: Layer, m: MessageId) -> None:
         self.waits_for = m
+        layer.set_timer(RELAY, self.ticks // 2)
         layer.set_timer(VIEW, self.ticks)
+
+    def relay(
+        self,
+        layer: Layer,
+        to: tuple[int, ...],
+        waiting: dict[MessageId, Request],
+        is_authentic: Callable[[Request], bool],
+    ) -> None:
+        """Tell others what is waited for, if they can see that it is asked for: perhaps its origin
+        has not told them."""
+        request = waiting.get(self.waits_for)
+        if request is not None and to and is_authentic(request):
+            layer.send(to, request)
 
     def wait_for_view(self, layer: Layer, view: int) -> None:
         if self.timed < view:
@@ -50,6 +69,8 @@ class Patience(Record):
             layer.set_timer(VIEW, self.ticks)
 
     def stop(self, layer: Layer) -> None:
+        if self.waits_for != NO_MESSAGE:
+            layer.cancel_timer(RELAY)
         self.waits_for = NO_MESSAGE
         layer.cancel_timer(VIEW)
 

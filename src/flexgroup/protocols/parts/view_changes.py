@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from flexgroup.core.layer import Layer, Record
-from flexgroup.core.message import Message, Packet, origin_of
+from flexgroup.core.message import Packet, origin_of
 from flexgroup.protocols.parts.pbft_log import MOST_BATCHES, Checkpoints, Slot
 from flexgroup.protocols.parts.pbft_packets import (
     DIGEST_BYTES,
@@ -25,9 +25,6 @@ from flexgroup.protocols.parts.timestamps import FAR
 
 IsSealed = Callable[[int, Packet, bytes], bool]
 """Whether the seal is that of a process on this packet."""
-
-IsOurs = Callable[[Message], bool]
-"""Whether a message is for this group."""
 
 NULL: Final = digest_of(())
 """The digest of the null request, a batch without messages, which fills a hole."""
@@ -275,16 +272,22 @@ def proposals_again(V: list[ViewChange], quorums: Quorums, view: int) -> list[Pr
     return [PrePrepare(view, n, requests.get(digest, ())) for n, digest in chosen]
 
 
-def may_send(sender: int, packet: Packet, process: int, quorums: Quorums, is_ours: IsOurs) -> bool:
+def may_send(
+    sender: int, packet: Packet, process: int, quorums: Quorums, is_sealed: IsSealed
+) -> bool:
     """Tell whether another process may send this if it is correct, whatever has happened before:
     the origin its request, and a replica of the group the rest."""
-    if isinstance(packet, Request):
-        return origin_of(packet.m.id) == sender != process and is_ours(packet.m)
-    if sender not in quorums.group or sender == process:
+    group = quorums.group
+    if isinstance(packet, Request) and origin_of(packet.m.id) == sender != process:
+        return process in group and packet.m.destinations == group
+    if sender not in group or sender == process:
         return False
+    if isinstance(packet, Request):
+        is_authentic = is_sealed(origin_of(packet.m.id), packet.said(), packet.seal)
+        return packet.m.destinations == group and is_authentic
     if isinstance(packet, PrePrepare):
         is_primary = sender == quorums.primary(packet.view)
-        return is_primary and is_near(packet.view, packet.number) and are_ours([packet], is_ours)
+        return is_primary and is_near(packet.view, packet.number) and are_of([packet], group)
     if isinstance(packet, Prepare):
         is_backup = sender != quorums.primary(packet.view)
         return is_backup and is_near(packet.view, packet.number) and is_digest(packet.digest)
@@ -296,14 +299,14 @@ def may_send(sender: int, packet: Packet, process: int, quorums: Quorums, is_our
         return is_its and is_due and is_near(0, packet.number) and is_digest(packet.digest)
     if isinstance(packet, ViewChange):
         is_its = sender == packet.process
-        return is_its and packet.last < FAR and are_ours(packet.batches, is_ours)
+        return is_its and packet.last < FAR and are_of(packet.batches, group)
     if isinstance(packet, NewView):
         is_primary = sender == quorums.primary(packet.view)
-        return is_primary and 0 < packet.view < FAR and are_ours(packet.O, is_ours)
+        return is_primary and 0 < packet.view < FAR and are_of(packet.O, group)
     if isinstance(packet, Fetch):
         return 0 < packet.first <= packet.last < min(FAR, packet.first + quorums.interval)
     if isinstance(packet, Fetched):
-        return is_near(0, packet.number) and all(map(is_ours, packet.messages))
+        return is_near(0, packet.number) and all(m.destinations == group for m in packet.messages)
     return False
 
 
@@ -315,12 +318,12 @@ def is_digest(digest: bytes) -> bool:
     return len(digest) == DIGEST_BYTES
 
 
-def are_ours(proposals: Iterable[Packet], is_ours: IsOurs) -> bool:
+def are_of(proposals: Iterable[Packet], group: tuple[int, ...]) -> bool:
     """Tell whether these are batches of requests to this group."""
     for one in proposals:
         if not isinstance(one, PrePrepare):
             return False
         for request in one.requests:
-            if not isinstance(request, Request) or not is_ours(request.m):
+            if not isinstance(request, Request) or request.m.destinations != group:
                 return False
     return True
