@@ -12,7 +12,7 @@ from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.seals import Notary
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.patience import PATIENCE, VIEW
-from flexgroup.protocols.parts.pbft_log import MOST_BATCHES, WINDOW, Slot
+from flexgroup.protocols.parts.pbft_log import MOST_BATCHES, Slot
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
@@ -26,7 +26,7 @@ from flexgroup.protocols.parts.pbft_packets import (
 )
 from flexgroup.protocols.parts.taken_messages import AHEAD
 from flexgroup.protocols.parts.view_changes import NULL, Quorums, choices
-from flexgroup.protocols.pbft import INTERVAL, Pbft
+from flexgroup.protocols.pbft import INTERVAL, WINDOW, Pbft
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.simulator.scenario import Scenario, run_scenario
 

@@ -53,6 +53,9 @@ INTERVAL: Final = 128
 SHORT: Final = "short"
 """The option that stands for a checkpoint at each number, so that small systems show them."""
 
+WINDOW: Final = 2
+"""How many batches the primary has under way, at most."""
+
 
 class Pbft(Layer):
     __slots__ = ("catching_up", "checkpoints", "others", "patience", "proposed", "quorums",
@@ -137,10 +140,9 @@ class Pbft(Layer):
 
     def propose(self) -> None:
         """Give a number to all that waits, if not too much is under way."""
-        first, high = self.sequence.last + 1, self.checkpoints.stable + self.quorums.window
-        waiting = self.requests.except_in(self.slots, first, self.proposed)
-        under_way = self.proposed + 1 - first
-        if self.requests.may_go(len(waiting), under_way) and self.proposed < high:
+        high = min(self.sequence.last + WINDOW, self.checkpoints.stable + self.quorums.window)
+        if self.proposed < high:
+            waiting = self.requests.except_in(self.slots, self.sequence.last, self.proposed)
             batch = self.requests.keep(waiting, self.can_propose)
             if batch:
                 self.proposed += 1

@@ -22,11 +22,6 @@ MOST_BATCHES: Final = 16
 the highest views."""
 
 
-WINDOW: Final = 2
-"""How many batches the primary has under way, at most. Once something has to wait for that, it is
-one, until nothing is: the larger batches are, the less a message costs."""
-
-
 @final
 class Slot(Record):
     """What is known of one sequence number."""
@@ -117,8 +112,6 @@ class Requests(Record):
     """How many they are, of each origin that has any."""
     turn: int = -1
     """The origin of the one that was waited for last, if there has been something since."""
-    is_busy: bool = False
-    """Whether something had to wait until what was under way is delivered, and more is."""
 
     def add(self, request: Request) -> None:
         """Remember a request; the first one, if its origin gives several the same identity."""
@@ -157,20 +150,13 @@ class Requests(Record):
         known = self.pending.get(request.m.id)
         return known is not None and known.m == request.m
 
-    def except_in(self, slots: dict[int, Slot], first: int, last: int) -> list[MessageId]:
-        """What is asked for and in no batch that is accepted with these numbers, ascending."""
-        numbers = range(first, last + 1)
+    def except_in(self, slots: dict[int, Slot], delivered: int, proposed: int) -> list[MessageId]:
+        """What is asked for and in no batch between these numbers, ascending."""
+        numbers = range(delivered + 1, proposed + 1)
         accepted = [slots[number].accepted for number in numbers if number in slots]
         batches = [proposal.batch() for proposal in accepted if proposal is not None]
         under_way = {m.id for batch in batches for m in batch}
         return [m for m in sorted(self.pending) if m not in under_way]
-
-    def may_go(self, waiting: int, under_way: int) -> bool:
-        """Tell whether what waits may be proposed while so many batches are under way."""
-        most = 1 if self.is_busy else WINDOW
-        has_to_wait = waiting > 0 and under_way >= most
-        self.is_busy = has_to_wait or (self.is_busy and under_way > 0)
-        return waiting > 0 and under_way < most
 
     def keep(
         self, asked_for: list[MessageId], is_kept: Callable[[Request], bool]
