@@ -79,7 +79,7 @@ ARCHITECTURE = {
         "numpy pyarrow pyspark",
     ),
     "experiments": (
-        "core protocols workloads trace properties metrics worlds pipeline report _pure"
+        "core liars protocols workloads trace properties metrics worlds pipeline report _pure"
         " sweeps.tasks sweeps.folder",
         "numpy pyarrow pyspark",
     ),

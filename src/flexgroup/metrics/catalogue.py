@@ -248,8 +248,8 @@ _ALL = (
     Metric(
         "gap_same",
         "the longest time in the measured period in which a process delivered nothing, of those"
-        " that never crash and deliver something in it, in groups of replicas of which a member"
-        " crashes",
+        " that never fail and deliver something in it, in groups of replicas of which a member"
+        " fails: crashes, or is faulty by design",
         lambda sums: _divided(sums["gap_same"], SECOND),
         SECONDS,
         title="longest gap in the group that is struck",
@@ -257,7 +257,7 @@ _ALL = (
     ),
     Metric(
         "gap_elsewhere",
-        "the same of all other processes that never crash",
+        "the same of all other processes that never fail",
         lambda sums: _divided(sums["gap_elsewhere"], SECOND),
         SECONDS,
         title="longest gap elsewhere",

@@ -13,12 +13,15 @@ in that time, and seem convoyed for it.
 
 Where latencies and steps to groups are counted, groups are those of replicas, as the row of a run
 tells them. A process that is in none of them is a group of its own.
+
+Nothing is expected of processes that are faulty by design, and what they deliver counts nowhere;
+what they send is part of what a run costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +47,7 @@ from flexgroup.metrics.sums import (
 )
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import BY_ALL, BY_LAST, CostModel
-from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key, of_correct
 from flexgroup.trace.reader import ints, messages
 
 Flags = NDArray[np.bool_]
@@ -87,6 +90,7 @@ def count(
     `packets` reads the READ_COLUMNS of the send or of the receive events. These are most of a run,
     so they are read once, and forgotten before the next are read.
     """
+    history = replace(history, deliveries=of_correct(history.deliveries, history.faulty))
     casts = Casts.of(history.multicasts)
     is_foreign = np.zeros(len(casts.identity), dtype=bool)
     sums: dict[str, Any] = {"run": history.run, "length": period[2], "rows": 0}
@@ -195,11 +199,11 @@ def _message_sums(
     """Count messages and those that were answered; and list the durations until first deliveries,
     anywhere and in the slowest group, and last ones.
 
-    A message is answered when every destination that never crashes has delivered it and, where
-    there are groups of replicas, some member of every destination group. Without that, there is no
-    last delivery to speak of.
+    A message is answered when every destination that never fails has delivered it and, where there
+    are groups of replicas, some member of every destination group. Without that, there is no last
+    delivery to speak of.
     """
-    count, deliveries = len(casts.identity), history.deliveries
+    count, deliveries, failing = len(casts.identity), history.deliveries, _failing(history)
     known, number = casts.among(deliveries.message)
     pair = number * PROCESSES + deliveries.process[known]
     pairs, row = np.unique(pair, return_inverse=True)
@@ -207,7 +211,7 @@ def _message_sums(
     message = pairs // PROCESSES
     first, last = _least(message, delivered, count), _most(message, delivered, count)
     missing = casts.destinations[~np.isin(casts.destinations, pairs)]
-    owed = missing[~np.isin(missing % PROCESSES, history.crashes.process)] // PROCESSES
+    owed = missing[~np.isin(missing % PROCESSES, failing)] // PROCESSES
     is_delivered = np.bincount(message, minlength=count) > 0
     is_answered = is_delivered & ~casts.without
     is_answered[owed] = False
@@ -217,7 +221,7 @@ def _message_sums(
     group_first = _least(row, deliveries.time[known], len(groups))
     group_depth = _least(row, depth, len(groups))
     slowest = _most(groups // PROCESSES, group_first, count)
-    expected = casts.destinations[~np.isin(casts.destinations % PROCESSES, history.crashes.process)]
+    expected = casts.destinations[~np.isin(casts.destinations % PROCESSES, failing)]
     unreached = np.setdiff1d(_in_groups(expected, numbers), groups) // PROCESSES
     if replicas:
         is_answered[np.setdiff1d(_in_groups(casts.destinations, numbers), groups) // PROCESSES] = (
@@ -244,14 +248,19 @@ def _message_sums(
     return counts, durations
 
 
+def _failing(history: History) -> Ints:
+    """Return the processes that crash, and those that are faulty by design."""
+    return np.union1d(history.crashes.process, np.array(history.faulty, dtype=np.int64))
+
+
 def _gap_sums(history: History, period: Period, replicas: Replicas) -> dict[str, int | None]:
     """Find out for how long processes delivered nothing."""
     begin, end, _ = period
     numbers = np.array(group_numbers(replicas), dtype=np.int64)
-    crashed = np.unique(history.crashes.process)
-    struck = _in_groups(crashed, numbers)
+    failing = _failing(history)
+    struck = _in_groups(failing, numbers)
     rows = history.deliveries
-    counted = _within(rows.time, period) & ~np.isin(rows.process, crashed)
+    counted = _within(rows.time, period) & ~np.isin(rows.process, failing)
     process, time = rows.process[counted], rows.time[counted]
     gaps: dict[str, int | None] = dict.fromkeys(GAP_SUMS)
     for number, chosen in by_key(process):
