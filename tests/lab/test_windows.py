@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -11,7 +13,7 @@ from flexgroup.diagram.density import ACROSS, DOWN, Band, Cell, Slice, density
 from flexgroup.lab.judging import judge
 from flexgroup.lab.overview import View, overview
 from flexgroup.lab.times import Times, lasting, since
-from flexgroup.lab.traces import Reading, TraceSets
+from flexgroup.lab.traces import MOST_KEPT, Kept, TraceSets
 from flexgroup.lab.window import RunName, Window, numbers_of, ranges_of, read_window, set_of
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.timeline import Chosen
@@ -117,8 +119,6 @@ def test_trace_sets_with_one_name_are_told_apart(tmp_path: Path) -> None:
 def test_a_run_is_read_once_and_again_when_its_files_change(
     runs: RecordedRuns, tmp_path: Path
 ) -> None:
-    from shutil import copytree
-
     copy = tmp_path / "copy"
     copytree(runs.directory, copy)
     sets, name = TraceSets([copy]), RunName("copy", runs.calm)
@@ -135,19 +135,13 @@ def test_a_run_is_read_once_and_again_when_its_files_change(
 
 
 def test_few_runs_are_kept_in_memory() -> None:
-    from flexgroup.lab.traces import MOST_KEPT, _make_room
-
-    kept: dict[int, Reading[int]] = {}
+    """Those that were looked at last."""
+    kept: Kept[int, str] = Kept(threading.Lock())
     for number in range(10):
-        _make_room(kept)
-        reading: Reading[int] = Reading("Reading")
-        kept[number] = reading
-        if number != 3:
-            reading.begin(lambda: 1)
-            assert reading.wait(60)
-    assert len(kept) <= MOST_KEPT
-    assert 3 in kept  # which is still going on
-    assert 9 in kept
+        assert kept.get(number, "Reading", lambda reading: reading.words).wait(60)
+        assert kept.get(0, "Reading again", lambda reading: reading.words).get() == "Reading"
+    assert [number for number in range(10) if kept.known(number)] == [0, 7, 8, 9]
+    assert len([number for number in range(10) if kept.known(number)]) == MOST_KEPT
 
 
 def test_a_run_is_judged_in_a_process_of_its_own(runs: RecordedRuns) -> None:

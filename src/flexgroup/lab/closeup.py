@@ -11,7 +11,7 @@ from flexgroup.diagram.events import TraceEvent, event_of
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.diagram.selection import alphabet
 from flexgroup.export.told import in_order, words_of
-from flexgroup.lab.overview import View
+from flexgroup.lab.overview import View, name_of
 from flexgroup.lab.window import TOP, set_of
 
 MOST_EVENTS = 100
@@ -149,14 +149,12 @@ def _list(view: View, events: Sequence[TraceEvent]) -> Markup:
         if event.message is not None:
             before, _, after = words_of(event).partition(event.message)
             words = [before, message_link(view, event.message), after]
-        is_client = event.process >= view.timeline.run.processes
-        who = f"{'client' if is_client else 'process'} {event.process}"
         what = element("mark", *words) if event.place in named else join(words)
         rows.append(
             element(
                 "tr",
                 element("td", view.told(event.time, 1000), class_="when"),
-                element("td", who, class_="where"),
+                element("td", name_of(view.timeline, event.process), class_="where"),
                 element("td", event.step, class_="when step"),
                 element("td", what),
             )

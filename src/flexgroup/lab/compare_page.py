@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from flexgroup.diagram.events import TraceEvent, event_of
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.export.told import words_of
-from flexgroup.lab.closeup import closeup, is_close, letters_of
-from flexgroup.lab.overview import View, overview
+from flexgroup.lab.closeup import closeup, is_close, letters_of, most_shown
+from flexgroup.lab.overview import View, name_of, overview
 from flexgroup.lab.page import document
 from flexgroup.lab.times import lasting
 from flexgroup.lab.window import Window
@@ -39,10 +39,6 @@ class _Side:
     def span(self) -> tuple[int, int]:
         first, last = self.timeline.span
         return first - self.zero, last - self.zero
-
-    def name(self, process: int) -> str:
-        kind = "process" if process < self.timeline.run.processes else "client"
-        return f"{kind} {process}"
 
     def event(self, process: int, step: int | None) -> TraceEvent | None:
         row = self.timeline.row_at(process, step)
@@ -138,10 +134,11 @@ def _panels(views: Sequence[View]) -> list[Markup]:
                     aria_label=f"Events over time, {view.timeline.run.run}")
             for view in views
         ]  # fmt: skip
-    letters = _letters(views, [own.tolist() for own in rows])
+    shown = [own[: most_shown(view)].tolist() for view, own in zip(views, rows, strict=True)]
+    letters = _letters(views, shown)
     return [
-        closeup(view, own.tolist(), letters) if len(own) else element("p", "Nothing happens here.")
-        for view, own in zip(views, rows, strict=True)
+        closeup(view, own, letters) if own else element("p", "Nothing happens here.")
+        for view, own in zip(views, shown, strict=True)
     ]
 
 
@@ -166,7 +163,7 @@ def _summary(order: Sequence[Difference]) -> str:
 def _table(order: Sequence[Difference], sides: Sequence[_Side]) -> Markup:
     rows = []
     for place, each in enumerate(order[:MOST_TOLD]):
-        name = sides[0].name(each.process)
+        name = name_of(sides[0].timeline, each.process)
         rows.append(
             element(
                 "tr",

@@ -142,6 +142,11 @@ def _called(kind: str, members: Sequence[int]) -> str:
     return f"{singular if len(members) == 1 else kind} {_name(members)}"
 
 
+def name_of(timeline: Timeline, process: int) -> str:
+    """Return what a process, or a client, is called."""
+    return f"{'process' if process < timeline.run.processes else 'client'} {process}"
+
+
 def _named(
     view: View, edges: Sequence[int], bands: Sequence[tuple[str, list[int]]]
 ) -> set[tuple[int, int]]:

@@ -55,6 +55,9 @@ class Reading(Generic[Result]):
         finally:
             self._done.set()
 
+    def report(self, share: float) -> None:
+        self.share = share
+
     def wait(self, seconds: float | None) -> bool:
         return self._done.wait(seconds)
 
@@ -74,6 +77,47 @@ class Reading(Generic[Result]):
         return self.result
 
 
+class Kept(Generic[Key, Result]):
+    """Readings by what they are of: those that go on, and those that were looked at last."""
+
+    def __init__(self, turn: threading.Lock) -> None:
+        """`turn` lets one go on at a time: each takes memory, or a core."""
+        self._turn = turn
+        self._lock = threading.Lock()
+        self._readings: dict[Key, Reading[Result]] = {}
+
+    def known(self, key: Key) -> Reading[Result] | None:
+        return self._readings.get(key)
+
+    def get(
+        self, key: Key, words: str, work: Callable[[Reading[Result]], Result]
+    ) -> Reading[Result]:
+        """Return the reading of this, which is begun if it has not been."""
+        with self._lock:
+            reading = self._readings.pop(key, None)
+            if reading is None:
+                self._make_room()
+                reading = begun = Reading[Result](words)
+
+                def in_turn() -> Result:
+                    with self._turn:
+                        return work(begun)
+
+                begun.begin(in_turn)
+            self._readings[key] = reading
+        return reading
+
+    def _make_room(self) -> None:
+        """Forget what was not looked at for longest."""
+        over = [key for key, reading in self._readings.items() if reading.over]
+        for key in over[: max(0, len(self._readings) - MOST_KEPT + 1)]:
+            del self._readings[key]
+
+
+Of = tuple[RunName, Stamp]
+"""A run with the state of its files."""
+
+
 class TraceSets:
     """Trace sets by name, their runs, and what is in memory of them."""
 
@@ -83,10 +127,10 @@ class TraceSets:
             name = directory.resolve().name
             names = chain([name], (f"{name}-{number}" for number in count(2)))
             self.directories[next(n for n in names if n not in self.directories)] = directory
-        self._lock = threading.Lock()
-        self._timelines: dict[tuple[RunName, Stamp], Reading[Timeline]] = {}
-        self._compared: dict[tuple[RunName, Stamp, RunName, Stamp], Reading[list[Difference]]] = {}
-        self._judged: dict[tuple[RunName, Stamp], Reading[Judging]] = {}
+        reading = threading.Lock()
+        self._timelines: Kept[Of, Timeline] = Kept(reading)
+        self._compared: Kept[tuple[Of, Of], list[Difference]] = Kept(reading)
+        self._judged: Kept[Of, Judging] = Kept(threading.Lock())
         self._runs: dict[str, tuple[Stamp, dict[str, Run]]] = {}
 
     def runs(self, traces: str) -> dict[str, Run]:
@@ -114,57 +158,32 @@ class TraceSets:
     def timeline(self, name: RunName) -> Reading[Timeline]:
         """Return the reading of a run, which is begun if it has not been."""
         run, directory, runs = self.run(name), self.directory(name.traces), self.runs(name.traces)
-        key = name, self._stamp_of(name)
-        with self._lock:
-            reading = self._timelines.get(key)
-            if reading is None:
-                reading = Reading(f"Reading run {name.run}")
-                _make_room(self._timelines)
-                self._timelines[key] = begun = reading
 
-                def report(share: float) -> None:
-                    begun.share = share
+        def read(reading: Reading[Timeline]) -> Timeline:
+            return open_timeline(directory, run, runs, reading.report)
 
-                begun.begin(lambda: open_timeline(directory, run, runs, report))
-            else:
-                self._timelines[key] = self._timelines.pop(key)  # looked at last
-        return reading
+        return self._timelines.get(self._now(name), f"Reading run {name.run}", read)
 
     def compared(self, ours: RunName, theirs: RunName) -> Reading[list[Difference]]:
         """Return the differences of two runs, which are being looked for."""
-        key = ours, self._stamp_of(ours), theirs, self._stamp_of(theirs)
-        both = [(self.directory(name.traces), name.run) for name in (ours, theirs)]
-        with self._lock:
-            reading = self._compared.get(key)
-            if reading is None:
-                reading = Reading(f"Comparing {ours.run} and {theirs.run}")
-                _make_room(self._compared)
-                self._compared[key] = reading
-                reading.begin(lambda: differences(both[0], both[1]))
-        return reading
+        one, other = ((self.directory(name.traces), name.run) for name in (ours, theirs))
+        return self._compared.get(
+            (self._now(ours), self._now(theirs)),
+            f"Comparing {ours.run} and {theirs.run}",
+            lambda _: differences(one, other),
+        )
 
     def judged(self, name: RunName, begin: bool) -> Reading[Judging] | None:
         """Return the reading of what checks say of a run; None, if it is not to begin yet."""
-        directory, key = self.directory(name.traces), (name, self._stamp_of(name))
-        with self._lock:
-            reading = self._judged.get(key)
-            if reading is None and begin:
-                reading = Reading("Checking what was promised")
-                _make_room(self._judged)
-                self._judged[key] = reading
-                reading.begin(lambda: judge(directory, name.run))
-        return reading
+        directory, key = self.directory(name.traces), self._now(name)
+        if not begin:
+            return self._judged.known(key)
+        words = "Checking what was promised"
+        return self._judged.get(key, words, lambda _: judge(directory, name.run))
 
-    def _stamp_of(self, name: RunName) -> Stamp:
+    def _now(self, name: RunName) -> Of:
         directory, runs = self.directory(name.traces), self.runs(name.traces)
-        return _stamp([path for _, path in files_of(directory, name.run, runs)])
-
-
-def _make_room(kept: dict[Key, Reading[Result]]) -> None:
-    """Forget what was not looked at for longest."""
-    over = [key for key, reading in kept.items() if reading.over]
-    for key in over[: max(0, len(kept) - MOST_KEPT + 1)]:
-        del kept[key]
+        return name, _stamp([path for _, path in files_of(directory, name.run, runs)])
 
 
 def _stamp(paths: Sequence[Path]) -> Stamp:

@@ -97,10 +97,6 @@ class Window:
             numbers_of(self.destinations) if self.destinations else None,
         )
 
-    @property
-    def is_filtered(self) -> bool:
-        return self.chosen != Chosen()
-
     def at(self, first: int, last: int) -> Window:
         """The same events, as far as they are in these times."""
         return replace(self, first=first, last=max(last, first + 1), skip=0)

@@ -219,9 +219,6 @@ class Timeline:
     def time_of(self, row: int) -> int:
         return int(self._time[row])
 
-    def step_of(self, row: int) -> int:
-        return int(self._step[row])
-
     def _process(self, rows: slice) -> Ints:
         return self._code[rows].astype(np.int64) // KINDS
 
