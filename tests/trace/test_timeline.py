@@ -19,7 +19,7 @@ from flexgroup.trace.reader import read_run, read_runs
 from flexgroup.trace.timeline import Chosen, Row, Timeline, events_told_of, open_timeline
 from flexgroup.trace.writer import write_run
 from flexgroup.worlds.simulator.fault_plans import Faults
-from flexgroup.worlds.simulator.scenario import Scenario
+from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 from .damages import cut_in_half
 from .recorded import event_file, record, rows, tamper
@@ -174,6 +174,13 @@ def test_files_that_hold_several_runs_are_read_too(traces: Path, tmp_path: Path)
         assert len(apart) == len(together) > 100
         span = apart.span
         assert apart.read(apart.rows(*span)) == together.read(together.rows(*span))
+
+
+def test_a_run_that_was_written_in_parts_is_read_too(traces: Path, tmp_path: Path) -> None:
+    record_scenario(CRASHING, tmp_path, part_rows=50)
+    assert len(list((tmp_path / "events" / "event=send").iterdir())) > 2
+    whole, parts = opened(traces), opened(tmp_path)
+    assert whole.read(whole.rows(*whole.span)) == parts.read(parts.rows(*parts.span))
 
 
 def test_a_run_in_which_nothing_happens(tmp_path: Path) -> None:

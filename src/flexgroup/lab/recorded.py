@@ -36,6 +36,10 @@ MOST_STEPPED = 5_000
 """Runs of so many events are tried to be stepped through: longer ones have more than 500 moves."""
 
 
+STEPPED = ("explorer", "simulator")
+"""The worlds whose runs can be stepped through, if they are small: others tell less."""
+
+
 def steps_of(directory: Path, run: Run, runs: Collection[str] = ()) -> Address:
     """Return a recorded run as one to be stepped through, all of it ahead; a UsageError says why
     that is not possible."""

@@ -13,7 +13,7 @@ from flexgroup.lab.closeup import closeup, is_close, most_shown
 from flexgroup.lab.judging import JudgedProperty, Judging
 from flexgroup.lab.overview import View, overview, totals
 from flexgroup.lab.page import document
-from flexgroup.lab.recorded import MOST_STEPPED
+from flexgroup.lab.recorded import MOST_STEPPED, STEPPED
 from flexgroup.lab.times import lasting
 from flexgroup.lab.traces import Reading
 from flexgroup.lab.window import TOP, RunName, Window, ranges_of, set_of
@@ -81,7 +81,7 @@ def view_of(window: Window, timeline: Timeline, zero: int = 0) -> View:
 
 
 def _heading(run: Run, events: int) -> Markup:
-    clients = f", {run.clients} clients" if run.clients else ""
+    clients = f", {run.clients} client{'s' * (run.clients > 1)}" if run.clients else ""
     state = "complete" if run.complete else "cut short"
     words = (
         f"{run.stack}, {run.processes} processes{clients}, recorded by {run.world}: "
@@ -312,7 +312,7 @@ def _named_processes(run: Run) -> Mapping[str, Sequence[int]]:
 def _elsewhere(view: View, others: Sequence[RunName]) -> Markup:
     window = view.window
     parts: list[object] = []
-    if len(view.timeline) <= MOST_STEPPED:
+    if len(view.timeline) <= MOST_STEPPED and view.timeline.run.world in STEPPED:
         step = Window(window.of)
         parts.append(element("p", element("a", "Step through this run", href=f"/step?{step.query}"),
                              ", with the state of every process."))  # fmt: skip
