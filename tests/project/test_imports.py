@@ -87,8 +87,9 @@ ARCHITECTURE = {
         "core trace properties metrics diagram pipeline _pure",
         "pyarrow pyspark",
     ),
-    # The lab drives the explorer, and has the traces of its runs judged and drawn.
-    "lab": ("core liars protocols trace properties diagram worlds testing", "starlette"),
+    # The lab drives the explorer, and has the traces of its runs judged and drawn; events are told
+    # in the words that exports have.
+    "lab": ("core liars protocols trace properties diagram export worlds testing", "starlette"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
         " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"

@@ -103,11 +103,12 @@ def test_claims_stand_beside_what_was_measured(page: Element) -> None:
 
 
 def test_verdicts_are_counted_with_violations_first(page: Element) -> None:
+    """Stacks and properties that are violated: a wide table is cut off on the right."""
     table = rows(section(page, "verdicts").find("table")[0])
     assert table == [
-        ["stack", "integrity", "validity", "pairwise order", "acyclic order"],
-        ["best-effort", "1", "1", "✗ 1 of 1", "✗ 1 of 1"],
-        ["dcc-published", "2", "✗ 1 of 2", "2", "✗ 1 of 2"],
+        ["stack", "validity", "pairwise order", "acyclic order", "integrity"],
+        ["best-effort", "1", "✗ 1 of 1", "✗ 1 of 1", "1"],
+        ["dcc-published", "✗ 1 of 2", "2", "✗ 1 of 2", "2"],
         ["dcc", "6", "6", "6", "6"],
         ["df", "6", "6", "6", "6"],
         ["skeen", "6", "6", "6", "6"],
@@ -273,6 +274,18 @@ def test_names_and_explanations_of_strangers_stay_text(tmp_path: Path) -> None:
     assert len(page.find("script")) == 1, "our own"
     assert not page.find("img")
     assert HOSTILE in page.find("h1")[0].text
+
+
+def test_a_stack_called_unknown_is_not_taken_for_a_verdict(tmp_path: Path) -> None:
+    (found,) = record(tmp_path / "traces", [OPPOSITE])
+    foreign = {**found, "measures": {**found["measures"], "stack": "unknown"}}
+    write_tables(tmp_path, [foreign])
+    page = parsed(write_report(tmp_path).read_text(encoding="utf-8"))
+    assert rows(section(page, "verdicts").find("table")[0])[1][0] == "unnamed stack"
+    (violation,) = page.find("article")
+    heading = violation.find("h3")[0].text
+    assert "order: unnamed stack" in heading
+    assert "unknown" not in heading
 
 
 def test_of_many_violations_some_of_each_kind_are_shown_and_the_rest_is_counted(

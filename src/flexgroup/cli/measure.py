@@ -96,7 +96,8 @@ def _print_table(points: Sequence[Point]) -> None:
     from flexgroup.metrics.catalogue import METRICS, TOLD_APART
 
     # What all points have in common need not be said in every row.
-    described = ["stack", "workload"] + [
+    alone = ["run"] if any(point["run"] is not None for point in points) else []
+    described = [*alone, "stack", "workload"] + [
         name
         for name in ("processes", "clients", "network", "options", "faults", "world", "software")
         if len({point[name] for point in points}) > 1

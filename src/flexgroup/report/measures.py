@@ -51,7 +51,7 @@ def measures_markup(contents: Contents) -> Markup:
             if repeated
             else "One run each"
         )
-        parts.append(_measures(caption, (*POINT, "runs"), points, "points"))
+        parts.append(_measures(caption, ("run", *POINT, "runs"), points, "points"))
     if measures is not None and measures.num_rows:
         whole = _measures("Every run", ("run", *POINT, "seed"), measures, "measures")
         summary = f"Run by run: {measures.num_rows}"

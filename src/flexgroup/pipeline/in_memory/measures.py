@@ -73,7 +73,7 @@ def packets_of(rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 def points_of(measured: pa.Table) -> pa.Table:
     """Return the table of points, given that of measures."""
-    return in_order(points(measured), *POINT)
+    return in_order(points(measured), *POINT, "run")
 
 
 def count_run(files: SmallRun) -> pa.Table:
