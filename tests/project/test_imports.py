@@ -89,16 +89,21 @@ ARCHITECTURE = {
     ),
     # The lab drives the explorer, and has the traces of its runs judged and drawn.
     "lab": ("core liars protocols trace properties diagram worlds testing", "starlette"),
+    # Runs with all that is said of them, for commands and notebooks.
+    "runs": (
+        "core liars protocols trace properties metrics diagram worlds testing report lab",
+        "numpy pandas",
+    ),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
         " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"
-        " report"
+        " report runs"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark uvicorn",
     ),
     #
     "worlds": ("", ""),
-    "flexgroup": ("core protocols client _pure", ""),
+    "flexgroup": ("core protocols client runs _pure", ""),
     "_pure": ("", ""),
     "_written_out": ("core", ""),
 }

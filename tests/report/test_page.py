@@ -161,9 +161,9 @@ def test_measures_have_confidence_intervals(page: Element) -> None:
         "stack", "workload", "processes", "clients", "network", "runs", "throughput (messages/s)",
     ]  # fmt: skip
     assert [row[6] for row in table if row[0] == "skeen"] == [
-        "4,250",
-        "13,750 ± 707",
-        "20,500 ± 2,828",
+        "4,531 ± 442",
+        "14,531 ± 1,326",
+        "22,656 ± 3,977",
     ]
 
 
