@@ -94,6 +94,7 @@ ARCHITECTURE = {
         "core liars protocols trace properties metrics diagram worlds testing report lab",
         "numpy pandas",
     ),
+    "pytest_plugin": ("core runs testing worlds", "pytest"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
         " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"

@@ -167,6 +167,13 @@ class SimulatedRun:
             raise FlexGroupError("nothing was read of this run: simulate it with check='promised'")
         return self.history
 
+    @property
+    def command(self) -> str:
+        """The command that simulates the run again."""
+        from flexgroup.report.production import commands
+
+        return commands(asdict(self.described))[0]
+
     def to_json(self) -> dict[str, object]:
         """Return what the command prints as JSON."""
         known = bool(self.metrics)
