@@ -29,7 +29,7 @@ ARCHITECTURE = {
     "properties": ("core trace", "numpy scipy"),
     "metrics": ("core trace", "numpy pyarrow"),
     "diagram": ("trace", ""),
-    "export": ("trace diagram", ""),
+    "export": ("core trace diagram", ""),
     #
     # Worlds that host liars build their stacks with them.
     "liars": ("core", ""),
