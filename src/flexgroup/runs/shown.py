@@ -12,7 +12,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.diagram.drawing import Diagram, diagram
 from flexgroup.diagram.events import TraceEvent
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.properties.verdict import Verdict
+from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.report.charts import ChartPoint, ChartSeries, Scale, bars, chart_file, curves
 from flexgroup.trace.schema import MULTICAST
 
@@ -127,13 +127,14 @@ def page(
 ) -> str:
     """Return a run as a notebook shows it."""
     told = [
-        element("pre", str(verdict), class_="violated" if verdict.outcome == "violated" else None)
+        element("pre", str(verdict), class_="violated")
         for verdict in verdicts
-        if verdict.outcome != "holds"
+        if verdict.outcome is Outcome.VIOLATED
     ]
-    holding = [verdict.property for verdict in verdicts if verdict.outcome == "holds"]
-    if holding:
-        told.append(element("p", f"{', '.join(holding)}: holds"))
+    for outcome in (Outcome.UNKNOWN, Outcome.HOLDS):
+        names = [verdict.property for verdict in verdicts if verdict.outcome is outcome]
+        if names:
+            told.append(element("p", f"{', '.join(names)}: {outcome.value}"))
     return element(
         "div",
         element("style", Markup(LOOKS)),
