@@ -2,7 +2,8 @@
 
 What an application needs is here: `connect`, `Link`, `Group`, `Message`, `View`; `Listener`,
 functions instead of receiving; `blocking`, the same without async; `values`, Python values as
-messages; `errors`.
+messages; `errors`. For notebooks and scripts: `simulate` and `explore`, which return runs that show
+themselves.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from flexgroup.client.group import Group, Link
     from flexgroup.client.message import GroupInfo, Listener, Message, View
     from flexgroup.core.errors import FlexGroupError
+    from flexgroup.runs.explored import explore
+    from flexgroup.runs.simulated import simulate
 
 __version__ = "0.1.0"
 
@@ -34,6 +37,8 @@ __all__ = [
     "blocking",
     "connect",
     "errors",
+    "explore",
+    "simulate",
     "values",
 ]
 
@@ -47,6 +52,8 @@ _HOMES = {
     "Message": "client.message",
     "View": "client.message",
     "connect": "client.connecting",
+    "explore": "runs.explored",
+    "simulate": "runs.simulated",
 }
 _MODULES = ("blocking", "errors", "values")
 

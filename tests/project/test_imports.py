@@ -29,7 +29,7 @@ ARCHITECTURE = {
     "properties": ("core trace", "numpy scipy"),
     "metrics": ("core trace", "numpy pyarrow"),
     "diagram": ("trace", ""),
-    "export": ("trace diagram", ""),
+    "export": ("core trace diagram", ""),
     #
     # Worlds that host liars build their stacks with them.
     "liars": ("core", ""),
@@ -90,16 +90,22 @@ ARCHITECTURE = {
     # The lab drives the explorer, and has the traces of its runs judged and drawn; events are told
     # in the words that exports have.
     "lab": ("core liars protocols trace properties diagram export worlds testing", "starlette"),
+    # Runs with all that is said of them, for commands and notebooks.
+    "runs": (
+        "core liars protocols trace properties metrics diagram worlds testing report lab",
+        "numpy pandas",
+    ),
+    "pytest_plugin": ("core runs testing worlds", "pytest"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
         " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"
-        " report"
+        " report runs"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark uvicorn",
     ),
     #
     "worlds": ("", ""),
-    "flexgroup": ("core protocols client _pure", ""),
+    "flexgroup": ("core protocols client runs _pure", ""),
     "_pure": ("", ""),
     "_written_out": ("core", ""),
 }

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flexgroup.cli.parser import build_parser
+from flexgroup.liars.named import in_words, parse_liars
 from flexgroup.report import write_report
 from flexgroup.report.contents import read_contents
 from flexgroup.report.figure import Figure
@@ -162,9 +163,9 @@ def test_measures_have_confidence_intervals(page: Element) -> None:
         "stack", "workload", "processes", "clients", "network", "runs", "throughput (messages/s)",
     ]  # fmt: skip
     assert [row[6] for row in table if row[0] == "skeen"] == [
-        "4,250",
-        "13,750 ± 707",
-        "20,500 ± 2,828",
+        "4,531 ± 442",
+        "14,531 ± 1,326",
+        "22,656 ± 3,977",
     ]
 
 
@@ -184,8 +185,16 @@ def test_it_says_how_it_was_produced(page: Element) -> None:
             "skeen", 4, 2, "random:2", "lan", 0.001, 7, 0.0, 0.5,
             Faults(("3@1ms",), ("3@2ms",), ("0,1|2,3@1ms-2ms",), ("0:2@1ms-2ms",), "1ms"),
         ),
+        Scenario(
+            "leader best-effort", 6, 1, "broadcast", "unit", 0.01, groups="2x3", answers="last",
+            links="6:0=5ms 6:1=3ms",
+        ),
+        Scenario(
+            "best-effort", 4, 2, "random:2", "lan", 0.001,
+            faults=Faults(liars=("2:twin", "3:skip")),
+        ),
     ],
-    ids=lambda scenario: scenario.stack,
+    ids=lambda scenario: f"{scenario.stack} {scenario.groups}{scenario.faults.liars}",
 )  # fmt: skip
 def test_the_command_it_gives_is_that_of_the_run(scenario: Scenario, tmp_path: Path) -> None:
     (row,) = [each["measures"] for each in record(tmp_path, [scenario])]
@@ -194,10 +203,12 @@ def test_the_command_it_gives_is_that_of_the_run(scenario: Scenario, tmp_path: P
     faults = Faults(
         tuple(options.crash), tuple(options.recover), tuple(options.partition),
         tuple(options.suspect), options.detection,
+        liars=tuple(in_words(parse_liars(options.twin, options.liar))),
     )  # fmt: skip
     again = Scenario(
         options.stack, options.processes, options.clients, options.workload, options.network,
         options.duration, options.seed, options.rate, options.drain, faults,
+        groups=options.groups, answers=options.answers, links=" ".join(options.link),
     )  # fmt: skip
     assert again.run == scenario.run
     assert shlex.split(replay) == ["flexgroup", "replay", str(options.out)]

@@ -7,10 +7,18 @@ from itertools import groupby
 
 from flexgroup.core.errors import UsageError
 from flexgroup.diagram.markup import Markup, element
-from flexgroup.diagram.picture import MARGIN, Drawn, moved, resources
+from flexgroup.diagram.picture import Drawn
 from flexgroup.metrics.catalogue import find_metric
 from flexgroup.properties.verdict import Outcome
-from flexgroup.report.charts import ChartPoint, ChartSeries, Scale, bars, curves, spans_wide
+from flexgroup.report.charts import (
+    ChartPoint,
+    ChartSeries,
+    Scale,
+    bars,
+    chart_file,
+    curves,
+    spans_wide,
+)
 from flexgroup.report.figure import Figure, Kind, Row, Series
 from flexgroup.report.tables import Cell, Column, half_width_of, metric_cell, table, value_of
 
@@ -93,9 +101,7 @@ def figure_markup(figure: Figure, points: Sequence[Row], style: Mapping[str, int
 def figure_file(figure: Figure, points: Sequence[Row]) -> str:
     """Return the chart of a figure as an SVG file, for documents."""
     drawn, subject = chart(figure, _measured(figure, points), styles([figure]))
-    framed = Drawn([moved((MARGIN, 0), *drawn.parts)], drawn.width + 2 * MARGIN, drawn.height)
-    style = resources("diagram/theme.css", "report/charts.css")
-    return framed.file("chart", f"{figure.id}: {figure.title}", subject, style)
+    return chart_file(drawn, f"{figure.id}: {figure.title}", subject)
 
 
 def _measured(figure: Figure, points: Sequence[Row]) -> Measured:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.metrics.catalogue import METRICS, TOLD_APART
+from flexgroup.metrics.catalogue import HEADLINES, METRICS, TOLD_APART, WHICH
 from flexgroup.report.contents import Contents
 from flexgroup.report.tables import Cell, Column, metric_cell, more_in, table, value_of
 
 SHOWN = tuple(
     METRICS[name]
     for name in (
-        "throughput",
-        "latency_last_mean",
+        *HEADLINES,
         "latency_last_p95",
         "latency_last_p99",
         "latency_group_mean",
@@ -58,6 +57,7 @@ def measures_markup(contents: Contents) -> Markup:
         parts.append(element("details", element("summary", summary), whole) if parts else whole)
     if not parts:
         return element("p", "Nothing was measured.", class_="quiet")
+    parts.append(element("p", f"{WHICH[0].upper()}{WHICH[1:]}.", class_="quiet small"))
     return join(parts)
 
 
