@@ -121,6 +121,7 @@ def test_what_a_layer_holds_is_told_by_the_names_of_messages() -> None:
     [
         "dcc_published_cycle",
         "df_convoy",
+        "heartbeat_crash",
         "paxos_follower_restarts",
         "reliable_duplicates",
         "skeen_equivocation",
@@ -136,14 +137,15 @@ def test_a_golden_script_opens_and_what_is_saved_of_it_is_one(name: str) -> None
 
 
 def test_most_golden_scripts_open() -> None:
-    """The others have no messages, lose what no scope can lose, or trust who has not crashed."""
+    """The others lose what no scope can lose, as packets of who has crashed since over channels
+    that a stack relies on, or trust who has not crashed."""
     opened = 0
     scripts = sorted(SCRIPTS.glob("*.txt"))
     for script in scripts:
         with suppress(UsageError):
             open_script(script.read_text())
             opened += 1
-    assert opened > 0.85 * len(scripts)
+    assert opened >= 0.87 * len(scripts)
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
