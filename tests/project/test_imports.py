@@ -87,12 +87,18 @@ ARCHITECTURE = {
         "core trace properties metrics diagram pipeline _pure",
         "pyarrow pyspark",
     ),
-    # The lab drives the explorer, and has the traces of its runs judged and drawn.
-    "lab": ("core liars protocols trace properties diagram worlds testing", "starlette"),
+    # The lab drives the explorer, and has the traces of its runs judged and drawn. Of a live
+    # cluster it is a client, starts one if it is to, and has its trace watched.
+    "lab": (
+        "core liars protocols trace properties diagram worlds testing client load pipeline",
+        "starlette",
+    ),
+    # The site of the documentation has the lab's gallery.
+    "site": ("core diagram lab properties", "markdown_it"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
-        " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"
-        " report"
+        " client lab site load membership testing pipeline sweeps sweeps.tasks sweeps.folder"
+        " experiments report"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark uvicorn",
     ),
