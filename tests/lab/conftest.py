@@ -6,6 +6,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ import pytest
 import uvicorn
 
 from flexgroup.lab.app import HOST, Lab
+from flexgroup.lab.cluster import LiveCluster
 
 from ..report.browser import Browser, started, why_not
 
@@ -66,21 +68,29 @@ class Visited:
         return self.ask(path, "POST", body, Origin=self.base)
 
 
-@pytest.fixture(scope="session")
-def visited() -> Iterator[Visited]:
-    with socket.create_server((HOST, 0)) as listening:
-        port = listening.getsockname()[1]
-        lab = Lab()
+@contextmanager
+def listening(live: LiveCluster | None = None) -> Iterator[Visited]:
+    """A lab that serves as long as this is entered."""
+    with socket.create_server((HOST, 0)) as port_taken:
+        port = port_taken.getsockname()[1]
+        lab = Lab(live=live)
         hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
         config = uvicorn.Config(lab.application(lambda: hosts), log_level="error")
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        lab.cluster.is_stopping = lambda: server.should_exit
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [port_taken]})
         thread.start()
         try:
             yield Visited(lab, port)
         finally:
             server.should_exit = True
             thread.join()
+
+
+@pytest.fixture(scope="session")
+def visited() -> Iterator[Visited]:
+    with listening() as ready:
+        yield ready
 
 
 @pytest.fixture(scope="session")
