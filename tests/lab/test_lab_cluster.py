@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -359,6 +367,28 @@ def test_a_picture_of_rates_says_the_same_in_words() -> None:
     for highest in (0.0, 0.4, 3, 19, 21, 1999, 123456):
         assert nice_bound(highest) >= max(highest, 1)
         assert str(nice_bound(highest)).strip("0.") in ("1", "2", "5")
+
+
+def test_the_command_starts_servers_which_end_with_it(tmp_path: Path) -> None:
+    """It watches what they record, in a folder that is gone afterwards."""
+    command = [sys.executable, "-m", "flexgroup.cli.main", "lab", "--servers", "1", "--json"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as lab:
+        try:
+            assert lab.stdout is not None
+            page = json.loads(lab.stdout.readline())["address"]
+            assert page.endswith("/cluster")
+            wait_for(lambda: "lab-1 at server-0" in urlopen(page).read().decode())
+            shown = urlopen(page).read().decode()
+            assert "None was found so far." in shown
+            host, port = re.findall(r"127\.0\.0\.1:\d+", shown)[0].split(":")
+            socket.create_connection((host, int(port)), timeout=60).close()
+        finally:
+            lab.send_signal(signal.SIGINT)
+    assert lab.returncode == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=60)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
