@@ -159,8 +159,8 @@ def _rates(live: LiveCluster) -> Markup:
     if found:
         middle, slow = found[len(found) // 2], found[min(len(found) - 1, len(found) * 99 // 100)]
         words = (
-            f"Of {len(found):,} messages of the lab in the last ten seconds, half came back to "
-            f"their sender within {middle:.1f} ms, and 99 of 100 within {slow:.1f} ms."
+            f"Of {_counted(len(found), 'message')} of the lab in the last ten seconds, half came "
+            f"back to their sender within {middle:.1f} ms, and 99 of 100 within {slow:.1f} ms."
         )
     else:
         words = "No message of the lab came back to its sender in the last ten seconds."
@@ -271,7 +271,7 @@ def _member_acts(number: int, member: LabMember, token: str) -> Markup:
 
 
 def _heard(member: LabMember) -> Markup:
-    view = "" if member.view is None else f", view {member.view.number}"
+    view = f", view {member.view.number}"
     told = [element("h3", f"{member.name} in {member.group.name}")]
     told.append(
         element("p", f"at {member.server}{view}; {member.count:,} received", class_="quiet")
@@ -363,8 +363,8 @@ def _found(live: LiveCluster) -> Markup:
         )
     if watching.ended:
         return element("p", watching.ended, class_="violated")
-    count, over = watching.violations, watching.runs_over
-    words = f"So far: {_counted(count, 'violation')}." if count else "None was found so far."
+    count, over = len(watching.broken), watching.runs_over
+    words = f"So far: {_counted(count, 'promise')}." if count else "None was found so far."
     told = [
         element("p", words, class_="violated" if count else "holds"),
         element("p", f"The trace in {watching.traces} is watched; {_counted(over, 'run')} "

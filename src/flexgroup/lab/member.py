@@ -34,7 +34,7 @@ class LabMember(Listener[bytes]):
         self.received: deque[tuple[int, str, str]] = deque(maxlen=SHOWN)
         """The last messages: which of all that came here, its sender, and its text."""
         self.count = 0
-        self.view: View | None = None
+        self.view = group.view
         self.reason = ""
         """Why nothing comes any more; empty while it is a member."""
         self.latencies: deque[tuple[float, float]] = deque(maxlen=MOST_LATENCIES)

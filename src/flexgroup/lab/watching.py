@@ -46,7 +46,8 @@ class Watching:
 
     traces: Path
     told: deque[Found] = field(default_factory=lambda: deque(maxlen=SHOWN))
-    violations: int = 0
+    broken: set[tuple[str, str]] = field(default_factory=set)
+    """The runs of which a promise was broken, each with the property."""
     runs_over: int = 0
     ended: str = ""
     """Why it watches no longer; empty while it does."""
@@ -78,7 +79,8 @@ class Watching:
             return
         found = Found(time.time(), line["run"], line["heading"], line["explanation"],
                       line["kind"] == "violation")  # fmt: skip
-        self.violations += found.is_violation
+        if found.is_violation:
+            self.broken.add((found.run, line["property"]))
         self.runs_over += line["kind"] == "over"
         self.told.appendleft(found)
 
@@ -88,19 +90,17 @@ def in_words(run: str, notes: BatchReport) -> list[dict[str, str]]:
     lines = []
     for row in notes.violations:
         heading = f"{row['property']}: violated, {row['violations']} so far"
-        lines.append(("violation", heading, str(row["explanation"])))
+        lines.append(("violation", heading, str(row["explanation"]), str(row["property"])))
     if notes.refused:
-        lines.append(("refused", "it cannot be watched any further", notes.refused))
+        lines.append(("refused", "it cannot be watched any further", notes.refused, ""))
     if notes.final:
         by_outcome: dict[str, list[str]] = {}
         for row in notes.final:
             by_outcome.setdefault(str(row["outcome"]), []).append(str(row["property"]))
         verdicts = [f"{outcome}: {', '.join(names)}" for outcome, names in by_outcome.items()]
-        lines.append(("over", "the run is over", "\n".join(verdicts)))
-    return [
-        {"run": run, "kind": kind, "heading": heading, "explanation": explanation}
-        for kind, heading, explanation in lines
-    ]
+        lines.append(("over", "the run is over", "\n".join(verdicts), ""))
+    names = ("kind", "heading", "explanation", "property")
+    return [{"run": run, **dict(zip(names, line, strict=True))} for line in lines]
 
 
 def main() -> None:
