@@ -123,9 +123,11 @@ def test_what_a_layer_holds_is_told_by_the_names_of_messages() -> None:
         "df_convoy",
         "heartbeat_crash",
         "paxos_follower_restarts",
+        "paxos_what_was_delivered",
         "reliable_duplicates",
         "skeen_equivocation",
         "virtual_synchrony_next_view",
+        "white_box_piled_up",
         "white_box_quorum",
     ],
 )
@@ -134,6 +136,15 @@ def test_a_golden_script_opens_and_what_is_saved_of_it_is_one(name: str) -> None
     saved = script_of(stand_at(address))
     assert check_script(saved) == []
     assert open_script(saved).whole == address
+
+
+def test_what_a_process_that_is_down_loses_is_all_or_nothing() -> None:
+    text = (
+        "stack leader paxos over fifo channels, processes 3, replicas 3\ncrash 1\n"
+        "cast 0 a to=0,1,2\ndrop ->1\ncast 0 b to=0,1,2\nrecover 1\n"
+    )
+    with pytest.raises(UsageError, match="a part of what is in flight to 1 is lost"):
+        open_script(text)
 
 
 def test_most_golden_scripts_open() -> None:
@@ -145,7 +156,7 @@ def test_most_golden_scripts_open() -> None:
         with suppress(UsageError):
             open_script(script.read_text())
             opened += 1
-    assert opened >= 0.87 * len(scripts)
+    assert opened >= 0.88 * len(scripts)
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
