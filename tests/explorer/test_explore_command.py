@@ -129,6 +129,14 @@ def test_stopped_saved_and_resumed(capsys: pytest.CaptureFixture[str], tmp_path:
         assert resumed[name] == whole[name]
 
 
+def test_a_detector_is_explored_without_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    scope = ["--processes", "2", "--timers", "2", "--crashes", "1"]
+    assert explore("--protocol", "heartbeat", *scope) == 0
+    out = capsys.readouterr().out
+    assert "2 processes, no messages" in out
+    assert "exhausted: 55 states" in out
+
+
 def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--walks", "1000", "--pct", "2", "--no-minimise"]
     assert explore("--protocol", "dcc-published", *CYCLIC, *arguments) == 1

@@ -74,11 +74,13 @@ class Visited:
 
 @contextmanager
 def listening(lab: Lab) -> Iterator[Visited]:
+    """A lab that serves as long as this is entered."""
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
         config = uvicorn.Config(lab.application(lambda: hosts), log_level="error")
         server = uvicorn.Server(config)
+        lab.cluster.is_stopping = lambda: server.should_exit
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flexgroup.pipeline.in_memory.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.reading.local_files import look_here
 from flexgroup.pipeline.verify.check_plans import check_plans
 from flexgroup.pipeline.verify.far_messages import PASSAGE
@@ -20,7 +21,6 @@ from flexgroup.pipeline.verify.large_runs import _cut, _Told
 from flexgroup.pipeline.verify.layout import Layout, cell_bounds
 from flexgroup.pipeline.verify.message_checks import FAR, check_messages
 from flexgroup.pipeline.verify.order_checks import COMPONENT, check_orders
-from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_events import read_and_part
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.indexed_history import IndexedHistory

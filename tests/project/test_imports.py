@@ -88,8 +88,14 @@ ARCHITECTURE = {
         "pyarrow pyspark",
     ),
     # The lab drives the explorer, and has the traces of its runs judged and drawn; events are told
-    # in the words that exports have.
-    "lab": ("core liars protocols trace properties diagram export worlds testing", "starlette"),
+    # in the words that exports have. Of a live cluster it is a client, starts one if it is to, and
+    # has its trace watched.
+    "lab": (
+        "core liars protocols trace properties diagram export worlds testing client load pipeline",
+        "starlette",
+    ),
+    # The site of the documentation has the lab's gallery.
+    "site": ("core diagram lab properties", "markdown_it"),
     # Runs with all that is said of them, for commands and notebooks.
     "runs": (
         "core liars protocols trace properties metrics diagram worlds testing report lab",
@@ -98,8 +104,8 @@ ARCHITECTURE = {
     "pytest_plugin": ("core runs testing worlds", "pytest"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
-        " client lab load membership testing pipeline sweeps sweeps.tasks sweeps.folder experiments"
-        " report runs"
+        " client lab site load membership testing pipeline sweeps sweeps.tasks sweeps.folder"
+        " experiments report runs"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark uvicorn",
     ),

@@ -23,6 +23,8 @@ from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.diagram.markup import Markup, element
 from flexgroup.diagram.picture import resources
 from flexgroup.lab.address import LONGEST, read_address, scope_asked_for
+from flexgroup.lab.cluster import LiveCluster
+from flexgroup.lab.cluster_routes import ClusterRoutes
 from flexgroup.lab.compare_page import compare_page
 from flexgroup.lab.front import LONGEST_SCRIPT, beside, error_page, front_page
 from flexgroup.lab.gallery import BY_NAME
@@ -63,10 +65,16 @@ STYLES = ("diagram/theme.css", "diagram/diagram.css", "diagram/density.css", "la
 class Lab:
     """The pages, and the searches under way."""
 
-    def __init__(self, protocols: Sequence[str] = (), traces: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        protocols: Sequence[str] = (),
+        traces: Sequence[Path] = (),
+        live: LiveCluster | None = None,
+    ) -> None:
         self.token = secrets.token_urlsafe(24)
         self.searches = Searches(protocols)
         self.traces = TraceSets(traces)
+        self.cluster = ClusterRoutes(live, self._form, self.token)
 
     def application(self, hosts: Callable[[], frozenset[str]]) -> ASGIApp:
         """Return the application for requests to one of these hosts."""
@@ -89,6 +97,7 @@ class Lab:
                 Route("/told", self.read_so_far),
                 Route("/step", self.step),
                 Route("/judge", self.judge, methods=["POST"]),
+                *self.cluster.routes,
                 Route("/lab.css", lambda _: Response(resources(*STYLES), media_type="text/css")),
                 Route(
                     "/lab.js",
@@ -102,7 +111,12 @@ class Lab:
 
     @asynccontextmanager
     async def _lifespan(self, application: Starlette) -> AsyncIterator[None]:
+        live = self.cluster.live
+        if live is not None:
+            await live.begin()
         yield
+        if live is not None:
+            await live.end()
         self.searches.stop_all()
 
     # Pages. What takes longer than a moment runs beside the loop: these are no coroutines.

@@ -259,6 +259,11 @@ class GroupServer:
             session.close("the server is shutting down")
         self._leaves_at = self._loop.time() + self._settings.timings.patience
 
+    def cut(self, is_cut: bool) -> None:
+        """Cut this server off from the others, for a trial, or end that; its clients stay."""
+        log.warning("cut off" if is_cut else "mended")
+        self.links.cut(is_cut)
+
     def _leave_if_done(self, latest: float) -> None:
         """What this server has taken from clients is lost with it unless others have it."""
         is_holding = self.intake.is_holding or self.sends_to_replicas.is_holding

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.in_memory.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
@@ -34,7 +35,6 @@ from flexgroup.pipeline.verify.message_checks import COUNTED, FAR, UNDELIVERED, 
 from flexgroup.pipeline.verify.message_parts import MOST_TASKS
 from flexgroup.pipeline.verify.notes import NOTES
 from flexgroup.pipeline.verify.order_checks import COMPONENT, CROSSING, EDGE, check_orders
-from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_frames import parted_events
 from flexgroup.pipeline.verify.prefix_checks import skipped_messages
 from flexgroup.pipeline.verify.slice_edges import EDGE_WIDTH, reach

@@ -15,18 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.verify.causal_windows import (
-    IN_WINDOW,
-    MOST_BYTES,
-    CausalRun,
-    cannot_be_cut,
-    check_window,
-    never_multicast,
-)
-from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.message_parts import partial_history
-from flexgroup.pipeline.verify.notes import Note, notes_batch
-from flexgroup.pipeline.verify.packed_rows import (
+from flexgroup.pipeline.in_memory.packed_rows import (
     Batches,
     PackedRow,
     Stage,
@@ -38,6 +27,17 @@ from flexgroup.pipeline.verify.packed_rows import (
     received_by_run,
     unpack,
 )
+from flexgroup.pipeline.verify.causal_windows import (
+    IN_WINDOW,
+    MOST_BYTES,
+    CausalRun,
+    cannot_be_cut,
+    check_window,
+    never_multicast,
+)
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_parts import partial_history
+from flexgroup.pipeline.verify.notes import Note, notes_batch
 from flexgroup.pipeline.verify.steps_taken import STEPS, refuse_steps_taken_twice
 from flexgroup.properties import integrity, missing_deliveries
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory

@@ -8,6 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.pipeline.in_memory.packed_rows import (
+    Batches,
+    Stage,
+    received_by_run,
+    unpack,
+    unpack_table,
+)
 from flexgroup.pipeline.verify import excerpts
 from flexgroup.pipeline.verify.excerpts import Compared
 from flexgroup.pipeline.verify.far_messages import RowsOfSlice, passage_of
@@ -23,13 +30,6 @@ from flexgroup.pipeline.verify.message_checks import (
     slice_columns,
 )
 from flexgroup.pipeline.verify.notes import Note, notes_batch
-from flexgroup.pipeline.verify.packed_rows import (
-    Batches,
-    Stage,
-    received_by_run,
-    unpack,
-    unpack_table,
-)
 from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER
 from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed_history import Flags, IndexedHistory

@@ -8,19 +8,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.event_rows import CODES
+from flexgroup.pipeline.in_memory.packed_rows import Batches, Stage
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
-from flexgroup.pipeline.verify.event_rows import (
-    CODES,
-    EXPLAINED_COLUMNS,
-    FAULTS,
-    ORDERS,
-    event_rows,
-)
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, ORDERS, event_rows
 from flexgroup.pipeline.verify.file_pieces import frame_of_pieces, read_pieces
 from flexgroup.pipeline.verify.message_checks import FAR
 from flexgroup.pipeline.verify.order_checks import COMPONENT
-from flexgroup.pipeline.verify.packed_rows import Batches, Stage
 from flexgroup.pipeline.verify.parted_events import READ
 from flexgroup.pipeline.verify.small_histories import (
     TASK_COLUMNS,
