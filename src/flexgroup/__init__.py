@@ -1,8 +1,8 @@
 """FlexGroup: ordered messaging between processes, to run, simulate, check and measure.
 
 What an application needs is here: `connect`, `Link`, `Group`, `Message`, `View`; `Listener`,
-functions instead of receiving; `blocking`, the same without async; `values`, Python values as
-messages; `errors`.
+functions instead of receiving; `Replica` and `ordered`, objects with a copy in every process;
+`blocking`, the same without async; `values`, Python values as messages; `errors`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from flexgroup.client.group import Group, Link
     from flexgroup.client.message import GroupInfo, Listener, Message, View
     from flexgroup.core.errors import FlexGroupError
+    from flexgroup.replica.calls import ordered
+    from flexgroup.replica.object import Replica
 
 __version__ = "0.1.0"
 
@@ -30,10 +32,12 @@ __all__ = [
     "Link",
     "Listener",
     "Message",
+    "Replica",
     "View",
     "blocking",
     "connect",
     "errors",
+    "ordered",
     "values",
 ]
 
@@ -45,8 +49,10 @@ _HOMES = {
     "Link": "client.group",
     "Listener": "client.message",
     "Message": "client.message",
+    "Replica": "replica.object",
     "View": "client.message",
     "connect": "client.connecting",
+    "ordered": "replica.calls",
 }
 _MODULES = ("blocking", "errors", "values")
 
