@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from flexgroup.client.group import Group, Link
     from flexgroup.client.message import GroupInfo, Listener, Message, View
     from flexgroup.core.errors import FlexGroupError
+    from flexgroup.replica.blocking import BlockingReplica
     from flexgroup.replica.calls import ordered
     from flexgroup.replica.object import Replica
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockingReplica",
     "FlexGroupError",
     "Group",
     "GroupInfo",
@@ -43,6 +45,7 @@ __all__ = [
 
 # Found when first asked for, so that commands without a network start without it.
 _HOMES = {
+    "BlockingReplica": "replica.blocking",
     "FlexGroupError": "core.errors",
     "Group": "client.group",
     "GroupInfo": "client.message",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -68,9 +68,14 @@ def _in_parts(value: Any) -> Iterator[Any]:
         yield some
 
 
-@cache
+_known: WeakKeyDictionary[type, dict[str, Codec[Any]]] = WeakKeyDictionary()
+
+
 def codecs_of(kind: type) -> dict[str, Codec[Any]]:
     """Return the codecs of attributes whose types the class tells."""
+    known = _known.get(kind)
+    if known is not None:
+        return known
     try:
         hints = get_type_hints(kind)
     except NameError as error:
@@ -78,11 +83,12 @@ def codecs_of(kind: type) -> dict[str, Codec[Any]]:
             f"an attribute of {kind.__name__} is annotated with a type that cannot be found"
             f" ({error}); define or import it where the module can see it"
         ) from None
-    return {
+    codecs = _known[kind] = {
         name: values.of(hint)
         for name, hint in hints.items()
         if not name.startswith("_") and get_origin(hint) is not ClassVar
     }
+    return codecs
 
 
 def _checked(kind: type, name: str, value: Any) -> bytes:

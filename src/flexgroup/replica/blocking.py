@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from flexgroup.client.background import Background
 from flexgroup.client.connecting import PATIENCE, Tls
 from flexgroup.replica.calls import Ordered
 from flexgroup.replica.object import STACK, Replicated, Servers, membership_of
 
-K = TypeVar("K", bound="Replica")
 
-
-class Replica(Replicated):
+class BlockingReplica(Replicated):
     """A replicated object as `flexgroup.Replica`, which describes the calls; here they wait.
 
     Calls are applied in a thread of their own. Attributes may change at any moment, so what has to

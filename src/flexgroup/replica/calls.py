@@ -26,7 +26,7 @@ from flexgroup.client.values import Codec
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 
 if TYPE_CHECKING:
-    from flexgroup.replica import blocking
+    from flexgroup.replica.blocking import BlockingReplica
     from flexgroup.replica.object import Replica, Replicated
 
 P = ParamSpec("P")
@@ -64,7 +64,7 @@ class Ordered(Generic[P, R]):
     @overload
     def __get__(self, instance: Replica, owner: type) -> Callable[P, Awaitable[R]]: ...
     @overload
-    def __get__(self, instance: blocking.Replica, owner: type) -> Callable[P, R]: ...
+    def __get__(self, instance: BlockingReplica, owner: type) -> Callable[P, R]: ...
     def __get__(self, instance: Replicated | None, owner: type) -> Any:
         if instance is None:
             return self

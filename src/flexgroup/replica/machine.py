@@ -163,8 +163,14 @@ class ReplicaMachine:
         self._waiting: _Waiting | None = _Waiting()
         self._teller = ""
         """Who has told this replica the state."""
+        self._early: list[tuple[str, Part]] = []
+        """What it was told before it knew the view with which it has entered, or the one with which
+        all begins again because who has told it the state is gone."""
         self._has_state = False
         """Whether this replica has had the state at some time; if so, it still has that one."""
+        self.times_begun = 0
+        """How often nobody in the group had the state, so that this replica went on with its
+        own."""
         self._numbers = 0
         self._pending: dict[int, _Pending] = {}
         self._effects: list[Effect] = []
@@ -210,10 +216,11 @@ class ReplicaMachine:
 
     # Coming and going.
 
-    def entered(self, process: str) -> None:
-        """Take that this replica is a member from here on; the first view follows."""
+    def entering(self, process: str) -> None:
+        """Take that this replica is about to be a member; that it is, the first view tells."""
         self._process = process
         self._waiting = _Waiting()
+        self._early.clear()
 
     def lost(self) -> None:
         """Take that this replica is no member any more, although it wants to be."""
@@ -283,6 +290,8 @@ class ReplicaMachine:
         self._sessions_of[member] = name
         ledger.tellers.pop(member, None)
         ledger.members.append(member)
+        if member == self._process:
+            self._early.clear()
         self._state.joined(member)
 
     def _take_view(self, view: _View) -> None:
@@ -319,6 +328,7 @@ class ReplicaMachine:
             self._state.left(member)
         while len(ledger.departed) > MOST_DEPARTED:
             ledger.sessions.pop(ledger.departed.pop(0), None)
+            ledger.dropped += 1
 
     # Coming to the state.
 
@@ -327,22 +337,32 @@ class ReplicaMachine:
         follow(waiting.since, view)
         # Members are in the order in which they entered: those who had the state before this one
         # did are gone, and nobody has come to it since.
-        if view.members[0] == self._process and waiting.ready.isdisjoint(view.members):
+        waiting.ready.intersection_update(view.members)
+        if view.members[0] == self._process and not waiting.ready:
             self._begin_anew(view)
+            return
+        early, self._early = self._early, []
+        for sender, part in early:
+            self._take_part(waiting, sender, part)
 
     def told(self, sender: str, body: bytes) -> None:
         """Take what was sent to those who wait for a state."""
         packet = decode(body)
         waiting = self._waiting
-        if waiting is None:
-            return
         match packet:
-            case Refused() if packet.newcomer == self._process:
+            case Refused() if packet.newcomer == self._process and waiting is not None:
                 self._effects.append(GiveUp(f"{sender} cannot tell the state: {packet.reason}"))
             case Part() if packet.newcomer == self._process:
-                self._take_part(waiting, sender, packet)
+                if waiting is not None and waiting.kept:
+                    self._take_part(waiting, sender, packet)
+                elif waiting is not None or self._process not in self._ledger.members:
+                    self._early.append((sender, packet))
 
     def _take_part(self, waiting: _Waiting, sender: str, part: Part) -> None:
+        first = waiting.kept[0]
+        assert isinstance(first, _View)
+        if part.view < first.number:
+            return  # for a member of the same name that is gone
         if part.number == 0:
             waiting.teller = sender
             waiting.view = part.view
@@ -367,7 +387,9 @@ class ReplicaMachine:
     def _go_on_with(self, waiting: _Waiting, ledger: Ledger) -> None:
         """The state is complete: do what was delivered since its place."""
         self._state.end_restoring()
-        is_another = ledger.state != self._ledger.state
+        # Without a session, no call of this replica was applied; unless it is not known any more.
+        known = self._ledger
+        may_be_unknown = ledger.state != known.state or ledger.dropped > known.dropped
         self._ledger = ledger
         self._sessions_of = {
             session.process: name
@@ -378,7 +400,7 @@ class ReplicaMachine:
         self._teller = waiting.teller
         self._has_state = True
         self._effects += [Begin(), Send(Ready(self._session, waiting.teller, waiting.view))]
-        self._settle_calls(is_another)
+        self._settle_calls(may_be_unknown)
         places = [
             place
             for place, event in enumerate(waiting.kept)
@@ -393,25 +415,25 @@ class ReplicaMachine:
         self._waiting = None
         self._teller = self._process
         self._effects.append(Begin())
-        is_another = not self._has_state
-        if is_another:
+        self.times_begun += 1
+        if not self._has_state:
             self._ledger = Ledger(f"{self._session} {view.number}")
             self._has_state = True
         self._part_from(list(self.members))
         self._ledger.tellers.clear()
         self._ledger.since = dict.fromkeys(view.members, view.number)
         self._admit(self._process, self._session)
-        self._settle_calls(is_another)
+        self._settle_calls(may_be_unknown=False)
         self._take_view(view)
 
-    def _settle_calls(self, is_another: bool) -> None:
+    def _settle_calls(self, may_be_unknown: bool) -> None:
         """See which calls are applied in the state that this replica has come to."""
         session = self._ledger.sessions.get(self._session)
         for number, pending in sorted(self._pending.items()):
             if session is not None and number in session.outcomes:
                 del self._pending[number]
                 self._effects.append(Answer(number, session.outcomes[number]))
-            elif pending.was_sent and (session is None or is_another):
+            elif pending.was_sent and session is None and may_be_unknown:
                 del self._pending[number]
                 self._effects.append(Forget(number))
             else:

@@ -75,10 +75,14 @@ class Membership:
         self._group: Group[bytes] | None = None
         self._told: Group[bytes] | None = None
         """The group in which newcomers are told the state, while this is one."""
+        self._telling: Group[bytes] | None = None
+        """The same group, since this has told somebody the state."""
         self._unsent: deque[bytes] = deque()
         """What there was no room for yet."""
         self._over: FlexGroupError | None = None
         """Why there is no membership any more."""
+        self._is_suitable = False
+        """Whether the stack of the group promises what replicas need."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._tells: dict[str, asyncio.Task[None]] = {}
         """What tells newcomers the state."""
@@ -97,7 +101,7 @@ class Membership:
         self._running = loop.create_task(self._run())
         try:
             await asyncio.shield(self._began)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             await self.end()
             raise
 
@@ -158,23 +162,24 @@ class Membership:
             self._heard()
             states = f"{self._group_name}/state"
             told = await self._joined(lambda: link.join(states, STACK_OF_STATES, open=True))
+            self.machine.entering(self.process)
             told.listen(_Told(self))
             self._told = told
+            link.begin_events()  # so that no view is passed over, from the first one on
             group = await self._joined(lambda: link.join(self._group_name, self._stack))
-            await self._check(group)
-            self._heard()
             self._group = group
-            self.machine.entered(group.process)
-            view = group.view
-            self.machine.viewed(view.number, view.members)
+            self.changed(group.view)
             listener = _Delivered(self)
             group.listen(listener)
-            self._act()
+            self._heard()
+            if not self._began.done():
+                await self._check(group)
+                self._is_suitable = True
+                self._begin_if_ready()
             await self._watch(listener.ended_with)
         finally:
             self._group = None
-            with suppress(FlexGroupError):
-                await link.close()
+            link.connection.abort()
 
     async def _joined(self, join: Callable[[], Awaitable[Group[bytes]]]) -> Group[bytes]:
         """Join as soon as the servers know that this replica's last connection is gone."""
@@ -218,7 +223,7 @@ class Membership:
         for task in list(self._tasks):
             task.cancel()
         self._unsent.clear()
-        self._told = None
+        self._told = self._telling = None
         self.machine.lost()
 
     def _finish(self, error: FlexGroupError) -> None:
@@ -274,10 +279,13 @@ class Membership:
                 case Begin():
                     if self._told is not None:
                         self._spawn(self._leave_states(self._told))
-                    if not self._began.done():
-                        self._began.set_result(None)
+                    self._begin_if_ready()
                 case GiveUp():
                     self._finish(PeerError(effect.reason))
+
+    def _begin_if_ready(self) -> None:
+        if self.machine.is_ready and self._is_suitable and not self._began.done():
+            self._began.set_result(None)
 
     def _answer(self, number: int, outcome: bytes) -> None:
         future = self._calls.get(number)
@@ -329,9 +337,11 @@ class Membership:
     async def _tell(self, tell: Tell) -> None:
         link = self._link
         assert link is not None
-        with suppress(ConnectionLost, Refusal):
+        with suppress(ConnectionLost):
             async with self._states:
-                group = await link.attach(f"{self._group_name}/state")
+                if self._telling is None:
+                    self._telling = await link.attach(f"{self._group_name}/state")
+                group = self._telling
             try:
                 for number, (data, ends_piece, ends_state) in enumerate(parts_of(tell.pieces)):
                     part = Part(tell.newcomer, tell.view, number, data, ends_piece, ends_state)

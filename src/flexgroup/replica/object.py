@@ -174,6 +174,7 @@ class Replica(Replicated):
     async def leave(self) -> None:
         """Leave the group; the object keeps the state that it has."""
         await self.membership.end()
+        self._membership = None
 
     async def caught_up(self) -> None:
         """Wait until all calls that were answered anywhere before are applied here."""

@@ -74,6 +74,8 @@ class Ledger(Struct, array_like=True):
     sessions: dict[str, Session] = {}
     departed: list[str] = []
     """The sessions without a member, in the order in which they lost it."""
+    dropped: int = 0
+    """How many of them are not known any more."""
     tellers: dict[str, str] = {}
     """Who is to tell each newcomer the state."""
     since: dict[str, int] = {}
