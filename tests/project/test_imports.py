@@ -44,6 +44,7 @@ ARCHITECTURE = {
         "msgspec prometheus_client",
     ),
     "client": ("core wire", "msgspec"),
+    "replica": ("core client", "msgspec"),
     "load": ("core wire client", ""),
     "virtual.world": ("", ""),
     "virtual.network": ("virtual.world", ""),
@@ -98,7 +99,7 @@ ARCHITECTURE = {
     ),
     #
     "worlds": ("", ""),
-    "flexgroup": ("core protocols client _pure", ""),
+    "flexgroup": ("core protocols client _pure", " replica"),
     "_pure": ("", ""),
     "_written_out": ("core", ""),
 }

@@ -157,10 +157,41 @@ async def test_who_leaves_keeps_the_state_and_may_come_again() -> None:
         async with shelf.join("shelf", one):
             await shelf.put(Item("tea", 3))
         assert shelf.items == [Item("tea", 3)]
-        with pytest.raises(UsageError, match="in no group"):
+        with pytest.raises(errors.NotMember, match="in no group"):
             await shelf.take()
         async with shelf.join("another", one):
             assert await shelf.take() == Item("tea", 3)
+
+
+@on_a_loop
+async def test_one_can_wait_until_something_holds_of_the_state() -> None:
+    async with (
+        addresses() as (one, two),
+        Shelf().join("shelf", one) as a,
+        Shelf().join("shelf", two) as b,
+    ):
+        waiting = asyncio.ensure_future(b.until(lambda: b.items[2:]))
+        for price in range(3):
+            assert not waiting.done()
+            await a.put(Item("tea", price))
+        assert await waiting == [Item("tea", 2)]
+
+
+class Nested(Replica):
+    @ordered
+    def inner(self) -> int:
+        return 1
+
+    @ordered
+    def outer(self) -> None:
+        self.inner()
+
+
+@on_a_loop
+async def test_an_ordered_method_that_calls_another_is_told_what_to_do_instead() -> None:
+    async with addresses(1) as (one,), Nested().join("nested", one) as nested:
+        with pytest.raises(errors.CallFailed, match="put what both do into a plain method"):
+            await nested.outer()
 
 
 @on_a_loop

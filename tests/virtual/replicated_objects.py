@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from flexgroup import FlexGroupError, Replica, errors, ordered
+from flexgroup.replica.membership import member_of
 
 from .kept_cluster import KeptCluster
 
@@ -136,7 +137,7 @@ def problems_of(writers: list[Writer]) -> list[str]:
     calls = [call for writer in writers for call in writer.calls]
     unanswered = [f"{call.line} never returned" for call in calls if call.ended is None]
     problems += unanswered
-    if sum(writer.journal.membership.machine.times_begun for writer in writers) > 1:
+    if sum(member_of(writer.journal).machine.times_begun for writer in writers) > 1:
         return problems  # they had all lost their servers at some time
     times = {line: first.lines.count(line) for line in first.lines}
     problems += [f"{line} is there {n} times" for line, n in times.items() if n > 1]

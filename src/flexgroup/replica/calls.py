@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import (
-    TYPE_CHECKING,
     Any,
     Concatenate,
     Generic,
@@ -25,15 +25,38 @@ from flexgroup.client.errors import CallFailed
 from flexgroup.client.values import Codec
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 
-if TYPE_CHECKING:
-    from flexgroup.replica.blocking import BlockingReplica
-    from flexgroup.replica.object import Replica, Replicated
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
 RETURNED = b"\x00"
 RAISED = b"\x01"
+
+
+class Caller(ABC):
+    """An object whose ordered methods are called at all replicas."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def is_applying(self) -> bool:
+        """Whether an ordered method is being applied here."""
+
+    @abstractmethod
+    def call_of(self, method: Ordered[..., Any]) -> Callable[..., Any]:
+        """Return what calls an ordered method at all replicas."""
+
+
+class AsyncCaller(Caller):
+    """Calls are awaited."""
+
+    __slots__ = ()
+
+
+class BlockingCaller(Caller):
+    """Calls wait."""
+
+    __slots__ = ()
 
 
 class Ordered(Generic[P, R]):
@@ -62,12 +85,17 @@ class Ordered(Generic[P, R]):
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, instance: Replica, owner: type) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, instance: AsyncCaller, owner: type) -> Callable[P, Awaitable[R]]: ...
     @overload
-    def __get__(self, instance: BlockingReplica, owner: type) -> Callable[P, R]: ...
-    def __get__(self, instance: Replicated | None, owner: type) -> Any:
+    def __get__(self, instance: BlockingCaller, owner: type) -> Callable[P, R]: ...
+    def __get__(self, instance: Caller | None, owner: type) -> Any:
         if instance is None:
             return self
+        if instance.is_applying:
+            raise UsageError(
+                f"the ordered method {self.name} is called by another one, which has its place"
+                " already: put what both do into a plain method"
+            )
         return instance.call_of(self)
 
     def prepare(self) -> None:
@@ -105,7 +133,7 @@ class Ordered(Generic[P, R]):
             raise TypeError(f"{self.name}(): {error}") from None
         return self._arguments_codec.encode(called_with)
 
-    def apply(self, replica: Replicated, arguments: bytes) -> bytes:
+    def apply(self, replica: object, arguments: bytes) -> bytes:
         """Call the method, and return what became of it; nothing is ever raised."""
         try:
             called_with = self._arguments_codec.decode(arguments)
@@ -114,7 +142,7 @@ class Ordered(Generic[P, R]):
         except Exception as error:
             return failure(error)
 
-    def result(self, replica: Replicated, outcome: bytes) -> R:
+    def result(self, replica: object, outcome: bytes) -> R:
         """Return what the method returned, or raise what it raised."""
         if outcome[:1] == RETURNED:
             result: R = self._result_codec.decode(outcome[1:])

@@ -41,7 +41,7 @@ from flexgroup.replica.packets import (
 )
 
 MOST_DEPARTED = 1_000
-"""Of so many sessions without a member the outcomes are kept, for when they come back."""
+"""The outcomes of so many sessions without a member are kept, for when they come back."""
 
 
 class State(Protocol):
@@ -66,7 +66,7 @@ class State(Protocol):
         """Take the next piece."""
 
     def end_restoring(self) -> None:
-        """From now on, have the state that has been restored."""
+        """Have the state that has been restored, from now on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from flexgroup.client.connecting import Tls, connect
 from flexgroup.client.errors import (
@@ -27,12 +27,16 @@ from flexgroup.client.message import Listener, Message, View
 from flexgroup.core.errors import FlexGroupError, PeerError, UsageError
 from flexgroup.replica.machine import Answer, Begin, Forget, GiveUp, ReplicaMachine, Send, Tell
 from flexgroup.replica.packets import Call, Packet, Part, Refused, encode
+from flexgroup.replica.replicated import Replicated
 from flexgroup.replica.state import ObjectState
 
-if TYPE_CHECKING:
-    from flexgroup.replica.object import Replicated, Servers
-
 R = TypeVar("R")
+
+Servers = str | Sequence[str] | None
+"""Addresses, also in one text with commas between them."""
+
+STACK = "ABCAST SAFE"
+"""What a call has returned is then not lost as long as any server with a replica lives."""
 
 STACK_OF_STATES = "RELIABLE FIFO"
 
@@ -59,6 +63,8 @@ class Membership:
         tls: Tls | None,
         timeout: float,
     ) -> None:
+        if replica.is_member:
+            raise UsageError("this object is a replica already: leave, or make another one")
         if isinstance(servers, str):
             servers = servers.split(",")
         addresses: list[str | None] = [address.strip() for address in servers or ()]
@@ -93,10 +99,15 @@ class Membership:
 
     # For the object.
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.machine.members
+
     async def begin(self) -> None:
         """Become a member and have the state; what cannot work is raised."""
         loop = asyncio.get_running_loop()
         self._began: asyncio.Future[None] = loop.create_future()
+        self._changed: asyncio.Future[None] = loop.create_future()
         self._heard_at = loop.time()
         self._running = loop.create_task(self._run())
         try:
@@ -118,6 +129,16 @@ class Membership:
         finally:
             self._calls.pop(number, None)
             self.machine.withdraw(number)
+
+    async def until(self, condition: Callable[[], R]) -> R:
+        """Wait until the condition holds of the state here, and return what it returned."""
+        while not (found := condition()):
+            if self._over is not None:
+                raise self._over.with_traceback(None)
+            if self._changed.done():
+                self._changed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._changed)
+        return found
 
     async def end(self) -> None:
         """Leave for good."""
@@ -232,6 +253,8 @@ class Membership:
             return
         self._over = error
         self._forget_connection()
+        if not self._changed.done():
+            self._changed.set_result(None)
         for number, future in self._calls.items():
             if not future.done():
                 future.set_exception(unknown(error) if self.machine.has_sent(number) else error)
@@ -265,6 +288,8 @@ class Membership:
         self._act()
 
     def _act(self) -> None:
+        if not self._changed.done():
+            self._changed.set_result(None)
         for effect in self.machine.effects():
             match effect:
                 case Send():
@@ -352,6 +377,13 @@ class Membership:
             except Exception as error:
                 report("the snapshot for a newcomer", error)
                 await group.send(encode(Refused(tell.newcomer, str(error)[:1_000])))
+
+
+def member_of(replica: Replicated) -> Membership:
+    """Return the membership of an object that is in a group."""
+    membership = replica.membership
+    assert isinstance(membership, Membership)
+    return membership
 
 
 class _Delivered(Listener[bytes]):

@@ -61,7 +61,7 @@ class Session(Struct, array_like=True):
     """The member that calls in it, or did."""
     answered: int = 1
     outcomes: dict[int, bytes] = {}
-    """Of the calls that were applied, those that the caller may not know of yet."""
+    """Those of the calls that were applied and that the caller may not know of yet."""
 
 
 class Ledger(Struct, array_like=True):
@@ -79,7 +79,7 @@ class Ledger(Struct, array_like=True):
     tellers: dict[str, str] = {}
     """Who is to tell each newcomer the state."""
     since: dict[str, int] = {}
-    """For all who are in the group, newcomers as well: the first view that they are known in."""
+    """The first view that each member of the group is known in, newcomers as well."""
 
 
 Packet = Call | Ready | Farewell | Part | Refused

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from flexgroup.core.errors import UsageError
 from flexgroup.replica.attributes import codecs_of, state_of
 from flexgroup.replica.calls import failure
-from flexgroup.replica.object import Replicated
+from flexgroup.replica.replicated import Replicated
 
 
 class ObjectState:
