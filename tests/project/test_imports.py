@@ -99,7 +99,7 @@ ARCHITECTURE = {
     ),
     #
     "worlds": ("", ""),
-    "flexgroup": ("core protocols client _pure", " replica"),
+    "flexgroup": ("core protocols client replica _pure", ""),
     "_pure": ("", ""),
     "_written_out": ("core", ""),
 }
