@@ -44,6 +44,8 @@ ARCHITECTURE = {
         "msgspec prometheus_client",
     ),
     "client": ("core wire", "msgspec"),
+    "replica": ("core client", "msgspec"),
+    "replicated": ("core replica", ""),
     "load": ("core wire client", ""),
     "virtual.world": ("", ""),
     "virtual.network": ("virtual.world", ""),
@@ -111,7 +113,7 @@ ARCHITECTURE = {
     ),
     #
     "worlds": ("", ""),
-    "flexgroup": ("core protocols client runs _pure", ""),
+    "flexgroup": ("core protocols client replica runs _pure", ""),
     "_pure": ("", ""),
     "_written_out": ("core", ""),
 }
