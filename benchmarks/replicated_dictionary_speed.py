@@ -49,10 +49,12 @@ class Dictionary:
             cluster = LocalCluster(SERVERS, Path(folder), ["--log", "none"])
             with cluster:
                 members = [
-                    [*program("dictionary_member"), address, "--stack", self._stack]
-                    + ["--number", str(number), *workload.loops(number)]
+                    [
+                        *program("dictionary_member"), address, "--stack", self._stack,
+                        "--number", str(number), *workload.loops(number),
+                    ]
                     for number, address in enumerate(cluster.addresses)
-                ]
+                ]  # fmt: skip
                 pids = [server.process.pid for server in cluster.servers]
                 with started(members, environment()) as loaded:
                     return measured(loaded, pids, workload, all_are_told=False)

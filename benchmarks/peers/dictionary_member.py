@@ -1,6 +1,6 @@
 """A process with a replica of `flexgroup.replicated.Dict`, in which closed loops put values.
 
-    python -m peers.dictionary_member localhost:7400 --number 0 --loops 21
+python -m peers.dictionary_member localhost:7400 --number 0 --loops 21
 """
 
 from __future__ import annotations
