@@ -7,13 +7,18 @@ from dataclasses import replace
 import pytest
 
 from flexgroup.core.layer import Layer
-from flexgroup.core.message import Message, Packet
+from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.protocols.best_effort import Data
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.testing.script import rewrite
 from flexgroup.worlds.explorer import random_walks
 from flexgroup.worlds.explorer.explorer import SearchLimits
-from flexgroup.worlds.explorer.random_walks import RandomWalks, Walker, WalkOptions
+from flexgroup.worlds.explorer.random_walks import (
+    TIMES_LONGER,
+    RandomWalks,
+    Walker,
+    WalkOptions,
+)
 from flexgroup.worlds.explorer.schedule import script
 from flexgroup.worlds.explorer.scope import Bounds, from_clients
 from flexgroup.worlds.explorer.search_setup import SearchOptions
@@ -136,3 +141,72 @@ def test_what_a_walker_forgets_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     forgotten = RandomWalks(plan, CYCLIC, 300, depth=2).take()
     assert forgotten.local_states < kept.local_states
     assert replace(forgotten, local_states=0, seconds=0) == replace(kept, local_states=0, seconds=0)
+
+
+class Arguing(Layer):
+    """Two processes contradict each other until a message brings the first to reason."""
+
+    __slots__ = ("reasonable",)
+    PACKETS = (Data,)
+
+    def on_start(self) -> None:
+        self.reasonable = False
+        if self.process == 1:
+            self._contradict(Message(message_id(1, 1), (0, 1), b""))
+
+    def on_cast(self, m: Message) -> None:
+        self.send(m.destinations, Data(m))
+
+    def on_packet(self, sender: int, packet: Packet) -> None:
+        assert isinstance(packet, Data)
+        if sender >= self.size:
+            self.reasonable = True
+            self.deliver(packet.m)
+        elif not self.reasonable:
+            self._contradict(packet.m)
+
+    def _contradict(self, word: Message) -> None:
+        self.send((1 - self.process,), Data(word))
+
+
+class NeverReasonable(Arguing):
+    """And here it does not."""
+
+    __slots__ = ()
+
+    def on_cast(self, m: Message) -> None:
+        pass
+
+
+def test_no_channel_waits_for_ever_for_others_that_never_fall_silent() -> None:
+    outcome = RandomWalks(plan_of(Arguing), from_clients(2, (0,)), 200, depth=1).take()
+    assert outcome.complete == outcome.terminals == 200
+    assert outcome.depth < 1000
+
+
+def test_two_leaders_who_depose_each_other_for_ever_are_given_up() -> None:
+    """Each suspects the other wrongly, to the end, so the leader oracle breaks its promise and
+    White-Box need not get on. A hundred thousand steps of that took gigabytes."""
+    everybody, one, other = tuple(range(6)), (0, 1, 2), (3, 4, 5)
+    scope = replace(
+        from_clients(6, everybody, other, one, everybody),
+        replicas=(one, other), bounds=Bounds(crashes=1, restarts=1, suspicions=2),
+    )  # fmt: skip
+    how = WalkOptions(seed=5, depth=3, search=SearchOptions(reduce=False, symmetry=False))
+    walker = Walker(parse_stack("leader white-box"), scope, how)
+    totals = walker.take(range(222, 223))
+    assert (totals.endless, totals.complete) == (1, 0)
+    assert totals.deepest == TIMES_LONGER * walker.steps < 5000
+
+
+def test_walks_that_do_not_end_are_given_up_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_walks, "LONGEST", 300)
+    options = SearchOptions(properties=("integrity",))
+    scope = from_clients(2, (0,))
+    outcome = RandomWalks(plan_of(NeverReasonable), scope, 10, depth=2, options=options).take()
+    assert outcome.complete == 0
+    assert outcome.depth == 300
+    assert outcome.notes[-1] == (
+        "10 walks were given up after so many steps that they may be endless, up to 300: nothing "
+        "is said of how they end"
+    )

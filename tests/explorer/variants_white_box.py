@@ -36,8 +36,8 @@ def with_handler(name: str, changed: Callable[[Any, Any], Callable[..., Any]]) -
 
 def with_message(name: str, changed: Callable[[Any], Callable[..., Any]]) -> StackPlan:
     """The protocol with this method of its messages replaced by what is made of the method."""
-    white_box = loaded_anew("white_box", "ordered_message", "white_box_messages")
-    message = white_box.OrderedMessage
+    white_box = loaded_anew("white_box", "white_box_progress", "white_box_messages")
+    message = white_box.Progress
     setattr(message, name, changed(getattr(message, name)))
     return on_an_oracle(white_box)
 
@@ -45,7 +45,7 @@ def with_message(name: str, changed: Callable[[Any], Callable[..., Any]]) -> Sta
 def with_messages(name: str, changed: Callable[[Any], Callable[..., Any]]) -> StackPlan:
     """The protocol with this method of what it knows of all messages replaced."""
     white_box = loaded_anew("white_box", "white_box_messages")
-    messages = white_box.OrderedMessages
+    messages = white_box.WhiteBoxMessages
     setattr(messages, name, changed(getattr(messages, name)))
     return on_an_oracle(white_box)
 
@@ -270,11 +270,11 @@ def white_box_that_takes_what_anybody_accepted() -> StackPlan:
 def white_box_that_does_not_wait_for_lower_proposals() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def deliver_committed(self: Any) -> None:
-            waiting = self.ordered.undelivered
-            self.ordered.undelivered = {m for m in waiting if self.ordered.known[m].gts}
-            later = waiting - self.ordered.undelivered
+            waiting = self.messages.undelivered
+            self.messages.undelivered = {m for m in waiting if self.messages.known[m].gts}
+            later = waiting - self.messages.undelivered
             careful(self)
-            self.ordered.undelivered |= later
+            self.messages.undelivered |= later
 
         return deliver_committed
 
@@ -286,7 +286,7 @@ def white_box_that_delivers_again() -> StackPlan:
 
     def changed(white_box: Any, careful: Any) -> Any:
         def on_deliver(self: Any, packet: Any) -> None:
-            self.ordered.max_delivered_gts = min(self.ordered.max_delivered_gts, packet.gts - 1)
+            self.messages.max_delivered_gts = min(self.messages.max_delivered_gts, packet.gts - 1)
             careful(self, packet)
 
         return on_deliver
@@ -328,9 +328,9 @@ def white_box_that_delivers_only_what_is_new() -> StackPlan:
 
     def changed(white_box: Any, careful: Any) -> Any:
         def lead(self: Any) -> None:
-            settled, self.ordered.settled = self.ordered.settled, []
+            settled, self.messages.settled = self.messages.settled, []
             careful(self)
-            self.ordered.settled = settled + self.ordered.settled
+            self.messages.settled = settled + self.messages.settled
 
         return lead
 
@@ -340,13 +340,13 @@ def white_box_that_delivers_only_what_is_new() -> StackPlan:
 def white_box_whose_followers_do_not_remember() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def on_multicast(self: Any, m: Any) -> Any:
-            is_known = self.status == white_box.LEADER or m.id in self.ordered.known
+            is_known = self.status == white_box.LEADER or m.id in self.messages.known
             return careful(self, m) if is_known else None
 
         return on_multicast
 
     def on_accept(self: Any, packet: Any) -> None:
-        known = self.ordered.remember(packet.m)
+        known = self.messages.remember(packet.m)
         if known is not None:
             self.on_multicast(packet.m)
             self.accept(known, packet.lts % (1 << 20), packet.ballot, packet.lts)
@@ -362,7 +362,7 @@ def white_box_that_waits_for_its_own_multicast() -> StackPlan:
 
     def changed(white_box: Any, careful: Any) -> Any:
         def on_accept(self: Any, packet: Any) -> None:
-            known = self.ordered.remember(packet.m)
+            known = self.messages.remember(packet.m)
             if known is not None:
                 self.accept(known, white_box.process_of(packet.lts), packet.ballot, packet.lts)
 
@@ -403,7 +403,7 @@ def white_box_in_which_nothing_stays_committed() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def on_new_state(self: Any, sender: int, packet: Any) -> None:
             if self.status == white_box.RECOVERING and packet.ballot == self.ballot:
-                for known in self.ordered.known.values():
+                for known in self.messages.known.values():
                     known.phase = min(known.phase, white_box.ACCEPTED)
             careful(self, sender, packet)
 

@@ -26,9 +26,9 @@ def white_box_that_answers_before_it_writes() -> StackPlan:
         write = white_box.WhiteBox.write
 
         def on_packet(self: Any, sender: int, packet: Any) -> None:
-            for known in self.ordered.all():
+            for known in self.messages.all():
                 if known.phase >= white_box.ACCEPTED:
-                    entry = white_box.Ordered(known.m, known.phase, known.gts, self.clock)
+                    entry = white_box.Entry(known.m, known.phase, known.gts, self.clock)
                     write(self, clock_of(known.lts), entry)
             careful(self, sender, packet)
 
@@ -54,7 +54,7 @@ def white_box_that_does_not_write_what_it_accepts() -> StackPlan:
 def white_box_that_does_not_write_what_it_delivers() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def settle(self: Any, known: Any) -> None:
-            self.ordered.settle(known)
+            self.messages.settle(known)
             self.deliver(known.m)
 
         return settle
@@ -108,7 +108,7 @@ def white_box_that_does_not_write_what_falls_back() -> StackPlan:
 def white_box_that_does_not_write_the_state_of_a_ballot() -> StackPlan:
     def changed(white_box: Any, careful: Any) -> Any:
         def store(self: Any, told: Any, least: int) -> None:
-            self.ordered.take_over(told, least)
+            self.messages.take_over(told, least)
 
         return store
 

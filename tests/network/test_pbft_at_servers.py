@@ -8,6 +8,10 @@ import pytest
 
 from flexgroup.client import blocking
 from flexgroup.load.local_cluster import LocalCluster, LocalServer
+from flexgroup.properties.catalogue import check
+from flexgroup.properties.verdict import Outcome
+from flexgroup.trace.reader import load_history, read_runs
+from flexgroup.trace.run import planned_liars
 from flexgroup.wire.seals import make_seal_keys
 
 from .servers import LAST_RESORT
@@ -20,7 +24,8 @@ class Servers(LocalCluster):
 
     def __init__(self, folder: Path, attack: str = "") -> None:
         make_seal_keys(folder / "keys", NAMES)
-        super().__init__(4, folder, ["--seals", str(folder / "keys")])
+        traces = ["--trace", str(folder / "traces")]
+        super().__init__(4, folder, ["--seals", str(folder / "keys"), *traces])
         self.attack = attack
 
     def _start(self) -> LocalServer:
@@ -56,6 +61,11 @@ def test_all_others_agree_although_a_server_lies(tmp_path: Path, attack: str) ->
         received = exchanged(cluster.addresses[:3])
     assert received[0] == received[1] == received[2]
     assert len(set(received[0])) == 30
+    (run,) = read_runs(tmp_path / "traces")
+    assert (run.faulty, planned_liars(run.faults)) == ((3,), (f"3:{attack}",))
+    history = load_history(tmp_path / "traces", run)
+    verdicts = check(history, run.promised)
+    assert Outcome.VIOLATED not in [verdict.outcome for verdict in verdicts], verdicts
 
 
 @pytest.mark.slow

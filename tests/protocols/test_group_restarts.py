@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.core.replicas import replicas_of_sizes
-from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
+from flexgroup.testing.replica_schedules import Load, replica_schedule
 from flexgroup.trace.collector import Collector
 from flexgroup.worlds.bench import Bench
 from flexgroup.worlds.simulator.fault_plans import Faults
@@ -86,6 +87,16 @@ def test_in_200_schedules_in_which_the_state_is_saved_often(stack: str, every: i
 def test_in_2000_schedules_in_which_the_state_is_saved_often(stack: str, every: int) -> None:
     plan = nothing_taken_out(stack.split()[-1], every)
     assert outcomes(plan, range(1000, 3000)) == {"": 2000}
+
+
+@pytest.mark.parametrize(("crashes", "seed"), [(4, 14_407), (2, 69_475)])
+def test_an_end_is_lost_that_was_sent_before_its_sender_heard_of_the_start(
+    crashes: int, seed: int
+) -> None:
+    """Though the process was up, and its entry in the log: it has to wait until all have heard."""
+    load = Load(5, crashes, 2, depth=3, meets_late=True)
+    plan = parse_stack("leader paxos ft-abcast")
+    assert replica_schedule(plan, (3, 3, 3), load, seed).broken == ""
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.__name__)

@@ -68,6 +68,12 @@ def test_in_200_schedules_in_which_who_starts_again_is_met_late() -> None:
     assert found == {"": 200}
 
 
+def test_who_was_the_primary_passes_on_what_another_member_took_it_for() -> None:
+    """The member has forgotten since what it had told, and the primary never heard of it."""
+    load = Load(6, 4, 3, 3, depth=3, meets_late=True)
+    assert replica_schedule(PRIMCAST, (3, 3, 3), load, 83_639).broken == ""
+
+
 def test_in_200_schedules_with_a_log_that_is_cut_off_all_the_time() -> None:
     assert outcomes(primcast_that_cuts_its_log_all_the_time(), range(200)) == {"": 200}
 

@@ -280,13 +280,13 @@ def test_a_message_keeps_the_timestamp_that_a_majority_accepted() -> None:
     bench.deliver(3, 0)
     settle_to(bench, 3)
     assert len(bench.delivered[3]) == 1
-    before = layer(bench, 3).ordered.known[bench.delivered[3][0].id].gts
+    before = layer(bench, 3).messages.known[bench.delivered[3][0].id].gts
     bench.crash(0)
     bench.cast(4, (0, 1, 2))
     for process in (1, 2):
         bench.suspect(process, 0)
     settle(bench)
-    assert layer(bench, 1).ordered.known[bench.delivered[3][0].id].gts == before
+    assert layer(bench, 1).messages.known[bench.delivered[3][0].id].gts == before
     assert [len(order) for order in bench.delivered] == [0, 2, 2, 1]
 
 
@@ -308,12 +308,12 @@ def test_what_all_have_delivered_is_forgotten_and_what_one_lacks_is_not() -> Non
     for _ in range(10):
         bench.cast(4, (0, 1, 2, 3))
         settle(bench)
-    assert all(len(layer(bench, process).ordered.known) <= 2 for process in range(4))
+    assert all(len(layer(bench, process).messages.known) <= 2 for process in range(4))
     bench.crash(2)
     for _ in range(10):
         bench.cast(4, (0, 1, 2, 3))
         settle(bench)
-    assert all(len(layer(bench, process).ordered.known) >= 10 for process in (0, 1, 3))
+    assert all(len(layer(bench, process).messages.known) >= 10 for process in (0, 1, 3))
 
 
 def test_what_is_forgotten_is_not_ordered_again() -> None:
@@ -327,14 +327,14 @@ def test_what_is_forgotten_is_not_ordered_again() -> None:
         bench.cast(0, (0, 1, 2, 3))
         while channels := [channel for channel in bench.channels if channel != late]:
             bench.deliver(*channels[0])
-    assert len(layer(bench, 2).ordered.known) <= 2
+    assert len(layer(bench, 2).messages.known) <= 2
     assert isinstance(inner(bench.deliver(*late)), Multicast)
     bench.crash(0)
     for process in (1, 2):
         bench.suspect(process, 0)
     settle(bench)
     assert [len(order) for order in bench.delivered] == [4] * 4
-    assert not layer(bench, 2).ordered.undelivered
+    assert not layer(bench, 2).messages.undelivered
 
 
 def test_an_accept_stands_for_the_multicast_that_has_not_come() -> None:

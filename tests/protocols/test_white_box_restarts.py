@@ -152,7 +152,7 @@ def test_below_another_layer_everything_is_delivered_again() -> None:
         settle(bench)
     below = bench.hosts[2].stack.layers[1]
     assert isinstance(below, WhiteBox)
-    assert len(below.ordered.known) == 3
+    assert len(below.messages.known) == 3
     bench.crash(2)
     bench.recover(2)
     settle(bench)

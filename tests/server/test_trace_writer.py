@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
-from flexgroup.core.message import Message
+from flexgroup.core.message import Message, message_id
 from flexgroup.server.recording.handoff import (
+    GIVES_WAY,
     AnyHanded,
     Events,
     RunBegan,
@@ -16,8 +19,10 @@ from flexgroup.server.recording.handoff import (
     ServerEnded,
     take_whole,
 )
+from flexgroup.server.recording.live_trace import pipe_to
 from flexgroup.server.recording.trace_writer import (
     ENDED,
+    KILLED,
     LATE_SECONDS,
     LEAST_SECONDS,
     SHARE_OF_AGE,
@@ -25,7 +30,8 @@ from flexgroup.server.recording.trace_writer import (
 )
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.recorder import Recorder, Sink
-from flexgroup.trace.run import Run
+from flexgroup.trace.run import Run, planned_liars, with_liars
+from flexgroup.trace.validate.report import validate
 from flexgroup.trace.writer import STARTED
 from flexgroup.wire.frames import FrameReader, FrameWriter
 
@@ -53,7 +59,7 @@ def happened(seq: int, process: int = 0) -> Events:
     """A process multicasts a message to all, and delivers it."""
     rows = Rows()
     recorder = Recorder(rows)
-    message = Message(seq << 16 | process, (0, 1, 2), b"")
+    message = Message(message_id(process, seq), (0, 1, 2), b"")
     recorder.multicast(process, 2 * seq, seq, message)
     recorder.deliver(process, 2 * seq + 1, seq, message, 0)
     recorder.flush()
@@ -68,9 +74,9 @@ def traces(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def writer_of(traces: Path, server: str) -> ServerTraceWriter:
+def writer_of(traces: Path, server: str, liars: tuple[str, ...] = ()) -> ServerTraceWriter:
     writer = ServerTraceWriter(traces, server)
-    writer.take(RunBegan(DESCRIPTION, EVERYBODY), now=0)
+    writer.take(RunBegan(with_liars(DESCRIPTION, liars), EVERYBODY), now=0)
     writer.take(happened(0, EVERYBODY.index(server)), now=0)
     return writer
 
@@ -138,6 +144,37 @@ def test_a_run_is_listed_when_the_last_server_has_written_everything(traces: Pat
     assert run is not None
     assert (run.outcome, run.lost) == ("complete", None)
     assert len(load_history(traces, run).deliveries.message) == 3
+
+
+@pytest.mark.parametrize("last", EVERYBODY)
+def test_a_run_tells_which_servers_were_started_as_attackers(traces: Path, last: str) -> None:
+    """Each of them says so itself, whoever lists the run."""
+    attacks = {"s2": ("1:skip",), "s3": ("2:forge",)}
+    writers = {server: writer_of(traces, server, attacks.get(server, ())) for server in EVERYBODY}
+    for server in sorted(EVERYBODY, key=lambda name: (name == last, name)):
+        writers[server].take(RunEnded(RUN, ()), now=1)
+        writers[server].write_what_is_due(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.faulty) == ("complete", (1, 2))
+    assert planned_liars(run.faults) == ("1:skip", "2:forge")
+
+
+def test_an_attacker_that_is_killed_is_one_all_the_same(traces: Path) -> None:
+    writers = [writer_of(traces, "s1"), writer_of(traces, "s2", ("1:skip",))]
+    writers[1].close(1)
+    writers[0].take(RunEnded(RUN, (1,)), now=1)
+    writers[0].write_what_is_due(1 + LATE_SECONDS)
+    run = listed(traces)
+    assert run is not None
+    assert (run.faulty, run.lost) == ((1,), "[1,2]")
+
+
+def test_a_run_that_goes_on_has_its_attackers_in_its_row(traces: Path) -> None:
+    for server, liars in (("s1", ()), ("s2", ("1:skip",))):
+        writer_of(traces, server, liars)
+    (row,) = pq.read_table(traces / STARTED / f"{RUN}.parquet").to_pylist()
+    assert row["faulty"] == [1]
 
 
 def test_who_was_killed_is_waited_for_and_then_named(traces: Path) -> None:
@@ -300,6 +337,32 @@ def test_who_starts_again_takes_back_what_was_not_so_and_goes_on(traces: Path) -
     assert history.deliveries.step[history.deliveries.process == 0].tolist() == [1, 7]
 
 
+def test_who_goes_on_after_what_is_lost_records_no_more(traces: Path) -> None:
+    """Who wrote the trace was killed as well, as when a machine loses power. The process remembers
+    three messages, of which two were written, and the second without its delivery."""
+    killed = writer_of(traces, "s1")
+    killed.write_what_is_due(LEAST_SECONDS)
+    killed.take(happened(1), now=LEAST_SECONDS)
+    killed.write_what_is_due(2 * LEAST_SECONDS)
+    (traces / "events" / "event=deliver" / f"{RUN}@s1-000001.parquet").unlink()
+    (traces / ENDED / f"{RUN}@s1").write_text(KILLED)  # so that nobody waits for that
+    again = ServerTraceWriter(traces, "s1")
+    again.take(RunBegan(DESCRIPTION, EVERYBODY, steps=6), now=0)
+    again.take(happened(3), now=0)
+    again.take(RunEnded(RUN, ()), now=0)
+    for server in ("s2", "s3"):
+        other = writer_of(traces, server)
+        other.take(RunEnded(RUN, ()), now=0)
+        other.write_what_is_due(0)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("cut", "[0]")
+    history = load_history(traces, run)
+    assert history.multicasts.step[history.multicasts.process == 0].tolist() == [0, 2]
+    assert history.deliveries.step[history.deliveries.process == 0].tolist() == [1]
+    assert not validate(traces).warnings
+
+
 def test_who_was_killed_and_is_there_is_waited_for(traces: Path) -> None:
     """It has started again, and its new process has not yet said so."""
     writer_of(traces, "s3").close(0)
@@ -312,3 +375,17 @@ def test_who_was_killed_and_is_there_is_waited_for(traces: Path) -> None:
     run = listed(traces)
     assert run is not None
     assert run.lost == "[2]"
+
+
+def test_the_process_that_writes_gives_way_to_the_server(tmp_path: Path) -> None:
+    """On a busy machine it would otherwise take processors from servers that clients wait for. In a
+    session of its own, niceness would not count: Linux shares processors out among sessions."""
+    pipe = pipe_to(tmp_path, "s1")
+    try:
+        writer = pipe.writer.pid
+        assert os.getpriority(os.PRIO_PROCESS, writer) == min(19, os.nice(0) + GIVES_WAY)
+        assert os.getsid(writer) == os.getsid(0)
+        assert os.getpgid(writer) == writer  # Ctrl-C is for the server
+    finally:
+        pipe.put(ServerEnded(is_last=False))
+        pipe.close()

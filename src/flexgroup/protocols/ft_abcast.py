@@ -19,8 +19,9 @@ which waits until an END is received, would wait for ever if all of them came be
 
 Not in the algorithm, though its text says that processes recover: a process saves its state now
 and then; who starts again has the log tell it what followed, delivers what the application was not
-given, and asks the last group for ENDs that came while it was down (AGAIN). Up to where it has to
-ask, an entry of its own in the log says (BACK).
+given, and asks the last group for ENDs that are lost (AGAIN): those that were sent before their
+sender had heard that it is back (RESUME, and the answer KNOWN). Up to where it has to ask, an entry
+of its own in the log says (BACK).
 """
 
 from __future__ import annotations
@@ -64,6 +65,11 @@ class Resume(Packet):
 
 
 @final
+class Known(Packet):
+    """I know that you have started again: what I send from now on reaches you."""
+
+
+@final
 class Again(Packet):
     """I have delivered m and wait for END; send it again, if your group, the last one, has m."""
 
@@ -72,7 +78,8 @@ class Again(Packet):
 
 @final
 class Back(Packet):
-    """I have started again, so often by now; through the log of the own group."""
+    """I have started again, so often by now, and all that send me END know it; through the log of
+    the own group."""
 
     starts: int
 
@@ -99,7 +106,7 @@ class Checkpoint(Packet):
 
 class FtAbcast(Layer):
     __slots__ = ("Del", "Rec", "behind", "delivered", "ended", "entries", "g", "had", "missed",
-                 "own", "starts", "waiting_for")  # fmt: skip
+                 "own", "starts", "unaware", "waiting_for")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
@@ -107,8 +114,8 @@ class FtAbcast(Layer):
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
-    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Forward, End, Resume, Again, Back)
-    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (End, Resume, Again)
+    PACKETS: ClassVar[tuple[type[Packet], ...]] = (Forward, End, Resume, Known, Again, Back)
+    UNORDERED: ClassVar[tuple[type[Packet], ...]] = (End, Resume, Known, Again)
     STORED: ClassVar[tuple[type[Packet], ...]] = (Checkpoint,)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
@@ -135,9 +142,12 @@ class FtAbcast(Layer):
         self.starts = 0
         """How often this process has started again."""
         self.behind = False
-        """What is decided now may have been decided by others while this process was down."""
+        """What is decided now may have been decided by others before all that send END to this
+        process knew that it is back."""
+        self.unaware: set[int] = set()
+        """Those that send END to this process, and may not know that it has started again."""
         self.missed: set[MessageId] = set()
-        """What was decided then: its END may have come then as well."""
+        """What was decided then: its END may be lost."""
 
     def on_cast(self, m: Message) -> None:
         """Lines 4 and 5."""
@@ -156,12 +166,15 @@ class FtAbcast(Layer):
             self.check_entries()
         elif isinstance(packet, End) and self.is_from(sender, self.g + 1, self.size):
             self.on_end(packet.m)
+        elif isinstance(packet, Known) and self.is_from(sender, self.g + 1, self.size):
+            self.on_known(sender)
         elif (
             isinstance(packet, Resume)
             and self.is_from(sender, 0, self.size)
             and not self.is_mate(sender)
         ):
             self.on_resume(sender)
+            self.on_known(sender)
         elif isinstance(packet, Again) and self.is_from(sender, 0, self.g - 1):
             self.on_again(sender, packet.m)
         elif isinstance(packet, Back) and self.is_mate(sender):
@@ -290,10 +303,21 @@ class FtAbcast(Layer):
         self.behind = True
         self.starts += 1
         self.save_state()
-        self.send(self.context.replicas[self.g], Back(self.starts))
         others = [p for p in range(self.size) if p not in self.context.replicas[self.g]]
         if others:
             self.send(tuple(others), Resume())
+        self.unaware = {p for p in others if self.is_from(p, self.g + 1, self.size)}
+        self.check_aware()
+
+    def on_known(self, sender: int) -> None:
+        """Who has heard of the start, or has started after it, loses no END any more."""
+        if sender in self.unaware:
+            self.unaware.remove(sender)
+            self.check_aware()
+
+    def check_aware(self) -> None:
+        if not self.unaware:
+            self.send(self.context.replicas[self.g], Back(self.starts))
 
     def on_back(self, sender: int, starts: int) -> None:
         """What is behind this entry in the log was sent on, and ended, after the sender was back.
@@ -307,6 +331,8 @@ class FtAbcast(Layer):
         """Send again what the sender's group may have lost, and ask for what it may not have sent:
         a group has nothing under way but the message that it waits for, and a process nothing but
         what it multicast."""
+        if self.is_from(sender, 0, self.g - 1):
+            self.send((sender,), Known())
         for identity in sorted(self.own):
             if group_of(self.context.replicas, sender)[0] == self.own[identity].destinations[0]:
                 self.send_to_lowest(self.own[identity])

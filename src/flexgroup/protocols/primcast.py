@@ -124,7 +124,7 @@ class PrimCast(Layer):
         """Propose m, or remember it until this process is the primary."""
         if not self.timestamps.delivered.has(m.id):
             known = self.timestamps.known(m.id)
-            if known.m is None and self.restarts and sender not in self.group:
+            if known.m is None and self.restarts and sender != process_of(self.E_cur):
                 self.tell_primary(m)
             known.m = m
             self.propose(m)

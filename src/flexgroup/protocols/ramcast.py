@@ -130,7 +130,7 @@ class RamCast(Layer):
         if entry is not None and entry.m is None:
             entry.m = m
             self.propose(m, entry)
-            if self.restarts and sender not in self.group:
+            if self.restarts and sender != process_of(self.ballot):
                 self.tell_leader(m)
         return entry
 

@@ -32,8 +32,7 @@ from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Stored
 from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
 from flexgroup.core.replicas import check_destinations, group_of
-from flexgroup.protocols.parts.ordered_message import ACCEPTED, COMMITTED, START, OrderedMessage
-from flexgroup.protocols.parts.white_box_messages import Joined, Ordered, OrderedMessages
+from flexgroup.protocols.parts.white_box_messages import Entry, Joined, WhiteBoxMessages
 from flexgroup.protocols.parts.white_box_packets import (
     Abandoned,
     Accept,
@@ -47,6 +46,7 @@ from flexgroup.protocols.parts.white_box_packets import (
     Restarted,
     leader_of,
 )
+from flexgroup.protocols.parts.white_box_progress import ACCEPTED, COMMITTED, START, Progress
 from flexgroup.protocols.parts.white_box_turn import SINGLES, TOGETHER, Turn, separated
 
 # What a process is in its group.
@@ -56,15 +56,15 @@ RECOVERING: Final = "recovering"
 
 
 class WhiteBox(Layer):
-    __slots__ = ("ballot", "cballot", "clock", "g0", "group", "newleader_acks", "newstate_acks",
-                 "ordered", "restarts", "status", "trusted", "turn")  # fmt: skip
+    __slots__ = ("ballot", "cballot", "clock", "g0", "group", "messages", "newleader_acks",
+                 "newstate_acks", "restarts", "status", "trusted", "turn")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE, Guarantee.FIFO, Guarantee.LEADER})
     GIVES: ClassVar[Guarantees] = frozenset(
         {Guarantee.RELIABLE, Guarantee.TOTAL, Guarantee.UNIFORM}
     )
     PACKETS: ClassVar[tuple[type[Packet], ...]] = (*SINGLES, *TOGETHER)
-    STORED: ClassVar[tuple[type[Packet], ...]] = (Joined, Ordered)
+    STORED: ClassVar[tuple[type[Packet], ...]] = (Joined, Entry)
     NEEDS_REPLICAS: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
@@ -78,7 +78,7 @@ class WhiteBox(Layer):
         self.cballot = 0
         """The last ballot of which it has the state."""
         self.clock = 0
-        self.ordered = OrderedMessages(context.replicas, self.g0)
+        self.messages = WhiteBoxMessages(context.replicas, self.g0)
         """Phase, LocalTS, GlobalTS, Delivered, max_delivered_gts."""
         self.newleader_acks: dict[int, NewLeaderAck] = {}
         self.newstate_acks: set[int] = set()
@@ -115,13 +115,13 @@ class WhiteBox(Layer):
             self.on_multicast(m)
         self.end_turn()
 
-    def on_multicast(self, m: Message) -> OrderedMessage | None:
-        known = self.ordered.remember(m)
+    def on_multicast(self, m: Message) -> Progress | None:
+        known = self.messages.remember(m)
         if known is not None and self.status == LEADER:
             self.propose(known)
         return known
 
-    def propose(self, known: OrderedMessage) -> None:
+    def propose(self, known: Progress) -> None:
         """Send ACCEPT, once in every ballot."""
         if self.g0 in known.accepts and known.accepts[self.g0][0] == self.cballot:
             return
@@ -136,12 +136,12 @@ class WhiteBox(Layer):
         if known is not None:
             self.accept(known, process_of(packet.lts), packet.ballot, packet.lts)
 
-    def accept(self, known: OrderedMessage, group: int, ballot: int, lts: Stamp) -> None:
+    def accept(self, known: Progress, group: int, ballot: int, lts: Stamp) -> None:
         if group not in known.accepts or known.accepts[group][0] < ballot:
             known.accepts[group] = (ballot, lts)
             self.check_accepts(known)
 
-    def check_accepts(self, known: OrderedMessage) -> None:
+    def check_accepts(self, known: Progress) -> None:
         """Acknowledge to the leaders when ACCEPT has come from all groups."""
         ballots = known.ballots(self.g0, self.cballot)
         if not ballots or self.status == RECOVERING:
@@ -150,20 +150,20 @@ class WhiteBox(Layer):
         if known.accept(self.g0) or clock > self.clock:
             self.clock = clock
             self.keep(known)
-        leaders = tuple(map(leader_of, known.members(self.context.replicas), ballots))
-        self.send_to_others(leaders, AcceptAck(known.m.id, ballots, self.ordered.max_delivered_gts))
+        to = tuple(map(leader_of, known.members(self.context.replicas), ballots))
+        self.send_to_others(to, AcceptAck(known.m.id, ballots, self.messages.max_delivered_gts))
         if self.status == LEADER:
             known.acks[self.process] = ballots
             self.check_acks(known)
 
     def on_accept_ack(self, sender: int, packet: AcceptAck) -> None:
-        self.ordered.note_delivered(sender, packet.have)
-        known = self.ordered.known.get(packet.m)
+        self.messages.note_delivered(sender, packet.have)
+        known = self.messages.known.get(packet.m)
         if known is not None and known.phase != COMMITTED and self.status == LEADER:
             known.acks[sender] = packet.ballots
             self.check_acks(known)
 
-    def check_acks(self, known: OrderedMessage) -> None:
+    def check_acks(self, known: Progress) -> None:
         """Commit when majorities of all groups have acknowledged the same ballots."""
         ballots = known.ballots(self.g0, self.cballot)
         if known.phase != COMMITTED and known.is_acknowledged(ballots, self.context.replicas):
@@ -172,31 +172,31 @@ class WhiteBox(Layer):
 
     def deliver_committed(self) -> None:
         """Deliver in the order of global timestamps what no local one can precede any more."""
-        self.forget(self.ordered.stable_at(self.process))
-        ready = self.ordered.ready()
+        self.forget(self.messages.stable_at(self.process))
+        ready = self.messages.ready()
         for known in ready:
             self.send_deliver(known, self.group)
         self.send_all()
         for known in ready:
             self.settle(known)
 
-    def send_deliver(self, known: OrderedMessage, to: tuple[int, ...]) -> None:
-        stable = self.ordered.stable
+    def send_deliver(self, known: Progress, to: tuple[int, ...]) -> None:
+        stable = self.messages.stable
         self.send_to_others(to, Deliver(known.m.id, self.cballot, known.lts, known.gts, stable))
 
     def on_deliver(self, packet: Deliver) -> None:
         if self.status != FOLLOWER or packet.ballot != self.cballot:
             return
-        known = self.ordered.known.get(packet.m)
+        known = self.messages.known.get(packet.m)
         if known is not None:
             known.phase, known.lts, known.gts = COMMITTED, packet.lts, packet.gts
             self.clock = max(self.clock, clock_of(packet.gts))
-            if packet.gts > self.ordered.max_delivered_gts:
+            if packet.gts > self.messages.max_delivered_gts:
                 self.settle(known)
         self.forget(packet.stable)
 
-    def settle(self, known: OrderedMessage) -> None:
-        self.ordered.settle(known)
+    def settle(self, known: Progress) -> None:
+        self.messages.settle(known)
         self.keep(known)
         self.turn.given.append(known.m)
 
@@ -214,11 +214,11 @@ class WhiteBox(Layer):
         self.status = RECOVERING
         self.newleader_acks.clear()
         self.newstate_acks.clear()
-        self.ordered.clear_acks()
+        self.messages.clear_acks()
         self.keep_ballots()
 
     def state(self) -> NewLeaderAck:
-        return NewLeaderAck(self.ballot, self.cballot, self.clock, *self.ordered.told())
+        return NewLeaderAck(self.ballot, self.cballot, self.clock, *self.messages.told())
 
     def on_new_leader(self, sender: int, packet: NewLeader) -> None:
         # It may have joined this ballot when another told that it is abandoned.
@@ -238,7 +238,7 @@ class WhiteBox(Layer):
         self.begin_ballot(max([ack.clock for ack in states]))
         for ack in states:
             self.store(ack, ACCEPTED if ack.cballot == newest else COMMITTED)
-        self.send_to_others(self.group, NewState(self.ballot, self.clock, *self.ordered.told()))
+        self.send_to_others(self.group, NewState(self.ballot, self.clock, *self.messages.told()))
         self.newleader_acks.clear()
         self.on_newstate_ack(self.process, NewStateAck(self.ballot))
 
@@ -246,14 +246,14 @@ class WhiteBox(Layer):
         """Forget what is not committed, unless the state of this ballot is told once more."""
         self.clock = max(self.clock, clock)
         if self.cballot < self.ballot:
-            for number, known in self.ordered.fall_back():
-                self.write(number, Ordered(known.m, known.phase, known.gts, self.clock))
+            for number, known in self.messages.fall_back():
+                self.write(number, Entry(known.m, known.phase, known.gts, self.clock))
         self.cballot = self.ballot
         self.keep_ballots()
 
     def store(self, told: NewLeaderAck | NewState, least: int) -> None:
         """Take over the state of messages that are in this phase at least."""
-        for known in self.ordered.take_over(told, least):
+        for known in self.messages.take_over(told, least):
             self.keep(known)
 
     def on_new_state(self, sender: int, packet: NewState) -> None:
@@ -263,7 +263,7 @@ class WhiteBox(Layer):
         self.begin_ballot(packet.clock)
         self.store(packet, ACCEPTED)
         self.send((sender,), NewStateAck(packet.ballot))
-        for known in self.ordered.all() if self.restarts else ():
+        for known in self.messages.all() if self.restarts else ():
             # It may have been proposed before the state came, and the leader may not know it.
             self.check_accepts(known)
             self.tell_leader(known)
@@ -280,13 +280,13 @@ class WhiteBox(Layer):
         """Deliver again what followers may lack, and propose again what other groups may lack."""
         self.status = LEADER
         self.deliver_again(self.group)
-        for known in self.ordered.all():
+        for known in self.messages.all():
             self.propose(known)
         self.turn.has_committed = True
 
     def deliver_again(self, to: tuple[int, ...]) -> None:
-        for m in self.ordered.settled:
-            self.send_deliver(self.ordered.known[m], to)
+        for m in self.messages.settled:
+            self.send_deliver(self.messages.known[m], to)
         self.send_all()
 
     # Who leads.
@@ -314,14 +314,14 @@ class WhiteBox(Layer):
 
     # Stable storage, and starting again.
 
-    def keep(self, known: OrderedMessage) -> None:
-        self.write(clock_of(known.lts), Ordered(known.m, known.phase, known.gts, self.clock))
+    def keep(self, known: Progress) -> None:
+        self.write(clock_of(known.lts), Entry(known.m, known.phase, known.gts, self.clock))
 
     def keep_ballots(self) -> None:
-        self.save(self.ordered.joined(self.ballot, self.cballot, self.clock))
+        self.save(self.messages.joined(self.ballot, self.cballot, self.clock))
 
     def on_restart(self, stored: Stored) -> None:
-        self.ballot, self.cballot, self.clock = self.ordered.load(stored, self.is_top)
+        self.ballot, self.cballot, self.clock = self.messages.load(stored, self.is_top)
         self.status = RECOVERING
         self.restarts = True
         self.send_to_others(tuple(range(self.size)), Restarted())
@@ -335,17 +335,17 @@ class WhiteBox(Layer):
         if sender in self.group and leader_of(self.group, self.ballot) == self.process:
             self.send((sender,), NewLeader(self.ballot))
             if self.ballot == self.cballot:
-                self.send((sender,), NewState(self.ballot, self.clock, *self.ordered.told()))
+                self.send((sender,), NewState(self.ballot, self.clock, *self.messages.told()))
             if self.status == LEADER:
                 self.deliver_again((sender,))
-        for known in self.ordered.addressed_to(sender):
+        for known in self.messages.addressed_to(sender):
             if self.status == LEADER:
                 self.send_to_others((sender,), Accept(known.m, self.cballot, known.lts))
-            elif known.m.id in self.ordered.undelivered:
+            elif known.m.id in self.messages.undelivered:
                 self.send((sender,), Multicast(known.m))
         self.check_leader()
 
-    def tell_leader(self, known: OrderedMessage) -> None:
+    def tell_leader(self, known: Progress) -> None:
         if self.status == FOLLOWER and known.phase == START:
             self.send((leader_of(self.group, self.ballot),), Multicast(known.m))
 
@@ -353,9 +353,9 @@ class WhiteBox(Layer):
 
     def forget(self, stable: Stamp) -> None:
         """Forget it, unless a layer above would have to be told of it again."""
-        if self.is_top and self.ordered.forget(stable):
+        if self.is_top and self.messages.forget(stable):
             self.keep_ballots()
-            self.truncate(self.ordered.first_needed())
+            self.truncate(self.messages.first_needed())
 
     # Packets.
 
@@ -394,14 +394,14 @@ class WhiteBox(Layer):
     def is_sound(self, sender: int, packet: Packet) -> bool:
         """Tell whether another process, if it is correct, may have sent this to this one."""
         if isinstance(packet, AcceptAck):
-            known = self.ordered.known.get(packet.m)
+            known = self.messages.known.get(packet.m)
             if known is None:
-                return self.restarts or self.ordered.delivered.has(packet.m)
+                return self.restarts or self.messages.delivered.has(packet.m)
             return self.is_ours(known.ballot_acknowledged(sender, packet.ballots, self.g0))
         if isinstance(packet, NewLeaderAck | NewStateAck):
             return self.is_ours(packet.ballot)
         if isinstance(packet, Deliver) and packet.ballot == self.cballot:
-            return self.status != FOLLOWER or self.ordered.may_deliver(packet.m, packet.gts)
+            return self.status != FOLLOWER or self.messages.may_deliver(packet.m, packet.gts)
         return True
 
     def is_ours(self, ballot: int) -> bool:

@@ -197,6 +197,7 @@ class GroupServer:
                 self._settings.faults,
                 self._settings.limits.unwritten_bytes,
                 self._settings.clock,
+                {self.identity.name: self._settings.attack} if self._settings.attack else {},
             )
         if self._saved is not None:
             self._come_back(self._saved)

@@ -246,11 +246,27 @@ def write_part(directory: Path, kind: str, name: str, table: pa.Table) -> None:
     making.replace(folder / name)
 
 
+def first_missing_step(directory: Path, prefix: str, steps: int) -> int:
+    """The first of so many steps of a process that is in none of the files whose names begin so,
+    which have no later ones; `steps` if none is missing."""
+    parts = [part for kind in schema.KINDS for part in _parts(directory, kind, prefix)]
+    if sum([pq.read_metadata(part).num_rows for part in parts]) == steps:
+        return steps
+    held = np.zeros(steps + 1, dtype=bool)
+    for part in parts:
+        held[pq.read_table(part, columns=["step"], partitioning=None)["step"].to_numpy()] = True
+    return int(np.argmin(held))
+
+
+def _parts(directory: Path, kind: str, prefix: str) -> list[Path]:
+    folder = directory / "events" / f"event={kind}"
+    return sorted(folder.glob(f"{glob.escape(prefix)}*.parquet"))
+
+
 def keep_steps(directory: Path, kind: str, prefix: str, steps: int) -> int:
     """Keep only events before this step in files whose names begin so, which have ascending steps;
     return how many of the files are left."""
-    folder = directory / "events" / f"event={kind}"
-    parts = sorted(folder.glob(f"{glob.escape(prefix)}*.parquet"))
+    parts = _parts(directory, kind, prefix)
     while parts:
         table = pq.read_table(parts[-1], partitioning=None)
         kept = table.filter(pc.less(table["step"], steps))

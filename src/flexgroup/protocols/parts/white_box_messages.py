@@ -14,23 +14,24 @@ from flexgroup.core.layer import Record, Stored
 from flexgroup.core.message import Message, MessageId, Packet, Stamp, clock_of, stamp
 from flexgroup.core.replicas import Replicas
 from flexgroup.protocols.parts.known_messages import KnownMessages
-from flexgroup.protocols.parts.ordered_message import (
+from flexgroup.protocols.parts.white_box_packets import NewLeaderAck, NewState, groups_of
+from flexgroup.protocols.parts.white_box_progress import (
     ACCEPTED,
     COMMITTED,
     FORGOTTEN,
     START,
     WIDTH,
-    OrderedMessage,
+    Progress,
 )
-from flexgroup.protocols.parts.white_box_packets import NewLeaderAck, NewState, groups_of
 
 CUT: Final = 64
 """How many messages are forgotten before the log is cut off."""
 
 
 @final
-class Ordered(Packet):
-    """The phase of a message, its global timestamp or 0, and the process's clock at that time.
+class Entry(Packet):
+    """What the log has of a message: its phase, its global timestamp or 0, and the process's clock
+    at that time.
 
     In the phase START it no longer has the local timestamp that it is written under.
     """
@@ -54,13 +55,13 @@ class Joined(Packet):
 
 
 @final
-class OrderedMessages(Record):
+class WhiteBoxMessages(Record):
     """Phase, LocalTS, GlobalTS, Delivered and max_delivered_gts."""
 
     replicas: Replicas
     own: int
     """The number of the process's own group."""
-    known: dict[MessageId, OrderedMessage] = {}
+    known: dict[MessageId, Progress] = {}
     undelivered: set[MessageId] = set()
     """Those that are not delivered here."""
     settled: list[MessageId] = []
@@ -75,33 +76,33 @@ class OrderedMessages(Record):
     forgotten: int = 0
     """How many messages were forgotten since the process started."""
 
-    def all(self) -> list[OrderedMessage]:
+    def all(self) -> list[Progress]:
         return [self.known[m] for m in sorted(self.known)]
 
-    def addressed_to(self, process: int) -> list[OrderedMessage]:
+    def addressed_to(self, process: int) -> list[Progress]:
         return [known for known in self.all() if process in known.m.destinations]
 
     def clear_acks(self) -> None:
         for known in self.known.values():
             known.acks.clear()
 
-    def remember(self, m: Message) -> OrderedMessage | None:
+    def remember(self, m: Message) -> Progress | None:
         """What is known of m, which may have been nothing so far; None if it is forgotten."""
         known = self.known.get(m.id)
         if known is None and not self.delivered.has(m.id):
-            known = OrderedMessage(m, groups_of(self.replicas, m.destinations))
+            known = Progress(m, groups_of(self.replicas, m.destinations))
             self.known[m.id] = known
             self.undelivered.add(m.id)
         return known
 
     # Delivery.
 
-    def ready(self) -> list[OrderedMessage]:
+    def ready(self) -> list[Progress]:
         """What a leader can deliver, in order: nothing that is not committed can precede it."""
-        waiting = sorted([self.known[m] for m in self.undelivered], key=OrderedMessage.place)
-        return list(takewhile(OrderedMessage.is_committed, waiting))
+        waiting = sorted([self.known[m] for m in self.undelivered], key=Progress.place)
+        return list(takewhile(Progress.is_committed, waiting))
 
-    def settle(self, known: OrderedMessage) -> None:
+    def settle(self, known: Progress) -> None:
         self.max_delivered_gts = known.gts
         self.undelivered.discard(known.m.id)
         self.settled.append(known.m.id)
@@ -143,18 +144,18 @@ class OrderedMessages(Record):
         states = [number for known in accepted for number in known.state()]
         return tuple(states), tuple([known.m for known in accepted])
 
-    def fall_back(self) -> list[tuple[int, OrderedMessage]]:
+    def fall_back(self) -> list[tuple[int, Progress]]:
         """Forget what is not committed; what was accepted, and under which clock."""
-        accepted: list[tuple[int, OrderedMessage]] = []
+        accepted: list[tuple[int, Progress]] = []
         for known in self.all():
             if known.phase == ACCEPTED:
                 accepted.append((clock_of(known.lts), known))
             known.restore(FORGOTTEN, self.own)
         return accepted
 
-    def take_over(self, told: NewLeaderAck | NewState, least: int) -> list[OrderedMessage]:
+    def take_over(self, told: NewLeaderAck | NewState, least: int) -> list[Progress]:
         """Take over the state of messages that are in this phase at least."""
-        taken: list[OrderedMessage] = []
+        taken: list[Progress] = []
         for place, m in enumerate(told.messages):
             state = told.states[WIDTH * place : WIDTH * (place + 1)]
             known = self.remember(m) if state[0] >= least else None
@@ -188,11 +189,11 @@ class OrderedMessages(Record):
                 self.max_delivered_gts = saved.max_delivered_gts
         for clock in sorted(stored.log):
             entry = stored.log[clock]
-            if isinstance(entry, Ordered):
+            if isinstance(entry, Entry):
                 highest = max(highest, entry.clock)
                 self.load_entry(clock, entry)
         committed = [known for known in self.all() if known.phase == COMMITTED]
-        for known in sorted(committed, key=OrderedMessage.place):
+        for known in sorted(committed, key=Progress.place):
             if known.gts <= self.max_delivered_gts:
                 self.undelivered.discard(known.m.id)
                 self.settled.append(known.m.id)
@@ -200,11 +201,11 @@ class OrderedMessages(Record):
                 self.settle(known)
         return ballot, cballot, highest
 
-    def load_entry(self, clock: int, entry: Ordered) -> None:
+    def load_entry(self, clock: int, entry: Entry) -> None:
         known = self.remember(entry.m)
         if entry.phase > START:
             if known is None:
-                known = OrderedMessage(entry.m, groups_of(self.replicas, entry.m.destinations))
+                known = Progress(entry.m, groups_of(self.replicas, entry.m.destinations))
                 self.known[entry.m.id] = known
             known.phase = entry.phase
             known.lts = stamp(clock, self.own)

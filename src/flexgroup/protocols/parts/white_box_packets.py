@@ -14,8 +14,8 @@ from flexgroup.core.message import (
     process_of,
 )
 from flexgroup.core.replicas import Replicas, group_of
-from flexgroup.protocols.parts.ordered_message import ACCEPTED, COMMITTED, WIDTH
 from flexgroup.protocols.parts.timestamps import FAR
+from flexgroup.protocols.parts.white_box_progress import ACCEPTED, COMMITTED, WIDTH
 
 
 @final

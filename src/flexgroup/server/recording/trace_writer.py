@@ -30,13 +30,14 @@ from flexgroup.server.recording.handoff import (
     take_whole,
 )
 from flexgroup.trace import schema
-from flexgroup.trace.run import Run
+from flexgroup.trace.run import Run, planned_liars, with_liars
 from flexgroup.trace.writer import (
     STARTED,
     DestinationSets,
     Labels,
     as_json,
     event_tables,
+    first_missing_step,
     keep_steps,
     run_file,
     write_part,
@@ -57,10 +58,15 @@ LATE_SECONDS = 5.0
 MOMENT = 0.1
 
 ENDED = "ended"
-"""The folder in which servers say that they have: a file of each, with how the run ended."""
+"""The folder in which servers say that they have: a file of each, with how the run ended, and which
+attack it made if it was started as an attacker."""
 
 KILLED = "killed"
 """How it ended for a server that did not live to say anything: its last events are lost."""
+
+LOST = "lost"
+"""How it ended for a server that was killed together with whoever wrote its trace, as when a
+machine loses power, and went on: some events are lost, and those that came later are left out."""
 
 
 @dataclass
@@ -78,6 +84,8 @@ class OpenRun:
     """How many files of each kind there are."""
     goes_on: bool = False
     """A server that was killed has recorded the beginning."""
+    is_lost: bool = False
+    """Not all of that was written, so what follows is left out."""
 
     def is_due(self, now: float) -> bool:
         return now - self.written >= max(LEAST_SECONDS, SHARE_OF_AGE * (now - self.began))
@@ -95,15 +103,19 @@ class EndedRun:
     """When it will be listed even if some have not said that they have written everything."""
     marks: dict[str, str] = field(default_factory=dict)
     """How it ended for the servers that have said so."""
+    liars: set[str] = field(default_factory=set)
+    """Those of them that are started as attackers, each as in `2:skip`."""
 
     @property
     def silent(self) -> list[int]:
         """The processes whose servers have not."""
         return [place for place, name in enumerate(self.servers) if name not in self.marks]
 
-    def hear(self, place: int, how: str) -> None:
+    def hear(self, place: int, mark: str) -> None:
         """The run has ended so for a server. One that was killed, and is there all the same, has
         started again: it is about to say something else."""
+        how, *liars = mark.split()
+        self.liars.update(liars)
         if how != KILLED or place in self.missed:
             self.marks[self.servers[place]] = how
 
@@ -117,14 +129,15 @@ class EndedRun:
         is_shared = len(self.marks) > 1
         silent = [process for process in self.silent if is_shared or process in self.missed]
         names = enumerate(self.servers)
-        return sorted([*silent, *(p for p, name in names if self.marks.get(name) == KILLED)])
+        named = [p for p, name in names if self.marks.get(name) in (KILLED, LOST)]
+        return sorted([*silent, *named])
 
     def row(self) -> Run:
         lost = self.lost
         # A server that was cut off does not know that the others went on with it for a moment.
         is_complete = all(how == schema.COMPLETE for how in self.marks.values()) and not lost
         return replace(
-            self.description,
+            with_liars(self.description, self.liars),
             outcome=schema.COMPLETE if is_complete else schema.CUT,
             lost=as_json(lost) if lost else None,
         )
@@ -170,7 +183,7 @@ class ServerTraceWriter:
         if self._closed is None:
             for name, run in self._open.items():
                 self._write(name, run)
-                self._mark(name, KILLED)
+                self._mark(run.description, KILLED)
                 # Whoever ends as well is not there any more, either.
                 everybody = tuple(range(len(run.servers)))
                 self._ended.append(EndedRun(run.servers, everybody, run.description, math.inf))
@@ -182,7 +195,8 @@ class ServerTraceWriter:
 
     def _go_on(self, run: OpenRun, steps: int) -> None:
         """Take back what was written of the process from this step on, and that its part has ended,
-        once whoever wrote it is done."""
+        once whoever wrote it is done. If that was killed as well, and something is missing before,
+        all that follows is lost: readers rely on histories without holes."""
         name = run.description.run
         run.goes_on = True
         mark = self._directory / ENDED / f"{name}@{self._server}"
@@ -190,11 +204,20 @@ class ServerTraceWriter:
         while not mark.exists() and time.monotonic() < until:
             time.sleep(MOMENT)
         mark.unlink(missing_ok=True)
+        prefix = f"{name}@{self._server}-"
+        self._keep(run, prefix, steps)
+        missing = first_missing_step(self._directory, prefix, steps)
+        if missing < steps:
+            run.is_lost = True
+            self._keep(run, prefix, missing)
+
+    def _keep(self, run: OpenRun, prefix: str, steps: int) -> None:
         for kind in schema.KINDS:
-            prefix = f"{name}@{self._server}-"
             run.parts[kind] = keep_steps(self._directory, kind, prefix, steps)
 
     def _write(self, name: str, run: OpenRun) -> None:
+        if run.is_lost:
+            run.unwritten = []
         if not run.unwritten:
             return
         if run.goes_on:  # who was killed with all others may have listed it
@@ -210,15 +233,16 @@ class ServerTraceWriter:
         """Say that this server has written everything about a run."""
         run = self._open.pop(handed.run)
         self._write(handed.run, run)
-        self._mark(handed.run, schema.CUT if handed.missed else schema.COMPLETE)
+        how = schema.CUT if handed.missed else schema.COMPLETE
+        self._mark(run.description, LOST if run.is_lost else how)
         self._ended.append(
             EndedRun(run.servers, handed.missed, run.description, now + LATE_SECONDS)
         )
 
-    def _mark(self, run: str, how: str) -> None:
-        """Leave word of that for other servers to see."""
-        making = self._directory / ENDED / f"_{run}@{self._server}"
-        making.write_text(how)
+    def _mark(self, run: Run, how: str) -> None:
+        """Leave word of that for other servers to see, and of what is an attack of this one."""
+        making = self._directory / ENDED / f"_{run.run}@{self._server}"
+        making.write_text(" ".join([how, *planned_liars(run.faults)]))
         making.replace(making.with_name(making.name[1:]))
 
     def _is_settled(self, run: EndedRun, now: float) -> bool:
@@ -234,8 +258,9 @@ class ServerTraceWriter:
         return True
 
     def _describe(self, folder: str, run: Run) -> None:
-        """Write the row of a run, unless another server was faster."""
-        if not (self._directory / folder / run_file(run.run)).exists():
+        """Write the row of a run, unless another server was faster that knows as much: who are
+        attackers, only they know until they have said so."""
+        if run.faulty or not (self._directory / folder / run_file(run.run)).exists():
             write_run(self._directory, run, folder, writer=f"{self._server}-")
 
 

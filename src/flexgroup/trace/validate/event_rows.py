@@ -137,8 +137,10 @@ def _check_multicasts(place: Place, seen: RunSeen, process: Ints, batch: pa.Reco
 
 
 def _check_receives(place: Place, seen: RunSeen, batch: pa.RecordBatch) -> None:
+    if seen.described is None:
+        return  # it may still be written, by each server in its own time
     told = batch.filter(pc.and_(batch.column("peer").is_valid(), batch.column("sent").is_valid()))
-    lost = lost_processes(seen.described.lost) if seen.described else ()
+    lost = lost_processes(seen.described.lost)
     peer, sent = ints(told, "peer", -1), ints(told, "sent", -1)
     nothing = IntegerSet()
     for number, chosen in by_key(peer):

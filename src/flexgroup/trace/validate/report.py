@@ -22,6 +22,7 @@ from flexgroup.trace.run import Run, row_problems
 from flexgroup.trace.run_files import file_problems
 from flexgroup.trace.validate.event_rows import RunSeen, check_cells, check_rows
 from flexgroup.trace.validate.problems import Findings, Place
+from flexgroup.trace.writer import STARTED
 
 BATCH = 1 << 16
 
@@ -67,7 +68,9 @@ def _described_runs(directory: Path, findings: Findings) -> dict[str, Run]:
     """Check the files of `runs`, row by row, and return the runs that they tell of."""
     runs: dict[str, Run] = {}
     paths = parquet_files(directory / "runs")
-    if not paths:
+    if not paths and parquet_files(directory / STARTED):
+        Place(findings, "runs").warning("no run has ended, so readers find none yet")
+    elif not paths:
         Place(findings, "runs").error("there is no runs/*.parquet, so the set holds no run")
     for path in paths:
         findings.files += 1
@@ -217,11 +220,11 @@ class _Validator:
             self._seen_of(file.run).unread = True
 
     def _check_whose(self, place: Place, file: EventFile, run: str) -> None:
-        if run not in self.described:
+        if run not in self.described and run not in self.strangers:
             self.strangers.add(run)
             place.warning(
                 f"has events of run '{run}', which `runs` does not tell of: it is still being "
-                "written, or its writer was killed, and readers leave it out"
+                "written, or all that wrote it were killed, and readers leave it out"
             )
         if file.run in self.described and file.run != run:
             place.error(f"has events of run '{run}', and the name of run '{file.run}'")

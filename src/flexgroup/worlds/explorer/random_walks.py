@@ -10,6 +10,12 @@ probability of at least 1 / (c * k ** (d - 1)), where c is the number of channel
 number of steps. Over channels that reorder, every packet counts as a channel, and so does
 every fault over any.
 
+Priorities alone are unfair: two processes that answer each other could do so for ever, and the
+packet that would end that never arrives. So priorities hold for twice as many steps as a walk
+should have, and from there on every transition has an equal chance. Some walks are endless all the
+same, since a wrong suspicion is never taken back here: two replicas that suspect each other may
+depose one another for ever. Such a walk is given up, and the result says so.
+
 Every walk has a seed of its own, so that it is the same walk whichever worker takes it.
 """
 
@@ -21,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from flexgroup.core.message import MessageId
 from flexgroup.protocols.catalogue import StackPlan
@@ -37,7 +43,14 @@ from flexgroup.worlds.explorer.visited import Visited
 from flexgroup.worlds.explorer.workers import seen_orders
 
 LONGEST = 100_000
-"""Steps after which a walk is taken for endless."""
+"""Steps after which any walk is taken for endless."""
+
+TIMES_LONGER = 20
+"""The same of a walk that is so many times longer than it should be. What it has been through stays
+in memory until it is over."""
+
+TIMES_BY_PRIORITY = 2
+"""Priorities hold for so many times the steps that a walk should have."""
 
 PILOTS = 20
 """How many walks tell how long walks are, before priorities change and faults come at random."""
@@ -71,7 +84,10 @@ class EvenChances:
 
 
 class Priorities:
-    """PCT: the channel with the highest priority transitions; at some steps it falls behind."""
+    """PCT: the channel with the highest priority transitions; at some steps it falls behind.
+
+    A walk that is longer than it should be is taken to its end with even chances.
+    """
 
     def __init__(self, search: Search, random: Random, depth: int, steps: int) -> None:
         self._search = search
@@ -79,6 +95,8 @@ class Priorities:
         self._priorities: dict[tuple[int, ...], float] = {}
         self._lowest = 0.0
         self._step = 0
+        self._unfair = TIMES_BY_PRIORITY * steps
+        self._evenly = EvenChances(random, steps)
         self._falls = {random.randrange(max(1, steps)) for _ in range(depth - 1)}
 
     @property
@@ -86,6 +104,8 @@ class Priorities:
         return len(self._priorities)
 
     def choose(self, transitions: list[Transition]) -> Transition:
+        if self._step >= self._unfair:
+            return self._evenly.choose(transitions)
         for transition in transitions:
             self._priorities.setdefault(self._channel(transition), 1.0 + self._random.random())
         best = max(transitions, key=self._priority)
@@ -127,12 +147,23 @@ class WalkTotals:
     steps: int = 0
     deepest: int = 0
     complete: int = 0
+    endless: int = 0
+    """How many were given up before their end."""
     channels: int = 0
     states: list[int] = field(default_factory=list)
     """The fingerprints of states that the walker had not met before."""
     seen_orders: frozenset[tuple[MessageId, MessageId]] = frozenset()
     local_states: int = 0
     violations: tuple[Violation, ...] = ()
+
+
+class Walk(NamedTuple):
+    """The way that was gone, the properties that its last state breaks, and whether it had come to
+    an end there."""
+
+    path: list[Transition]
+    broken: list[str]
+    is_over: bool
 
 
 class Walker:
@@ -145,10 +176,12 @@ class Walker:
         self.search = new_search(plan, scope, how.search)
         self._seen_orders: frozenset[tuple[MessageId, MessageId]] = frozenset()
         self.steps = 1
-        """How long a walk may be, for the draw of where priorities change and faults come."""
+        """How long a walk should be, for the draw of where priorities change and faults come."""
+        self._longest = LONGEST
         for pilot in range(PILOTS):
             chances = EvenChances(Random(f"{how.seed}/pilot/{pilot}"), self.steps)
-            self.steps = max(self.steps, len(self._walk(chances.choose)[0]))
+            self.steps = max(self.steps, len(self._walk(chances.choose).path))
+        self._longest = min(LONGEST, TIMES_LONGER * self.steps)
 
     def take(self, numbers: range) -> WalkTotals:
         """Take these walks, up to the first that breaks a property."""
@@ -160,12 +193,13 @@ class Walker:
                 Priorities(search, random, self._how.depth, self.steps) if self._how.depth else None
             )
             choose = priorities.choose if priorities else EvenChances(random, self.steps).choose
-            path, broken = self._walk(choose)
+            path, broken, is_over = self._walk(choose)
             totals.walks += 1
             totals.steps += len(path)
             totals.deepest = max(totals.deepest, len(path))
             totals.channels = max(totals.channels, priorities.channels if priorities else 0)
-            totals.complete += not broken
+            totals.complete += is_over and not broken
+            totals.endless += not is_over
             for transition in path:
                 state = search.canonical(transition.after)
                 if search.visited.add(state, NONE, 0) == NONE:
@@ -189,24 +223,24 @@ class Walker:
         self.search.visited = old.visited
         old.machine.forget()
 
-    def _walk(self, choose: Choose) -> tuple[list[Transition], list[str]]:
+    def _walk(self, choose: Choose) -> Walk:
         """One walk to its end, or to the first state that breaks a property."""
         search = self.search
         state = search.start
         path: list[Transition] = []
-        while len(path) < LONGEST:
+        while len(path) < self._longest:
             transitions = search.possible_from(state)
             if search.is_over(state, transitions):
                 broken = search.broken(state, terminal=True)
                 if broken or not transitions:
-                    return path, broken
+                    return Walk(path, broken, True)
             transition = search.followed(state, choose(transitions))
             path.append(transition)
             state = transition.after
             broken = search.broken(state, terminal=False)
             if broken:
-                return path, broken
-        return path, []
+                return Walk(path, broken, True)
+        return Walk(path, [], False)
 
 
 @dataclass(frozen=True)
@@ -246,6 +280,7 @@ class RandomWalks:
             sums.steps += totals.steps
             sums.deepest = max(sums.deepest, totals.deepest)
             sums.complete += totals.complete
+            sums.endless += totals.endless
             sums.channels = max(sums.channels, totals.channels)
             sums.seen_orders |= totals.seen_orders
             sums.local_states = max(sums.local_states, totals.local_states)
@@ -311,6 +346,11 @@ class RandomWalks:
                     f"some walks are longer, up to {sums.deepest} steps: of what must come late in "
                     "them, nothing is said"
                 )
+        if sums.endless:
+            notes.append(
+                f"{sums.endless:,} walks were given up after so many steps that they may be "
+                f"endless, up to {sums.deepest:,}: nothing is said of how they end"
+            )
         return tuple(notes)
 
 

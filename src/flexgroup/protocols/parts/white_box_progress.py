@@ -25,7 +25,7 @@ WIDTH: Final = 4
 
 
 @final
-class OrderedMessage(Record):
+class Progress(Record):
     """What a process knows of a message."""
 
     m: Message
