@@ -1,4 +1,7 @@
-"""The plugin of pytest: what a project of somebody else gets from it, and what it is spared."""
+"""The plugin of pytest: what a project of somebody else gets from it, and what it is spared.
+
+Each suite runs in a process of its own: one in this would throw away the modules it has loaded.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +48,16 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def test_who_asks_for_nothing_gets_nothing(project: pytest.Pytester) -> None:
     project.makepyfile("def test_theirs(): pass")
-    project.runpytest().assert_outcomes(passed=1)
+    project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-def test_scripts_that_are_named_are_tests(project: pytest.Pytester) -> None:
-    project.makeini("[pytest]\nflexgroup_scripts = scripts/*.txt")
-    project.runpytest().assert_outcomes(passed=1)
-
-
-def test_a_script_that_goes_otherwise_shows_both_answers_and_the_command(
+def test_scripts_that_are_named_are_tests_and_one_that_goes_otherwise_shows_how(
     project: pytest.Pytester,
 ) -> None:
     project.makeini("[pytest]\nflexgroup_scripts = scripts/*.txt")
     wrong = project.path / "scripts" / "wrong.txt"
     wrong.write_text(WRONG, encoding="utf-8")
-    result = project.runpytest()
+    result = project.runpytest_subprocess()
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -70,13 +68,13 @@ def test_a_script_that_goes_otherwise_shows_both_answers_and_the_command(
             f"run it with: flexgroup replay {wrong}",
         ]
     )
-    project.runpytest("--rewrite-scripts").assert_outcomes(passed=2)
+    project.runpytest_subprocess("--rewrite-scripts").assert_outcomes(passed=2)
     assert wrong.read_text(encoding="utf-8") == GOOD
 
 
 def test_a_script_that_makes_no_sense_says_why(project: pytest.Pytester) -> None:
     project.makeini("[pytest]\nflexgroup_scripts = notes.txt")
-    result = project.runpytest()
+    result = project.runpytest_subprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["it cannot be run: unknown command 'nothing'; commands: stack, *"])
 
@@ -133,7 +131,7 @@ def test_any_order(schedule):
 
 def test_failures_tell_how_to_see_them_again(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FAILING)
-    result = pytester.runpytest("-p", "no:cacheprovider")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=5)
     result.stdout.fnmatch_lines(
         [
