@@ -136,7 +136,7 @@ def measure(directory: Path, options: argparse.Namespace) -> None:
         rows.append(("the run is read, once", timed(read)))
         rows.append(("the whole run", load(first)))
         events = events_told(driver)
-        counts = []
+        counts: list[int] = []
         while (where := next_page(driver)) is not None:
             rows.append((f"zoom {len(counts) + 1}", load(f"{base}{where}")))
             counts.append(events_told(driver))
