@@ -28,7 +28,6 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from flexgroup._pure import compiled
 from flexgroup.lab.app import HOST, Lab
 from flexgroup.lab.window import RunName, Window
 from flexgroup.trace.reader import read_runs
@@ -95,8 +94,8 @@ def events_told(driver: Chrome) -> int:
 
 
 def next_page(driver: Chrome) -> str | None:
-    """Return the address of the cell in the middle with most events, or of a message that is named
-    here."""
+    """Return the address of a cell in the middle of the picture; None, if events are shown one by
+    one."""
     if driver.find_elements(By.ID, "events"):
         return None
     where: str = driver.execute_script(
@@ -123,7 +122,6 @@ def main() -> None:
 def measure(directory: Path, options: argparse.Namespace) -> None:
     (run,) = read_runs(directory)
     floor = timed(lambda: columns_alone(directory))
-    form = "compiled" if compiled() else "pure Python"
     rows: list[tuple[str, float]] = [("pyarrow reads times and processes", floor)]
     with listening(directory) as base, browser(options) as driver:
         first = f"{base}{Window(RunName(directory.resolve().name, run.run)).path}"
@@ -138,13 +136,13 @@ def measure(directory: Path, options: argparse.Namespace) -> None:
         rows.append(("the run is read, once", timed(read)))
         rows.append(("the whole run", load(first)))
         events = events_told(driver)
-        counts = []
+        counts: list[int] = []
         while (where := next_page(driver)) is not None:
             rows.append((f"zoom {len(counts) + 1}", load(f"{base}{where}")))
             counts.append(events_told(driver))
         name = driver.find_element(By.CSS_SELECTOR, "table.events a.message")
         rows.append((f"message {name.text}", load(name.get_attribute("href") or "")))
-    print(f"{events:,} events, {form}; zooms show {', '.join(f'{count:,}' for count in counts)}")
+    print(f"{events:,} events; zooms show {', '.join(f'{count:,}' for count in counts)}")
     for words, seconds in rows:
         print(f"  {words}: {seconds:.2f} s, {seconds / floor:.2f} times the columns alone")
     slow = [words for words, seconds in rows[2:] if seconds > MOST_SECONDS]
