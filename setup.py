@@ -94,6 +94,8 @@ COMPILED = (
     "protocols/parts/ledger.py",
     "protocols/parts/new_leader.py",
     "protocols/parts/paxos_packets.py",
+    "protocols/parts/patience.py",
+    "protocols/parts/pbft_catching_up.py",
     "protocols/parts/pbft_log.py",
     "protocols/parts/pbft_packets.py",
     "protocols/parts/pbft_sequence.py",
@@ -193,6 +195,7 @@ OUT_OF_REACH = {
     "pipeline",
     "properties",
     "report",
+    "runs",
     "sweeps",
     "testing",
 }

@@ -129,6 +129,14 @@ def test_stopped_saved_and_resumed(capsys: pytest.CaptureFixture[str], tmp_path:
         assert resumed[name] == whole[name]
 
 
+def test_a_detector_is_explored_without_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    scope = ["--processes", "2", "--timers", "2", "--crashes", "1"]
+    assert explore("--protocol", "heartbeat", *scope) == 0
+    out = capsys.readouterr().out
+    assert "2 processes, no messages" in out
+    assert "exhausted: 55 states" in out
+
+
 def test_walks(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--walks", "1000", "--pct", "2", "--no-minimise"]
     assert explore("--protocol", "dcc-published", *CYCLIC, *arguments) == 1
@@ -214,7 +222,7 @@ def test_a_counterexample_is_shown_and_written_before_it_is_made_smaller(
     def minimise(*arguments: object) -> None:
         raise StoppedError
 
-    monkeypatch.setattr("flexgroup.cli.exploration.shortest", minimise)
+    monkeypatch.setattr("flexgroup.runs.explored.shortest", minimise)
     with pytest.raises(StoppedError):
         explore("--protocol", "dcc-published", *CYCLIC, "--out", str(tmp_path))
     script = (tmp_path / "dcc-published-acyclic-order.txt").read_text()

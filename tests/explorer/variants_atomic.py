@@ -16,7 +16,7 @@ def atomic_that_delivers_on_arrival() -> StackPlan:
     """D is left out."""
     atomic = loaded_anew("atomic")
 
-    def deliver_up_to_D(self: Any) -> None:
+    def deliver_up_to_end(self: Any) -> None:
         for m in self.received.messages:
             self.deliver(m)
         self.received.messages.clear()
@@ -24,9 +24,9 @@ def atomic_that_delivers_on_arrival() -> StackPlan:
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:
         self.receive(sender, packet)
-        self.deliver_up_to_D()
+        self.deliver_up_to_end()
 
-    atomic.Atomic.deliver_up_to_D = deliver_up_to_D
+    atomic.Atomic.deliver_up_to_end = deliver_up_to_end
     atomic.Atomic.on_packet = on_packet
     return plan_of(atomic.Atomic)
 
@@ -34,14 +34,14 @@ def atomic_that_delivers_on_arrival() -> StackPlan:
 def atomic_with_a_clock_for_what_is_sent_only() -> StackPlan:
     """RL does not advance to what is delivered, so an answer may have the same number."""
     atomic = loaded_anew("atomic")
-    delivering = atomic.Atomic.deliver_up_to_D
+    delivering = atomic.Atomic.deliver_up_to_end
 
-    def deliver_up_to_D(self: Any) -> None:
+    def deliver_up_to_end(self: Any) -> None:
         before = self.RL
         delivering(self)
         self.RL = before
 
-    atomic.Atomic.deliver_up_to_D = deliver_up_to_D
+    atomic.Atomic.deliver_up_to_end = deliver_up_to_end
     return plan_of(atomic.Atomic)
 
 
@@ -59,11 +59,26 @@ def atomic_that_takes_ties_as_they_come() -> StackPlan:
     return plan_of(atomic.Atomic)
 
 
+def atomic_that_waits_for_nobody_of_a_lower_origin() -> StackPlan:
+    """A message is delivered when all have sent the number before, also those that go before it."""
+    atomic = loaded_anew("atomic")
+    delivering = atomic.Atomic.deliver_up_to_end
+
+    def deliver_up_to_end(self: Any) -> None:
+        before = self.end
+        self.end = atomic.stamp(atomic.clock_of(before), self.size)
+        delivering(self)
+        self.end = before
+
+    atomic.Atomic.deliver_up_to_end = deliver_up_to_end
+    return plan_of(atomic.Atomic)
+
+
 def atomic_with_a_vector_for_one_group_only() -> StackPlan:
     """D is the minimum over the members of the message's own group: figure 2.3."""
     atomic = loaded_anew("atomic")
 
-    def deliver_up_to_D(self: Any) -> None:
+    def deliver_up_to_end(self: Any) -> None:
         received = self.received
         for ts, m in list(zip(received.numbers, received.messages, strict=True)):
             members = {atomic.process_of(ts), *m.destinations} - {self.process}
@@ -74,10 +89,10 @@ def atomic_with_a_vector_for_one_group_only() -> StackPlan:
 
     def on_packet(self: Any, sender: int, packet: Any) -> None:
         self.receive(sender, packet)
-        self.deliver_up_to_D()
+        self.deliver_up_to_end()
 
     atomic.process_of = lambda ts: ts & ((1 << 20) - 1)
-    atomic.Atomic.deliver_up_to_D = deliver_up_to_D
+    atomic.Atomic.deliver_up_to_end = deliver_up_to_end
     atomic.Atomic.on_packet = on_packet
     return plan_of(atomic.Atomic)
 
@@ -112,7 +127,7 @@ def atomic_that_takes_packets_as_they_come() -> StackPlan:
 BOTH = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(1, (0, 1))))
 THREE = Scope(3, (PlannedCast(0, (0, 1, 2)), PlannedCast(1, (0, 1, 2))))
 THEN = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(1, (0, 1)), PlannedCast(1, (0, 1))))
-PART = Scope(3, (PlannedCast(0, (0, 1)),))
+PART = Scope(3, (PlannedCast(2, (1, 2)),))
 ONE_SENDER = Scope(2, (PlannedCast(0, (0, 1)), PlannedCast(0, (0, 1))), fifo=False)
 OVERLAP = Scope(4, (PlannedCast(0, (1, 2)), PlannedCast(3, (1, 2))), groups=((0, 1, 2), (1, 2, 3)))
 
@@ -120,6 +135,7 @@ CASES = [
     Case(atomic_that_delivers_on_arrival, "atomic", BOTH, "acyclic order"),
     Case(atomic_with_a_clock_for_what_is_sent_only, "atomic", THEN, "acyclic order"),
     Case(atomic_that_takes_ties_as_they_come, "atomic", BOTH, "acyclic order"),
+    Case(atomic_that_waits_for_nobody_of_a_lower_origin, "atomic", BOTH, "acyclic order"),
     Case(atomic_with_a_vector_for_one_group_only, "atomic", OVERLAP, "acyclic order"),
     Case(atomic_that_keeps_silent, "atomic", BOTH, "validity"),
     Case(atomic_that_does_not_ask, "atomic", PART, "validity"),

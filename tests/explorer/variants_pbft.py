@@ -8,7 +8,7 @@ from typing import Any
 
 from flexgroup.protocols.catalogue import StackPlan, parse_stack
 
-from ..protocols.pbft_variants import fresh, pbft_that_prepares_with_one_too_few, plan
+from ..protocols.pbft_variants import fresh, plan
 from .variant_parts import Case
 from .variants_ramcast import grouped
 
@@ -49,13 +49,11 @@ def pbft_that_delivers_what_is_decided_at_once() -> StackPlan:
 TWO_SPEAK = replace(grouped((3,), (0, (0, 1, 2))), liars=((2, "silent"),))
 THREE_SPEAK = replace(grouped((4,), (0, (0, 1, 2, 3))), liars=((3, "silent"),))
 TWO_NUMBERS = replace(grouped((2,), (0, (0, 1)), (0, (0, 1))), fifo=False)
-THE_PRIMARY_CRASHES = grouped((3,), (0, (0, 1, 2)), crash=(0,))
 
 CASES = [
     Case(pbft_that_waits_for_everybody, "pbft", TWO_SPEAK, "validity"),
     Case(pbft_that_hears_no_prepare_before_the_proposal, "pbft", THREE_SPEAK, "validity"),
     Case(pbft_that_delivers_what_is_decided_at_once, "pbft", TWO_NUMBERS, "acyclic order"),
-    Case(pbft_that_prepares_with_one_too_few, "pbft", THE_PRIMARY_CRASHES, "agreement"),
 ]
 
 LEFT_ALONE = {"pbft": parse_stack("pbft")}

@@ -121,10 +121,13 @@ def test_what_a_layer_holds_is_told_by_the_names_of_messages() -> None:
     [
         "dcc_published_cycle",
         "df_convoy",
+        "heartbeat_crash",
         "paxos_follower_restarts",
+        "paxos_what_was_delivered",
         "reliable_duplicates",
         "skeen_equivocation",
         "virtual_synchrony_next_view",
+        "white_box_piled_up",
         "white_box_quorum",
     ],
 )
@@ -135,15 +138,25 @@ def test_a_golden_script_opens_and_what_is_saved_of_it_is_one(name: str) -> None
     assert open_script(saved).whole == address
 
 
+def test_what_a_process_that_is_down_loses_is_all_or_nothing() -> None:
+    text = (
+        "stack leader paxos over fifo channels, processes 3, replicas 3\ncrash 1\n"
+        "cast 0 a to=0,1,2\ndrop ->1\ncast 0 b to=0,1,2\nrecover 1\n"
+    )
+    with pytest.raises(UsageError, match="a part of what is in flight to 1 is lost"):
+        open_script(text)
+
+
 def test_most_golden_scripts_open() -> None:
-    """The others have no messages, lose what no scope can lose, or trust who has not crashed."""
+    """The others lose what no scope can lose, as packets of who has crashed since over channels
+    that a stack relies on, or trust who has not crashed."""
     opened = 0
     scripts = sorted(SCRIPTS.glob("*.txt"))
     for script in scripts:
         with suppress(UsageError):
             open_script(script.read_text())
             opened += 1
-    assert opened > 0.85 * len(scripts)
+    assert opened >= 0.88 * len(scripts)
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)

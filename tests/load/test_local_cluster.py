@@ -8,16 +8,21 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from flexgroup import blocking
+from flexgroup.cli.main import main
 from flexgroup.core.errors import UsageError
 from flexgroup.load.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
+
+LAST_RESORT = 240.0
+"""Seconds after which a test gives up waiting for what should have happened long ago."""
 
 PARENT = """
 import sys
@@ -82,3 +87,45 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_sizes_that_are_impossible(size: int, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"{size} servers cannot be started here; give 1 to 64"):
         LocalCluster(size, tmp_path)
+
+
+def servers_told_by(address: str) -> list[str]:
+    """The servers of the cluster, as the one at this address knows them."""
+    with blocking.connect(address) as link:
+        return sorted(server["name"] for server in link.inspect()["servers"])
+
+
+def wait_until_told(address: str, *names: str) -> None:
+    until = time.monotonic() + LAST_RESORT
+    while servers_told_by(address) != list(names):
+        assert time.monotonic() < until, f"{address} knows {servers_told_by(address)}"
+        time.sleep(0.05)
+
+
+def test_a_server_is_cut_off_and_mended_and_another_killed_and_started_again(
+    tmp_path: Path,
+) -> None:
+    """The others go on without it, and take it in again; its own clients reach it all the time."""
+    everybody = "server-0", "server-1", "server-2"
+    with LocalCluster(3, tmp_path, ["--patience", "1", "--cut-by-input"]) as cluster:
+        first, second, third = cluster.servers
+        wait_until_told(first.address, *everybody)
+        third.cut(True)
+        wait_until_told(first.address, "server-0", "server-1")
+        assert third.is_cut
+        assert servers_told_by(third.address) == list(everybody)
+        third.cut(False)
+        wait_until_told(first.address, *everybody)
+        wait_until_told(third.address, *everybody)
+        with pytest.raises(UsageError, match="server-0 is running"):
+            cluster.start_again(0)
+        first.kill()
+        wait_until_told(second.address, "server-1", "server-2")
+        again = cluster.start_again(0)
+        assert again.address == first.address
+        wait_until_told(second.address, *everybody)
+
+
+def test_cuts_need_an_input_to_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["server", "--cut-by-input"]) == 2
+    assert "give --until-input-ends, too" in capsys.readouterr().err

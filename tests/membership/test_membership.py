@@ -16,6 +16,8 @@ from flexgroup.membership.operations import (
     DestroyGroup,
     JoinGroup,
     LeaveServers,
+    RemoveClient,
+    Renew,
 )
 from flexgroup.membership.timings import Timings
 
@@ -201,6 +203,38 @@ def test_a_request_outlives_the_leader() -> None:
         settle(cluster)
         assert asker.answers[ticket] is None
         assert [group.name for group in configuration(cluster, "b").groups] == ["g"]
+
+
+GONE, BACK = RemoveClient(1), JoinGroup("g", "p", 2)
+"""A client ends, and another process comes under its name, which is free then."""
+
+
+def with_a_member(server: str) -> Cluster:
+    cluster = cluster_of(3)
+    do(cluster, server, CREATE)
+    do(cluster, server, JoinGroup("g", "p", 1))
+    settle(cluster)
+    return cluster
+
+
+@pytest.mark.parametrize("asker", ["b", "c"])
+def test_what_was_asked_of_a_leader_that_has_died_is_not_overtaken(asker: str) -> None:
+    cluster = with_a_member(asker)
+    cluster.crash(cluster.hosts["a"])
+    life(cluster, asker).request(GONE)
+    life(cluster, asker).membership.link_lost(1, True, cluster.now)
+    assert do(cluster, asker, BACK) is None
+    settle(cluster)
+
+
+def test_what_was_under_way_on_a_link_that_broke_is_not_overtaken() -> None:
+    cluster = with_a_member("b")
+    cluster.cut("a", "b")
+    life(cluster, "b").request(GONE)
+    cluster.heal()
+    life(cluster, "b").request(Renew(1))
+    assert do(cluster, "b", BACK) is None
+    settle(cluster)
 
 
 def test_a_server_that_is_not_admitted_yet_is_busy() -> None:

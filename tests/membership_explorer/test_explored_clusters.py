@@ -54,7 +54,7 @@ LARGER = {
         "best-effort", OVERLAPPING, "cast 2 A,B", cuts=1, ticks=9
     ),
     "a crash during a change, with a total order": cluster(
-        "reliable atomic", ((1, 2), (1, 2, 3)), "cast 1 A", "join 3 A", crashes=1
+        "reliable atomic", ((1, 2), (1, 2, 3)), "cast 2 A", "join 3 A", crashes=1
     ),
     "a crash, and something late": cluster(
         "best-effort", OVERLAPPING, "cast 2 A", "join 1 A", crashes=1, delays=1

@@ -11,6 +11,7 @@ from flexgroup.membership.messages import ControlMessage
 from flexgroup.server.server import GroupServer
 from flexgroup.server.settings import Limits, Settings
 from flexgroup.wire.certificates import SERVER, client_context, server_context
+from flexgroup.wire.seals import read_seal_keys
 
 
 class Held:
@@ -43,8 +44,10 @@ async def servers(
     host: str = "127.0.0.1",
     trace: Path | None = None,
     names: Sequence[str] = ("s1", "s2", "s3"),
+    seals: Path | None = None,
 ) -> AsyncIterator[list[GroupServer]]:
-    """Each has joined through the first; with certificates, over TLS."""
+    """Each has joined through the first; with certificates, over TLS; with the keys for seals that
+    this folder has."""
     async with AsyncExitStack() as stack:
         started: list[GroupServer] = []
         for number in range(count):
@@ -57,6 +60,7 @@ async def servers(
                 tls_server=server_context(certificates) if certificates else None,
                 tls_client=client_context(certificates, SERVER) if certificates else None,
                 trace=trace,
+                seals=read_seal_keys(seals, names[number]) if seals else None,
             )
             started.append(await stack.enter_async_context(_running(settings)))
         yield started

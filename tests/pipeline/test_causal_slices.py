@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import message_id
+from flexgroup.pipeline.in_memory.packed_rows import packed_batch
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify import (
     SizeLimits,
@@ -38,7 +39,6 @@ from flexgroup.pipeline.verify.causal_windows import (
 from flexgroup.pipeline.verify.check_plans import CheckPlan
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_checks import check_messages
-from flexgroup.pipeline.verify.packed_rows import packed_batch
 from flexgroup.pipeline.verify.timeline import EARLIER, LATER, Timeline
 from flexgroup.properties import causal_order
 from flexgroup.properties.indexed_history import IndexedHistory

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import message_id
+from flexgroup.pipeline.in_memory.packed_rows import pack, received_by_run, unpack
 from flexgroup.pipeline.verify import parted_events
-from flexgroup.pipeline.verify.packed_rows import pack, received_by_run, unpack
 from flexgroup.pipeline.verify.parted_events import DELIVER_COLUMNS, part_events
 from flexgroup.pipeline.verify.steps_taken import STEPS, refuse_steps_taken_twice, steps_taken
 from flexgroup.trace.history import Ints

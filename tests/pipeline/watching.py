@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.event_rows import CODES
+from flexgroup.pipeline.in_memory.event_rows import CODES
 from flexgroup.pipeline.watch.follower import HOLD, Follower
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.pipeline.watch.snapshot import from_bytes, to_bytes

@@ -36,7 +36,6 @@ LONGEST = 470
 LONGEST_PROTOCOL = 300
 LONGER_FOR_A_REASON = {
     "protocols/table.py": "it is a row for each protocol, and nothing else",
-    "protocols/pbft.py": "normal case, checkpoints, view changes and catching up share one log",
     "protocols/reliable.py": "sending, asking again and forgetting refer to the same lists",
 }
 """Files that may exceed the limit, and why cutting them would hurt."""

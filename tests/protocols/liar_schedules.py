@@ -13,19 +13,23 @@ from itertools import combinations
 from random import Random
 
 from flexgroup.core.errors import PeerError
-from flexgroup.core.message import Message, origin_of
+from flexgroup.core.message import origin_of
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.liars.named import KINDS
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.testing.orders import wrongly_delivered
-from flexgroup.testing.replica_schedules import agree
+from flexgroup.testing.replica_schedules import (
+    CONDUCT,
+    INTEGRITY,
+    ORDER,
+    VALIDITY,
+    agree,
+    is_forged,
+    liars_choose,
+)
 from flexgroup.worlds.bench import Bench
 
-CONDUCT = "conduct"
 FORGED = "forged"
-INTEGRITY = "integrity"
-ORDER = "order"
-VALIDITY = "validity"
 
 MOST_ROUNDS = 40
 """How often, in the end, all timers run out before what is missing is taken for lost."""
@@ -113,12 +117,8 @@ class LiarSchedule:
         self.choose()
 
     def choose(self) -> None:
-        """Let liars decide what they are to decide."""
-        for process, host in sorted(self.bench.hosts.items()):
-            while host.offers:
-                honest = self.random.random() < self.honesty
-                options = host.offers[0].options
-                self.bench.choose(process, 0 if honest else self.random.randrange(options))
+        for process, chosen in liars_choose(self.bench, self.random, self.honesty):
+            self.bench.choose(process, chosen)
 
     # What is promised.
 
@@ -130,14 +130,11 @@ class LiarSchedule:
         honest = {m for m in self.bench.messages if self.is_correct(origin_of(m))}
         return any(not honest <= order or order != orders[0] for order in orders)
 
-    def is_forged(self, m: Message) -> bool:
-        return self.is_correct(origin_of(m.id)) and self.bench.messages.get(m.id) != m
-
     def broken(self) -> str:
         delivered = [self.bench.delivered[p] for p in self.correct]
         if wrongly_delivered(delivered):
             return INTEGRITY
-        if any(self.is_forged(m) for order in delivered for m in order):
+        if any(is_forged(self.bench, m) for order in delivered for m in order):
             return FORGED
         if not all(agree(self.bench, p, q) for p, q in combinations(self.correct, 2)):
             return ORDER

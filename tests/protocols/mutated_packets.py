@@ -14,6 +14,7 @@ from random import Random
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import PeerError
 from flexgroup.core.journal import Transmission
+from flexgroup.core.layer import Layer
 from flexgroup.core.message import origin_of
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.state import state_names, write_canonically
@@ -74,28 +75,12 @@ class MutatedPackets:
         """Send a correct replica something like what somebody has sent."""
         host = self.bench.hosts[target]
         try:
-            packet = self.codec.decode(self.mutated())
+            packet = self.codec.decode(mutated(self.random, self.frames))
             host.receive(self.bench.now, LIAR, Transmission(packet))
             self.taken += 1
         except PeerError:
             host.refused()
             self.refused += 1
-
-    def mutated(self) -> bytes:
-        random = self.random
-        data = bytearray(random.choice(self.frames))
-        for _ in range(random.choice((0, 1, 1, 1, 2, 5))):
-            place = random.randrange(len(data) + 1)
-            chance = random.random()
-            if chance < 0.6 and place < len(data):
-                data[place] = random.choice((data[place] ^ 1 << random.randrange(8), 0, 1, 255))
-            elif chance < 0.8:
-                data[place:place] = random.randbytes(random.randint(1, 3))
-            elif chance < 0.9:
-                del data[place : place + random.randint(1, 20)]
-            else:
-                data[place:] = random.choice(self.frames)[place:]
-        return bytes(data)
 
     def check(self) -> None:
         """Raise an AssertionError if what is promised does not hold."""
@@ -107,11 +92,34 @@ class MutatedPackets:
                 known = origin_of(m.id) == LIAR or self.bench.messages.get(m.id) == m
                 assert known, f"{m} was delivered, and nobody has multicast it"
             (layer,) = self.bench.hosts[process].stack.layers
-            out = bytearray()
-            for name in state_names(layer):
-                write_canonically(out, getattr(layer, name))
-            self.largest = max(self.largest, len(out))
-            assert len(out) < MOST_BYTES, f"the state of replica {process} has {len(out)} bytes"
+            size = size_of(layer)
+            self.largest = max(self.largest, size)
+            assert size < MOST_BYTES, f"the state of replica {process} has {size} bytes"
+
+
+def mutated(random: Random, frames: list[bytes]) -> bytes:
+    """One of these frames, mostly with something else in some places."""
+    data = bytearray(random.choice(frames))
+    for _ in range(random.choice((0, 1, 1, 1, 2, 5))):
+        place = random.randrange(len(data) + 1)
+        chance = random.random()
+        if chance < 0.6 and place < len(data):
+            data[place] = random.choice((data[place] ^ 1 << random.randrange(8), 0, 1, 255))
+        elif chance < 0.8:
+            data[place:place] = random.randbytes(random.randint(1, 3))
+        elif chance < 0.9:
+            del data[place : place + random.randint(1, 20)]
+        else:
+            data[place:] = random.choice(frames)[place:]
+    return bytes(data)
+
+
+def size_of(layer: Layer) -> int:
+    """How many bytes the state of a layer has, written down."""
+    out = bytearray()
+    for name in state_names(layer):
+        write_canonically(out, getattr(layer, name))
+    return len(out)
 
 
 def main() -> None:

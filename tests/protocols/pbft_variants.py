@@ -14,7 +14,7 @@ from .liar_schedules import Load
 
 def fresh() -> Any:
     """The protocol, loaded again with all of its parts that a variant may change."""
-    return loaded_anew("pbft", "pbft_log", "pbft_sequence", "view_changes")
+    return loaded_anew("pbft", "pbft_log", "pbft_sequence", "pbft_catching_up", "view_changes")
 
 
 def plan(pbft: Any, *options: str) -> StackPlan:
@@ -27,7 +27,7 @@ def plan(pbft: Any, *options: str) -> StackPlan:
 def pbft_that_prepares_with_one_too_few() -> StackPlan:
     pbft = fresh()
     careful = pbft.Slot.prepare
-    pbft.Slot.prepare = lambda self, most: careful(self, most - 1)
+    pbft.Slot.prepare = lambda self, view, most: careful(self, view, most - 1)
     return plan(pbft)
 
 
@@ -39,21 +39,24 @@ def pbft_that_commits_with_one_too_few() -> StackPlan:
 
 
 def pbft_that_changes_views_with_one_too_few() -> StackPlan:
-    """Then a certificate that f + 1 correct replicas have may be unknown to those that go on."""
+    """Then a batch that f + 1 correct replicas have prepared may be unknown to those that go on."""
     pbft = fresh()
-    careful = pbft.Pbft.check_changes
-
-    def check_changes(self: Any) -> None:
-        quorums, self.quorums = self.quorums, OneLess(self.quorums)
-        careful(self)
-        self.quorums = quorums
-
-    def are_distinct(self: Any, processes: list[int]) -> bool:
-        return bool(len(processes) == len(set(processes) & set(self.group)) >= self.most - 1)
-
-    pbft.Pbft.check_changes = check_changes
-    pbft.Quorums.are_distinct = are_distinct
+    pbft.Quorums.is_new_view = lambda self, packet, is_sealed: True
+    for name in ("is_left_by_most", "new_view"):
+        setattr(pbft.Views, name, with_one_less(getattr(pbft.Views, name)))
     return plan(pbft)
+
+
+def with_one_less(careful: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What counts quorums, with one less in each."""
+
+    def careless(self: Any) -> Any:
+        quorums, self.quorums = self.quorums, OneLess(self.quorums)
+        found = careful(self)
+        self.quorums = quorums
+        return found
+
+    return careless
 
 
 class OneLess:
@@ -73,35 +76,21 @@ class OneLess:
 def pbft_that_believes_a_single_copy() -> StackPlan:
     pbft = fresh()
     careful = pbft.CatchingUp.take
-    pbft.CatchingUp.take = lambda self, number, sender, messages, count: careful(
-        self, number, sender, messages, count - 1
-    )
+
+    def take(self: Any, sender: int, packet: Any, last: int) -> Any:
+        self.enough -= 1
+        found = careful(self, sender, packet, last)
+        self.enough += 1
+        return found
+
+    pbft.CatchingUp.take = take
     return plan(pbft)
 
 
 def pbft_that_stays_although_some_correct_one_has_left() -> StackPlan:
     pbft = fresh()
-    careful = pbft.Pbft.on_view_change
-
-    def on_view_change(self: Any, sender: int, packet: Any) -> None:
-        quorums, self.quorums = self.quorums, NobodyLies(self.quorums)
-        careful(self, sender, packet)
-        self.quorums = quorums
-
-    pbft.Pbft.on_view_change = on_view_change
+    pbft.Views.higher = lambda self: 0
     return plan(pbft)
-
-
-class NobodyLies(OneLess):
-    """The quorums of a group in which f + 1 is never reached."""
-
-    @property
-    def most(self) -> int:
-        return int(self.quorums.most)
-
-    @property
-    def faulty(self) -> int:
-        return len(self.quorums.group)
 
 
 # Contents.
@@ -111,12 +100,10 @@ def pbft_that_counts_prepares_for_any_batch() -> StackPlan:
     """What counts is who says something, and not what."""
     pbft = fresh()
 
-    def prepare(self: Any, most: int) -> bool:
-        votes = [self.prepares[j] for j in sorted(self.prepares)]
-        if self.accepted is None or len(votes) < most:
+    def prepare(self: Any, view: int, most: int) -> bool:
+        if not self.is_accepted_in(view) or len(self.prepares) < most:
             return False
-        self.certificate = tuple(votes[:most])
-        self.certified = self.accepted
+        self.prepared = self.accepted
         return True
 
     pbft.Slot.prepare = prepare
@@ -162,42 +149,39 @@ def pbft_that_does_not_verify_view_changes() -> StackPlan:
     return plan(pbft)
 
 
-def pbft_that_takes_the_certificate_of_the_oldest_view() -> StackPlan:
+def pbft_that_takes_the_batch_of_the_oldest_view() -> StackPlan:
+    def choice(count: int, commits: list[Any], prepares: list[Any], quorums: Any) -> bytes | None:
+        return min(((vote.view, bytes(vote.digest)) for vote in commits), default=(0, None))[1]
+
+    return pbft_that_chooses(choice)
+
+
+def pbft_that_chooses(choice: Any) -> StackPlan:
+    """What has to be proposed again is chosen in another way."""
     pbft = fresh()
-    view_changes = pbft.proposals_again.__globals__
-
-    def obligations(changes: list[Any]) -> list[tuple[int, bytes]]:
-        stable = max(change.stable for change in changes)
-        lowest: dict[int, Any] = {}
-        for change in changes:
-            for number, votes in view_changes["certificates_in"](change).items():
-                if number not in lowest or votes[0].view < lowest[number].view:
-                    lowest[number] = votes[0]
-        numbers = range(stable + 1, max(lowest, default=stable) + 1)
-        null = view_changes["NULL"]
-        return [(n, lowest[n].digest if n in lowest else null) for n in numbers]
-
-    view_changes["obligations"] = obligations
+    pbft.has_batches.__globals__["choice"] = choice
     return plan(pbft)
 
 
 def pbft_that_proposes_nothing_again() -> StackPlan:
     pbft = fresh()
-    pbft.proposals_again.__globals__["obligations"] = lambda changes: []
+    pbft.has_batches.__globals__["choices"] = lambda V, quorums: []
     return plan(pbft)
 
 
 def pbft_without_null_requests() -> StackPlan:
     """A hole before what is prepared stays one."""
     pbft = fresh()
-    view_changes = pbft.proposals_again.__globals__
-    careful = view_changes["obligations"]
+    view_changes = pbft.has_batches.__globals__
+    careful = view_changes["choices"]
 
-    def obligations(changes: list[Any]) -> list[tuple[int, bytes]]:
-        again = careful(changes)
+    def choices(V: list[Any], quorums: Any) -> list[tuple[int, bytes]] | None:
+        again = careful(V, quorums)
+        if again is None:
+            return None
         return [(number, digest) for number, digest in again if digest != view_changes["NULL"]]
 
-    view_changes["obligations"] = obligations
+    view_changes["choices"] = choices
     return plan(pbft)
 
 
@@ -208,7 +192,7 @@ def pbft_that_forgets_what_was_prepared() -> StackPlan:
 
     def begin_view(self: Any, packet: Any) -> None:
         for slot in self.slots.values():
-            slot.certificate, slot.certified = (), None
+            slot.prepared = None
         careful(self, packet)
 
     pbft.Pbft.begin_view = begin_view
@@ -242,7 +226,7 @@ def pbft_that_delivers_what_is_ordered_twice() -> StackPlan:
 
 def pbft_that_never_tells_who_lags() -> StackPlan:
     pbft = fresh()
-    pbft.Pbft.answer = lambda self, process: None
+    pbft.CatchingUp.answer = lambda self, layer, sequence, process: None
     return plan(pbft)
 
 
@@ -267,31 +251,46 @@ class VariantCase(NamedTuple):
 
 CASES = (
     VariantCase(
-        pbft_that_prepares_with_one_too_few, "conduct", 2, Load(4, 1, 0, 2, True, ("skip",))
+        pbft_that_prepares_with_one_too_few,
+        "validity",
+        839,
+        Load(6, 1, 0, 0, False, ("equivocate",)),
     ),
     VariantCase(
-        pbft_that_commits_with_one_too_few, "order", 2270, Load(4, 1, 0, 2, True, ("twin",))
+        pbft_that_commits_with_one_too_few,
+        "order",
+        1212,
+        Load(6, 1, 0, 9, True, ("twin",)),
     ),
     VariantCase(
         pbft_that_changes_views_with_one_too_few,
-        "conduct",
-        1723,
-        Load(5, 1, 0, 4, False, ("forge",)),
+        "order",
+        4343,
+        Load(6, 1, 0, 7, True, ("equivocate",)),
     ),
     VariantCase(
-        pbft_that_believes_a_single_copy, "order", 76, Load(2, 1, 0, 4, True, ("equivocate",))
+        pbft_that_believes_a_single_copy,
+        "forged",
+        671,
+        Load(3, 1, 0, 9, True, ("forge",)),
     ),
     VariantCase(
         pbft_that_stays_although_some_correct_one_has_left,
         "validity",
-        186,
-        Load(4, 1, 0, 6, True, ("equivocate",)),
+        308,
+        Load(5, 1, 0, 9, False),
     ),
     VariantCase(
-        pbft_that_counts_prepares_for_any_batch, "conduct", 8, Load(2, 1, 0, 8, True, ("forge",))
+        pbft_that_counts_prepares_for_any_batch,
+        "validity",
+        2185,
+        Load(4, 1, 0, 7, True, ("equivocate",)),
     ),
     VariantCase(
-        pbft_that_counts_commits_for_any_batch, "order", 98, Load(4, 1, 0, 8, True, ("forge",))
+        pbft_that_counts_commits_for_any_batch,
+        "order",
+        251,
+        Load(6, 1, 0, 9, True, ("impersonate",)),
     ),
     VariantCase(
         pbft_that_does_not_ask_who_a_request_is_from,
@@ -300,23 +299,40 @@ CASES = (
         Load(3, 1, 0, 8, False, ("impersonate",)),
     ),
     VariantCase(
-        pbft_that_accepts_a_second_proposal, "order", 595, Load(5, 1, 0, 1, False, ("twin",))
+        pbft_that_accepts_a_second_proposal,
+        "conduct",
+        595,
+        Load(5, 1, 0, 1, False, ("twin",)),
     ),
     VariantCase(
-        pbft_that_does_not_verify_view_changes, "validity", 23, Load(5, 1, 0, 5, False, ("forge",))
+        pbft_that_does_not_verify_view_changes,
+        "validity",
+        3409,
+        Load(5, 1, 0, 6, False, ("forge",)),
     ),
     VariantCase(
-        pbft_that_takes_the_certificate_of_the_oldest_view,
+        pbft_that_takes_the_batch_of_the_oldest_view,
         "order",
-        347,
-        Load(5, 1, 0, 5, False, ("skip",)),
+        204,
+        Load(3, 1, 0, 8, False, ("equivocate",)),
     ),
     VariantCase(
-        pbft_that_proposes_nothing_again, "order", 6, Load(4, 1, 0, 6, True, ("equivocate",))
+        pbft_that_proposes_nothing_again,
+        "order",
+        2831,
+        Load(6, 1, 0, 9, True, ("reorder",)),
     ),
-    VariantCase(pbft_without_null_requests, "validity", 3, Load(5, 1, 0, 3, False, ("forge",))),
     VariantCase(
-        pbft_that_forgets_what_was_prepared, "order", 287, Load(5, 1, 0, 8, False, ("skip",))
+        pbft_without_null_requests,
+        "validity",
+        3007,
+        Load(5, 1, 0, 7, False, ("forge",)),
+    ),
+    VariantCase(
+        pbft_that_forgets_what_was_prepared,
+        "order",
+        1064,
+        Load(2, 1, 0, 9, False, ("skip",)),
     ),
     VariantCase(
         pbft_without_patience_for_the_primary, "validity", 2, Load(4, 1, 0, 2, True, ("skip",))
@@ -324,11 +340,14 @@ CASES = (
     VariantCase(
         pbft_that_delivers_what_is_ordered_twice,
         "integrity",
-        583,
-        Load(5, 1, 0, 7, False, ("forge",)),
+        3241,
+        Load(5, 1, 0, 8, True, ("impersonate",)),
     ),
     VariantCase(
-        pbft_that_never_tells_who_lags, "validity", 49, Load(3, 1, 0, 4, False, ("impersonate",))
+        pbft_that_never_tells_who_lags,
+        "validity",
+        3007,
+        Load(5, 1, 0, 8, False, ("impersonate",)),
     ),
     VariantCase(
         pbft_whose_checkpoints_need_no_quorum,

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.testing.replica_schedules import ORDER, VALIDITY
 
-from .liar_schedules import ORDER, VALIDITY, Load, liar_schedule
+from .liar_schedules import Load, liar_schedule
 from .pbft_variants import CASES, VariantCase
 
 PBFT = parse_stack("pbft")
@@ -59,7 +60,7 @@ def test_in_10000_schedules() -> None:
 def test_with_one_liar_too_many_everything_breaks() -> None:
     """So these schedules can find what they look for."""
     found: Counter[str] = Counter()
-    for seed in (6, 377):
+    for seed in (1, 122):
         load = Load(2 + seed % 3, 2, 0, seed % 4, seed % 2 == 0, ("equivocate",))
         found[liar_schedule(PBFT, 4, load, seed)] += 1
     assert found == {VALIDITY: 1, ORDER: 1}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from flexgroup.core.errors import PeerError
 from flexgroup.core.layer import Send, SetTimer
 from flexgroup.core.message import Message, Packet, message_id
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.stack import Stack
 from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.parts.patience import RELAY, VIEW
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
@@ -19,10 +23,10 @@ from flexgroup.protocols.parts.pbft_packets import (
     Request,
     ViewChange,
 )
-from flexgroup.protocols.pbft import INTERVAL, VIEW
+from flexgroup.protocols.pbft import INTERVAL
 from flexgroup.worlds.bench import Bench
 
-from .test_pbft_paper import GROUP, bench_of, layer, settle, tell
+from .test_pbft_paper import GROUP, bench_of, end_timers, layer, request, settle, tell
 
 
 def deliver(
@@ -78,7 +82,7 @@ def test_who_suspects_the_primary_of_the_view_that_begins_takes_no_part_in_the_n
     bench.suspect(3, 1)
     deliver(bench, 1, 3, NewView)
     replica = layer(bench, 3)
-    assert (len(bench.delivered[3]), replica.view, replica.changing) == (1, 2, True)
+    assert (len(bench.delivered[3]), replica.view, replica.views.changing) == (1, 2, True)
     said = [one.packet for one in bench.channels[3, 0]]
     assert any(isinstance(packet, ViewChange) and packet.view == 2 for packet in said)
     assert not any(isinstance(packet, Prepare) and packet.view == 2 for packet in said)
@@ -139,6 +143,9 @@ def test_nobody_makes_a_replica_wait_longer_for_a_view_by_wanting_ever_higher_on
     The timer that ends that is set when enough replicas want view 1 or a later one, and once."""
     build = parse_stack("pbft").builder(4, replicas=replicas_of_sizes([4]))
     first, liar, mine, last = (build(process) for process in GROUP)
+    for replica in (first, liar, mine, last):
+        replica.cast(Message(message_id(replica.process, 0), GROUP, b""))
+        replica.take_effects()
     view_change(mine)
     assert timers_set(mine, 0, view_change(first)) == 0
     assert timers_set(mine, 3, view_change(last)) == 1
@@ -149,9 +156,85 @@ def test_nobody_makes_a_replica_wait_longer_for_a_view_by_wanting_ever_higher_on
 
 
 def test_no_primary_is_to_blame_for_a_request_that_it_cannot_show_to_others() -> None:
-    """A client that seals badly makes nobody wait: the request is forgotten."""
+    """Who has waited for requests that are badly sealed forgets them, and stays in its view."""
     bench = bench_of(4)
     for target in GROUP:
-        tell(bench, 4, target, Request(Message(message_id(4, 0), GROUP, b"x"), b"no seal"))
+        for seq in range(3):
+            tell(bench, 4, target, Request(Message(message_id(4, seq), GROUP, b"x"), b"no seal"))
+    end_timers(bench, 1, 2, 3)
     assert not any(bench.timers.values())
     assert not any(layer(bench, process).requests.pending for process in GROUP)
+    assert not bench.channels
+
+
+def test_who_forgets_a_badly_sealed_request_waits_for_the_next_one() -> None:
+    bench = bench_of(4)
+    bench.crash(0)
+    bench.cast(5, GROUP)
+    for target in GROUP[1:]:
+        tell(bench, 4, target, Request(Message(message_id(4, 0), GROUP, b"x"), b"no seal"))
+    settle(bench)
+    for views in (0, 1):
+        end_timers(bench, 1, 2, 3)
+        settle(bench)
+        assert {layer(bench, process).view for process in GROUP[1:]} == {views}
+    assert [len(order) for order in bench.delivered] == [0, 1, 1, 1]
+
+
+def test_a_request_that_is_shown_to_one_backup_alone_is_passed_on() -> None:
+    """When half of its patience is gone; otherwise it would leave its view, and nobody else."""
+    bench = bench_of(4)
+    shown = request(bench, 4, 0, b"only here")
+    bench.channels.clear()
+    tell(bench, 4, 3, shown)
+    bench.end_timer(3, 0, RELAY)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [1, 1, 1, 1]
+    assert layer(bench, 3).view == 0
+
+
+def test_nobody_passes_on_what_is_badly_sealed_nor_believes_who_does() -> None:
+    bench = bench_of(4)
+    shown = Request(Message(message_id(4, 0), GROUP, b"x"), b"no seal")
+    tell(bench, 4, 3, shown)
+    bench.end_timer(3, 0, RELAY)
+    assert not bench.channels
+    with pytest.raises(PeerError):
+        tell(bench, 2, 3, shown)
+
+
+def test_no_origin_with_low_numbers_keeps_others_waiting() -> None:
+    """The primary proposes what client 4 asks for, and not what client 5 does, though 4 always has
+    something under way."""
+    bench = bench_of(4)
+    for seq in range(3):
+        asked = request(bench, 5, 100, b"ignored"), request(bench, 4, seq, b"")
+        bench.channels.clear()
+        for target in GROUP[1:]:
+            for one in asked:
+                tell(bench, 5 if one is asked[0] else 4, target, one)
+            tell(bench, 0, target, PrePrepare(0, seq + 1, (asked[1],)))
+        settle_among(bench, lambda source, target: source != 0 != target)
+    assert len(bench.delivered[1]) == 3
+    assert layer(bench, 1).patience.waits_for == message_id(5, 100)
+
+
+def test_nobody_heeds_suspicions_on_behalf_of_a_badly_sealed_request() -> None:
+    bench = bench_of(4)
+    bench.suspect(1, 0)
+    tell(bench, 4, 1, Request(Message(message_id(4, 0), GROUP, b"x"), b"no seal"))
+    assert layer(bench, 1).view == 0
+    assert not layer(bench, 1).requests.pending
+
+
+def test_what_an_origin_says_itself_counts_more_than_what_is_quoted() -> None:
+    """A primary that quotes a request with a bad seal, where it is not looked at, does not keep
+    others from proposing it later."""
+    bench = bench_of(4)
+    bench.cast(4, GROUP)
+    (true,) = [one.packet for one in bench.channels[4, 1]]
+    assert isinstance(true, Request)
+    replica = layer(bench, 1)
+    replica.requests.add(Request(true.m, b"no seal"))
+    deliver(bench, 4, 1, Request)
+    assert replica.requests.pending == {true.m.id: true}

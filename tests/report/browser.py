@@ -97,9 +97,13 @@ class Browser:
                 asked.append(message["params"]["request"]["url"])
         return [url for url in asked if not url.startswith(page)]
 
-    def picture(self, target: Path) -> None:
-        """The whole page, however long."""
-        shot = self._tell("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, target: Path, height: int | None = None) -> None:
+        """The whole page, however long, or its beginning, so high."""
+        clip = {}
+        if height is not None:
+            width = self.run("return document.documentElement.clientWidth")
+            clip["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = self._tell("Page.captureScreenshot", captureBeyondViewport=True, **clip)
         target.write_bytes(b64decode(shot["data"]))
 
     def _tell(self, command: str, **parameters: object) -> Any:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from flexgroup.core.message import Message, message_id
@@ -29,7 +30,7 @@ from flexgroup.server.recording.trace_writer import (
 )
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.recorder import Recorder, Sink
-from flexgroup.trace.run import Run
+from flexgroup.trace.run import Run, planned_liars, with_liars
 from flexgroup.trace.validate.report import validate
 from flexgroup.trace.writer import STARTED
 from flexgroup.wire.frames import FrameReader, FrameWriter
@@ -73,9 +74,9 @@ def traces(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def writer_of(traces: Path, server: str) -> ServerTraceWriter:
+def writer_of(traces: Path, server: str, liars: tuple[str, ...] = ()) -> ServerTraceWriter:
     writer = ServerTraceWriter(traces, server)
-    writer.take(RunBegan(DESCRIPTION, EVERYBODY), now=0)
+    writer.take(RunBegan(with_liars(DESCRIPTION, liars), EVERYBODY), now=0)
     writer.take(happened(0, EVERYBODY.index(server)), now=0)
     return writer
 
@@ -143,6 +144,37 @@ def test_a_run_is_listed_when_the_last_server_has_written_everything(traces: Pat
     assert run is not None
     assert (run.outcome, run.lost) == ("complete", None)
     assert len(load_history(traces, run).deliveries.message) == 3
+
+
+@pytest.mark.parametrize("last", EVERYBODY)
+def test_a_run_tells_which_servers_were_started_as_attackers(traces: Path, last: str) -> None:
+    """Each of them says so itself, whoever lists the run."""
+    attacks = {"s2": ("1:skip",), "s3": ("2:forge",)}
+    writers = {server: writer_of(traces, server, attacks.get(server, ())) for server in EVERYBODY}
+    for server in sorted(EVERYBODY, key=lambda name: (name == last, name)):
+        writers[server].take(RunEnded(RUN, ()), now=1)
+        writers[server].write_what_is_due(1)
+    run = listed(traces)
+    assert run is not None
+    assert (run.outcome, run.faulty) == ("complete", (1, 2))
+    assert planned_liars(run.faults) == ("1:skip", "2:forge")
+
+
+def test_an_attacker_that_is_killed_is_one_all_the_same(traces: Path) -> None:
+    writers = [writer_of(traces, "s1"), writer_of(traces, "s2", ("1:skip",))]
+    writers[1].close(1)
+    writers[0].take(RunEnded(RUN, (1,)), now=1)
+    writers[0].write_what_is_due(1 + LATE_SECONDS)
+    run = listed(traces)
+    assert run is not None
+    assert (run.faulty, run.lost) == ((1,), "[1,2]")
+
+
+def test_a_run_that_goes_on_has_its_attackers_in_its_row(traces: Path) -> None:
+    for server, liars in (("s1", ()), ("s2", ("1:skip",))):
+        writer_of(traces, server, liars)
+    (row,) = pq.read_table(traces / STARTED / f"{RUN}.parquet").to_pylist()
+    assert row["faulty"] == [1]
 
 
 def test_who_was_killed_is_waited_for_and_then_named(traces: Path) -> None:

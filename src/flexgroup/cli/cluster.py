@@ -7,7 +7,6 @@ import json
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import KW_ONLY, asdict, astuple, dataclass
@@ -22,16 +21,15 @@ from flexgroup.cli.arguments import (
     protocols_for_servers,
     tls_option,
 )
-from flexgroup.core.errors import FlexGroupError, UsageError
+from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from flexgroup.client.group import Link
     from flexgroup.load.local_cluster import LocalCluster, LocalServer
+    from flexgroup.load.observed import ObservedServer
 
 INTERVAL = 1.0
-PATIENCE = 2.0
 GROUP = "demo"
 LAST_PORT = 65535
 ROOMY = 100
@@ -91,59 +89,24 @@ class Row:
         )
 
 
-class Observer:
-    """Asks one server how it is, again and again."""
-
-    def __init__(self, server: LocalServer, tls: Path | None) -> None:
-        self._server = server
-        self._tls = tls
-        self._link: Link | None = None
-        self._delivered = 0.0
-        self._at = 0.0
-
-    async def link(self) -> Link:
-        from flexgroup.client.connecting import connect
-        from flexgroup.wire.certificates import SERVER
-
-        if self._link is None:
-            name = SERVER if self._tls is not None else "cluster"
-            self._link = await connect(
-                self._server.address, name=name, tls=self._tls, timeout=PATIENCE
-            )
-        return self._link
-
-    async def row(self) -> Row:
-        name, address = self._server.name, self._server.address
-        if not self._server.is_running:
-            return Row(name, address, f"ended with code {self._server.process.returncode}")
-        try:
-            report = await (await self.link()).inspect()
-        except FlexGroupError:
-            self._link = None
-            return Row(name, address, "does not answer")
-        now = time.monotonic()
-        delivered = float(report["totals"]["deliveries"])
-        since = now - self._at
-        rate = (delivered - self._delivered) / since if self._at else 0.0
-        self._delivered, self._at = delivered, now
-        return Row(
-            name,
-            address,
-            "changing" if report["changing"] else "running",
-            configuration=report["configuration"] or 0,
-            groups=len(report["groups"]),
-            members=sum(len(group["members"]) for group in report["groups"]),
-            clients=len(report["clients"]) - 1,  # without this command
-            queued=sum(
-                group["queued"] for client in report["clients"] for group in client["groups"]
-            ),
-            deliveries=rate,
-        )
-
-    async def close(self) -> None:
-        if self._link is not None:
-            with suppress(FlexGroupError):
-                await self._link.close()
+async def row_of(server: LocalServer, observed: ObservedServer) -> Row:
+    name, address = server.name, server.address
+    if not server.is_running:
+        return Row(name, address, f"ended with code {server.process.returncode}")
+    look = await observed.look()
+    if look is None:
+        return Row(name, address, "does not answer")
+    return Row(
+        name,
+        address,
+        "changing" if look.told["changing"] else "running",
+        configuration=look.told["configuration"] or 0,
+        groups=len(look.told["groups"]),
+        members=look.members,
+        clients=look.clients,
+        queued=look.queued,
+        deliveries=look.deliveries,
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -173,24 +136,26 @@ async def show_until_stopped(cluster: LocalCluster, options: argparse.Namespace)
     import asyncio
 
     from flexgroup.client.group import Group
+    from flexgroup.load.observed import ObservedServer
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    observers = [Observer(server, options.tls) for server in cluster.servers]
+    name = "" if options.tls is not None else "cluster"
+    observed = [ObservedServer(address, options.tls, name) for address in cluster.addresses]
     if options.stack is not None:
-        await Group(await observers[0].link(), GROUP).create(options.stack, open=True)
+        await Group(await observed[0].link(), GROUP).create(options.stack, open=True)
     with ExitStack() as stack:
         show = display(options.json, cluster, stack)
         while not stopping.is_set():
-            show([await observer.row() for observer in observers])
+            show([await row_of(*both) for both in zip(cluster.servers, observed, strict=True)])
             if not any(server.is_running for server in cluster.servers):
                 raise UsageError(f"all servers have ended: {cluster.servers[0].last_log_line()}")
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), INTERVAL)
-    for observer in observers:
-        await observer.close()
+    for server in observed:
+        await server.close()
 
 
 def display(as_json: bool, cluster: LocalCluster, stack: ExitStack) -> Callable[[list[Row]], None]:

@@ -11,6 +11,7 @@ from flexgroup.cli import (
     certificates,
     cluster,
     conform,
+    docs,
     experiment,
     explore,
     export,
@@ -49,6 +50,7 @@ COMMANDS = (
     bench,
     probe,
     certificates,
+    docs,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from flexgroup.wire.seals import SealKeys
 
 MOST_FILES = 1 << 16
+LONGEST_ORDER = 16
+"""So many bytes of a line on standard input are kept; orders are shorter."""
 
 LIMITS = ("largest_message", "pack", "queue", "slow_seconds")
 """The options that are fields of `flexgroup.server.settings.Limits`."""
@@ -121,6 +123,11 @@ flexgroup server --listen 127.0.0.1:7400                            # the first
                 "must have such a server by mistake",
             ),
             Option("--seed", type=int, default=1),
+            flag(
+                "--cut-by-input",
+                "the line `cut` on standard input cuts this server off from the others, and the "
+                "line `mend` ends that; goes with --until-input-ends",
+            ),
         ),
     ),
     "Serve groups until stopped (Ctrl-C or SIGTERM: in good order).",
@@ -177,7 +184,10 @@ def run(options: argparse.Namespace) -> int:
             loop.add_signal_handler(number, server.stop)
 
         if options.until_input_ends:
-            stop_at_end_of_input(server.stop)
+            orders = {}
+            if options.cut_by_input:
+                orders = {b"cut": lambda: server.cut(True), b"mend": lambda: server.cut(False)}
+            follow_input(orders, server.stop)
 
         def ready() -> None:
             if options.json:
@@ -192,18 +202,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def stop_at_end_of_input(stop: Callable[[], None]) -> None:
+def follow_input(orders: Mapping[bytes, Callable[[], None]], stop: Callable[[], None]) -> None:
+    """Do what the lines of standard input say, and stop when it ends."""
     import asyncio
     import os
     import sys
 
     loop = asyncio.get_running_loop()
     descriptor = sys.stdin.fileno()
+    rest = b""
 
     def readable() -> None:
-        if not os.read(descriptor, 4096):
+        nonlocal rest
+        data = os.read(descriptor, 4096)
+        if not data:
             loop.remove_reader(descriptor)
             stop()
+        *lines, rest = (rest[-LONGEST_ORDER:] + data).split(b"\n")
+        for line in lines:
+            if line in orders:
+                orders[line]()
 
     loop.add_reader(descriptor, readable)
 
@@ -228,6 +246,8 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
     listen = parse_server_address(options.listen)
     join = other_servers(options)
+    if options.cut_by_input and not options.until_input_ends:
+        raise UsageError("--cut-by-input follows standard input: give --until-input-ends, too")
     _check_attack(options)
     chosen: dict[str, Any] = {name: getattr(options, name) for name in LIMITS}
     tls: Path | None = options.tls

@@ -5,12 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexgroup.cli.arguments import Command, Group, Option, flag
 from flexgroup.cli.progress import stop_requests
-from flexgroup.cli.spark_commands import PROPERTIES_OPTION, master_option, traces_argument
+from flexgroup.cli.spark_commands import (
+    ENGINE_OPTION,
+    PROPERTIES_OPTION,
+    master_option,
+    traces_argument,
+)
 from flexgroup.core.errors import UsageError
 from flexgroup.pipeline.spark.session import SMALL_JOB
 
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 LOCAL_SETTINGS = {**SMALL_JOB, "spark.sql.shuffle.partitions": "2"}
 
 MOMENT = 1
-"""So many seconds may pass until a request to stop is noticed."""
+"""So many seconds may pass until a request to stop is noticed, or, without Spark, new files are."""
 
 
 COMMAND = Command(
@@ -34,6 +41,7 @@ COMMAND = Command(
         traces_argument("the directory of a trace set, which may still be empty"),
         Option("--out", metavar="DIR", help="where violations and the checkpoint go (DIR/_watch)"),
         PROPERTIES_OPTION,
+        ENGINE_OPTION,
         master_option(),
         Option(
             "--metrics",
@@ -47,16 +55,47 @@ COMMAND = Command(
         ),
     ),
     "Check the runs of a trace set while they are being recorded, until interrupted. A restart"
-    " goes on where watching was stopped. With --json, one JSON object a line.",
+    " goes on where watching was stopped (with --engine local, it begins anew). With --json, one"
+    " JSON object a line.",
 )
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.pipeline.spark.session import refuse_connect, refuse_without_pyspark, start
     from flexgroup.properties.catalogue import known_properties
-    from flexgroup.wire.address import parse_server_address
 
     properties = None if options.properties is None else known_properties(options.properties)
+    watch = watch_here if options.engine == "local" else watch_on_spark
+    return watch(options, properties)
+
+
+def watch_here(options: argparse.Namespace, properties: Sequence[str] | None) -> int:
+    """Watch in this process, in memory."""
+    from flexgroup.pipeline.watch.folder import FolderWatch
+
+    for name in ("out", "master", "metrics"):
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name} needs Spark, and --engine local does without; leave one out"
+            )
+    printer = Printer(options.json)
+    watch = FolderWatch(Path(options.traces), printer.tell, properties)
+    with stop_requests(signal.SIGINT, signal.SIGTERM) as stopping:
+        while not stopping():
+            watch.look()
+            enough = options.once or (options.until_finished and watch.unfinished == 0)
+            if enough and not watch.ending:
+                break
+            time.sleep(0 if watch.ending else MOMENT)
+    if watch.found_any:
+        return 1
+    printer.refuse(options.traces)
+    return 0
+
+
+def watch_on_spark(options: argparse.Namespace, properties: Sequence[str] | None) -> int:
+    from flexgroup.pipeline.spark.session import refuse_connect, refuse_without_pyspark, start
+    from flexgroup.wire.address import parse_server_address
+
     refuse_without_pyspark()
     from flexgroup.pipeline.watch.sources import traces_at
     from flexgroup.pipeline.watch.stream import TraceSetWatch
@@ -82,11 +121,7 @@ def run(options: argparse.Namespace) -> int:
             return 1
     finally:
         started.stop()
-    for name, reason in printer.refused.items():
-        raise UsageError(
-            f"run '{name}' cannot be watched: {reason}; when it is over, check it with:"
-            f" flexgroup verify {options.traces}"
-        )
+    printer.refuse(options.traces)
     return 0
 
 
@@ -121,6 +156,14 @@ class Printer:
         lines = self._objects(run, notes) if self._as_json else self._texts(run, notes)
         for line in lines:
             print(line, flush=True)
+
+    def refuse(self, traces: str) -> None:
+        """Raise a UsageError if a run could not be followed."""
+        for name, reason in self.refused.items():
+            raise UsageError(
+                f"run '{name}' cannot be watched: {reason}; when it is over, check it with:"
+                f" flexgroup verify {traces}"
+            )
 
     def tell_figures(self, figures: WatchFigures) -> None:
         """Print the figures after a batch, for programs."""

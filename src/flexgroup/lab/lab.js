@@ -34,3 +34,38 @@ if (search) {
   };
   setTimeout(look, 300);
 }
+
+// A live page: parts that have changed come as they do; if there are others than before, it is
+// loaded anew. What acts is sent without leaving the page.
+const live = document.querySelector("[data-live]");
+if (live) {
+  const parts = new Map([...document.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
+  const fresh = document.createElement("template");
+  const events = new EventSource(live.dataset.live);
+  events.addEventListener("message", (event) => {
+    const { all, changed } = JSON.parse(event.data);
+    if (all.length !== parts.size || all.some((name) => !parts.has(name))) {
+      events.close();
+      location.reload();
+      return;
+    }
+    for (const [name, markup] of Object.entries(changed)) {
+      const part = parts.get(name);
+      fresh.innerHTML = markup;
+      if (part.innerHTML !== fresh.innerHTML) part.innerHTML = markup;  // or a focus would be lost
+    }
+  });
+  addEventListener("pagehide", () => events.close());
+  addEventListener("submit", async (event) => {
+    if (!("quiet" in event.target.dataset)) return;
+    event.preventDefault();
+    const form = event.target, fields = new URLSearchParams(new FormData(form, event.submitter));
+    const answer = await fetch(form.action, { method: "POST", body: fields, redirect: "manual" });
+    const refusal = document.getElementById("refusal");
+    refusal.textContent = "";
+    if (answer.type !== "opaqueredirect") {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      refusal.textContent = page.querySelector("main p").textContent;
+    } else for (const text of form.querySelectorAll("input[name=text]")) text.value = "";
+  });
+}

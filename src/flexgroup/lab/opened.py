@@ -51,7 +51,9 @@ class _Reading:
         self._casts: list[PlannedCast] = []
         self._views: dict[int, Destinations] = {}
         self._steps: list[ScheduleStep] = []
-        self._losing: int | None = None
+        self._losing: set[int] = set()
+        """Those that have crashed of whom something in flight to them was lost, which shows if they
+        start again."""
         self._wrong_suspicions = 0
 
     def take(self, command: str) -> None:
@@ -72,11 +74,6 @@ class _Reading:
         if self._head is None:
             raise UsageError("there is no script: it begins with a line like "
                              "stack skeen over fifo channels, processes 3")  # fmt: skip
-        if self._losing is not None:
-            raise UsageError(
-                f"what is in flight to {self._losing} is lost, which happens here when it starts "
-                "again: let 'recover' follow"
-            )
         stack, channels, size, groups, replicas, liars = self._head.groups()
         kinds = Counter(STOCKS[step.kind] for step in self._steps if step.kind in STOCKS)
         kinds["suspicions"] += self._wrong_suspicions
@@ -105,7 +102,7 @@ class _Reading:
             return
         numbers = [int(number) for number in re.findall(r"\d+", rest)]
         if word == "drop" and rest.startswith("->"):
-            self._losing = numbers[0]
+            self._losing.add(numbers[0])
         elif word in ("deliver", "drop", "duplicate") and len(numbers) >= 2:
             self._note_packet(word, *numbers[:3])
         elif word == "cast" and numbers:
@@ -125,14 +122,20 @@ class _Reading:
         elif word == "crash" and numbers:
             self._steps.append(ScheduleStep("crash", numbers[0]))
         elif word == "recover" and numbers:
-            lost = 1 if self._losing == numbers[0] else 0
-            self._losing = None
-            self._steps.append(ScheduleStep("restart", numbers[0], number=lost))
+            lost = numbers[0] in self._losing
+            if lost and any(to == numbers[0] for _, to in self._script.bench.channels):
+                raise UsageError(
+                    f"a part of what is in flight to {numbers[0]} is lost while it is down; here, "
+                    "all of it is, or nothing"
+                )
+            self._losing.discard(numbers[0])
+            self._steps.append(ScheduleStep("restart", numbers[0], number=int(lost)))
 
     def _note_packet(self, word: str, source: int, target: int, place: int = 0) -> None:
         kind = {"deliver": "receive", "drop": "lost", "duplicate": "doubled"}[word]
         if target in self._script.bench.crashed and kind != "lost":
-            return  # which changes nothing
+            self._losing.add(target)
+            return
         self._steps.append(ScheduleStep(kind, target, source, place))
 
     def _stabilize(self) -> None:

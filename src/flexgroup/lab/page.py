@@ -36,8 +36,9 @@ SCRIPT = "/lab.js"
 STYLE = "/lab.css"
 
 
-def document(title: str, *body: object, refresh: int = 0) -> Markup:
-    """Return a whole page; `refresh` is the seconds after which it is looked at again."""
+def document(title: str, *body: object, refresh: int = 0, live: str | None = None) -> Markup:
+    """Return a whole page; `refresh` is the seconds after which it is looked at again, and `live`
+    where it is told what has changed."""
     head = [
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -52,10 +53,14 @@ def document(title: str, *body: object, refresh: int = 0) -> Markup:
     top = element(
         "header",
         element("a", "FlexGroup lab", href="/", class_="brand"),
+        element("a", "Live cluster", href="/cluster"),
         class_="top",
     )
     html = element(
-        "html", element("head", *head), element("body", top, element("main", *body)), lang="en"
+        "html",
+        element("head", *head),
+        element("body", top, element("main", *body, data_live=live)),
+        lang="en",
     )
     return Markup(f"<!doctype html>\n{html}")
 

@@ -179,23 +179,36 @@ class Replaying(Attacker):
         self.past = [*self.past, leaving][-REMEMBERED:]
 
 
-class Impersonating(Attacker):
-    """Multicasts, once, in the name of another process: of the origin of the first message that it
-    hears of, a message that this has not multicast, or other words in the place of its own."""
+class Hearing(Attacker):
+    """Waits for the first message that it hears of, and then may do something about it, once."""
 
     __slots__ = ("heard",)
-    KIND = "impersonate"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.heard: Message | None = None
+
+    def options(self) -> int:
+        """The ways in which it may: how many they are, the first of which is to do nothing."""
+        return 1
 
     def on_packet(self, sender: int, packet: Packet) -> None:
         super().on_packet(sender, packet)
         if self.heard is None:
             self.heard = message_in(packet)
             if self.heard is not None:
-                self.offer(self.KIND, 3)
+                self.offer(self.KIND, self.options())
+
+
+class Impersonating(Hearing):
+    """Multicasts, once, in the name of another process: of the origin of the first message that it
+    hears of, a message that this has not multicast, or other words in the place of its own."""
+
+    __slots__ = ()
+    KIND = "impersonate"
+
+    def options(self) -> int:
+        return 3
 
     def on_own_choice(self, name: str, chosen: int) -> None:
         heard = self.heard

@@ -204,6 +204,7 @@ class Membership:
         ticket = self._proposals.add(operation, self.configuration)
         if isinstance(operation, Renew):
             self._sides.lost(operation.server)
+            self._proposals.send_again()
         self._go_on(now)
         return ticket
 

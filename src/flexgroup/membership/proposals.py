@@ -36,6 +36,8 @@ class Proposal:
     joiner: LinkNumber | None
     """The link to the new server, if the proposal is to admit one."""
     sent: float = NEVER
+    sent_to: int | None = None
+    """The leader that it was sent to last."""
 
 
 JOINING = "is joining others itself (the first server is started without --join)"
@@ -126,16 +128,21 @@ class Proposals:
         now: float,
         held: Collection[int] = (),
     ) -> None:
-        """Send to the leader what was not sent lately: it may be lost. What is held waits."""
+        """Send to the leader what it was not sent lately: it may be lost. What is held waits.
+
+        To another leader everything is sent, so that nothing overtakes what was asked for before.
+        """
         for ticket, proposal in self._unanswered.items():
-            if now - proposal.sent >= self._again and ticket not in held:
+            is_due = now - proposal.sent >= self._again or proposal.sent_to != leader
+            if is_due and ticket not in held:
                 proposal.sent = now
+                proposal.sent_to = leader
                 self._outbox.send(
                     leader, Propose(me, at, ticket, proposal.operation, proposal.group)
                 )
 
     def send_again(self) -> None:
-        """A new configuration may have a new leader."""
+        """Send everything with the next `send`: what was under way may be lost."""
         for proposal in self._unanswered.values():
             proposal.sent = NEVER
 

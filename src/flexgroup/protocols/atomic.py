@@ -15,6 +15,9 @@ for, nor listened to: the order stays acyclic, but what it sent last may reach o
 Differs from the paper:
 - *Messages under way at the same time share a number*: RL follows what is delivered, which is
   what causal order is about. What was only received has to be reached (RR), not passed.
+- *A message does not wait for equal numbers that go behind it*: after number c, nothing below
+  (c + 1, process) can come from a process. What lies before all such pairs (`end`) is delivered,
+  so of processes above its origin a message only awaits the number before its own.
 - VR and VE are kept by process, not by group and process: there is one clock, and channels are
   between processes. My own entry is not needed: what I send next is above all that I delivered.
 - Packets say which one from the same sender goes before them, so channels need not be FIFO.
@@ -31,7 +34,7 @@ from mypy_extensions import mypyc_attr
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Notice, Record, Suspect
-from flexgroup.core.message import Message, Packet, Stamp, clock_of, stamp
+from flexgroup.core.message import Message, Packet, Stamp, clock_of, process_of, stamp
 
 NOT_WAITED_FOR: Final = 1 << 41
 """A number above all others, which stands in VR and VE for those that are not waited for."""
@@ -68,8 +71,8 @@ class Null(Packet):
 
 
 class Atomic(Layer):
-    __slots__ = ("D", "RL", "RR", "VE", "VR", "early", "peers", "received", "silence", "stable",
-                 "suspected")  # fmt: skip
+    __slots__ = ("D", "RL", "RR", "VE", "VR", "early", "end", "peers", "received", "silence",
+                 "stable", "suspected")  # fmt: skip
 
     NEEDS: ClassVar[Guarantees] = frozenset({Guarantee.RELIABLE})
     GIVES: ClassVar[Guarantees] = frozenset(
@@ -95,6 +98,8 @@ class Atomic(Layer):
         self.received = Unstable()
         """The messages that were received and are not stable."""
         # What follows is not in the paper.
+        self.end = first_to_come(self.VR)
+        """The lowest pair (m.c, origin) that can still come: what lies before it is delivered."""
         self.RR = 0
         """The highest number that I received or was asked for: what I send is not below it."""
         nothing = [0] * context.size
@@ -125,7 +130,7 @@ class Atomic(Layer):
             silence.have_told(party, self.RL)
         if self.process in m.destinations:
             self.keep(m, self.RL, self.process)
-            self.deliver_up_to_D()
+            self.deliver_up_to_end()
 
     # Receiving: VR, VE and D.
 
@@ -145,9 +150,8 @@ class Atomic(Layer):
         self.receive(sender, packet)
         while self.early and (sender, self.VR[sender]) in self.early:
             self.receive(sender, self.early.pop((sender, self.VR[sender])))
-        if last == self.D:
-            self.D = lowest(self.VR)
-            self.deliver_up_to_D()
+        if sender == process_of(self.end):
+            self.advance()
         self.discard_stable()
 
     def is_sound(self, sender: int, packet: Data | Null) -> bool:
@@ -168,9 +172,10 @@ class Atomic(Layer):
         if isinstance(packet, Data):
             self.RR = max(self.RR, packet.c)
             self.keep(packet.m, packet.c, sender)
+            c = number_needed(self.process, packet.c, sender)
             for process in packet.m.destinations:
                 if process != self.process:
-                    self.silence.owe(self, process, packet.c)
+                    self.silence.owe(self, process, c)
         elif packet.wanted:
             self.RR = max(self.RR, packet.wanted)
             self.silence.owe(self, sender, packet.wanted)
@@ -181,16 +186,20 @@ class Atomic(Layer):
         if len(m.destinations) < self.size:
             for peer in self.peers:
                 if peer not in m.destinations:
-                    self.want(peer, c)
+                    self.want(peer, number_needed(peer, c, origin))
 
-    # Delivering: what has m.c <= D, in order of (m.c, origin).
+    # Delivering: in order of (m.c, origin), what nothing that comes can go before.
 
-    def deliver_up_to_D(self) -> None:
+    def advance(self) -> None:
+        self.end = first_to_come(self.VR)
+        self.D = clock_of(self.end) - 1
+        self.deliver_up_to_end()
+
+    def deliver_up_to_end(self) -> None:
         received = self.received
-        end = stamp(self.D + 1, 0)
         while received.delivered < len(received.numbers):
             number = received.numbers[received.delivered]
-            if number >= end:
+            if number >= self.end:
                 break
             self.deliver(received.messages[received.delivered])
             self.RL = max(self.RL, clock_of(number))
@@ -234,10 +243,10 @@ class Atomic(Layer):
         self.VR[suspect] = self.VE[suspect] = NOT_WAITED_FOR
         self.early = {key: early for key, early in self.early.items() if key[0] != suspect}
         if self.received.delivered < len(self.received.numbers):
+            last = self.received.numbers[-1]
             for peer in self.peers:
-                self.want(peer, clock_of(self.received.numbers[-1]))
-        self.D = lowest(self.VR)
-        self.deliver_up_to_D()
+                self.want(peer, number_needed(peer, clock_of(last), process_of(last)))
+        self.advance()
         self.discard_stable()
 
 
@@ -246,6 +255,20 @@ def peers_of(context: Context) -> tuple[int, ...]:
     groups = context.groups or (tuple(range(context.size)),)
     found = {member for group in groups if context.process in group for member in group}
     return tuple(sorted(found - {context.process}))
+
+
+def number_needed(process: int, c: int, origin: int) -> int:
+    """The number that this process must have sent before a message of another one is delivered:
+    what it sends next comes behind (c, origin)."""
+    return c - 1 if process > origin else c
+
+
+def first_to_come(vector: list[int]) -> Stamp:
+    """The lowest pair (m.c, origin) that may follow these numbers."""
+    found = stamp(NOT_WAITED_FOR + 1, 0)
+    for process, number in enumerate(vector):
+        found = min(found, stamp(number + 1, process))
+    return found
 
 
 def lowest(vector: list[int]) -> int:

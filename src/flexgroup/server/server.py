@@ -197,6 +197,7 @@ class GroupServer:
                 self._settings.faults,
                 self._settings.limits.unwritten_bytes,
                 self._settings.clock,
+                {self.identity.name: self._settings.attack} if self._settings.attack else {},
             )
         if self._saved is not None:
             self._come_back(self._saved)
@@ -257,6 +258,11 @@ class GroupServer:
         for session in list(self.members.sessions.values()):
             session.close("the server is shutting down")
         self._leaves_at = self._loop.time() + self._settings.timings.patience
+
+    def cut(self, is_cut: bool) -> None:
+        """Cut this server off from the others, for a trial, or end that; its clients stay."""
+        log.warning("cut off" if is_cut else "mended")
+        self.links.cut(is_cut)
 
     def _leave_if_done(self, latest: float) -> None:
         """What this server has taken from clients is lost with it unless others have it."""

@@ -12,6 +12,7 @@ A schedule is fixed by its seed, and writes itself down as a script that anybody
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -176,14 +177,9 @@ class ReplicaSchedule:
         return [(p, *timer) for p, timers in sorted(self.bench.timers.items()) for timer in timers]
 
     def choose(self) -> None:
-        """Let liars decide what they are to decide."""
-        for process in sorted(self.bench.liars):
-            host = self.bench.hosts[process]
-            while host.offers:
-                honest = self.random.random() < self.honesty
-                chosen = 0 if honest else self.random.randrange(host.offers[0].options)
-                self.commands.append(f"choose {process} {chosen}")
-                self.bench.choose(process, chosen)
+        for process, chosen in liars_choose(self.bench, self.random, self.honesty):
+            self.commands.append(f"choose {process} {chosen}")
+            self.bench.choose(process, chosen)
 
     def arrive(self) -> None:
         source, target = self.next_channel()
@@ -282,7 +278,9 @@ class ReplicaSchedule:
         it crashed."""
         bench = self.bench
         delivered = [[] if p in bench.liars else order for p, order in enumerate(bench.delivered)]
-        if wrongly_delivered(delivered) or any(self.is_forged(m) for one in delivered for m in one):
+        if wrongly_delivered(delivered) or any(
+            is_forged(bench, m) for one in delivered for m in one
+        ):
             return INTEGRITY
         orders: list[list[MessageId]] = [[m.id for m in order] for order in delivered]
         honest = [p for p in range(bench.size) if p not in bench.liars]
@@ -301,10 +299,6 @@ class ReplicaSchedule:
                 return VALIDITY
         return ""
 
-    def is_forged(self, m: Message) -> bool:
-        """Whether somebody who does not lie has not multicast it."""
-        return origin_of(m.id) not in self.bench.liars and self.bench.messages.get(m.id) != m
-
     def must_arrive(self, m: Message) -> bool:
         """What an origin sends to others, and to the first group only, is lost with that group."""
         origin = origin_of(m.id)
@@ -312,6 +306,21 @@ class ReplicaSchedule:
             return False
         asked = [group for group in self.replicas if set(group).issubset(m.destinations)]
         return origin in m.destinations or not any(map(self.faulty.issuperset, asked))
+
+
+def liars_choose(bench: Bench, random: Random, honesty: float) -> Iterator[tuple[int, int]]:
+    """What liars decide, which whoever asks has happen before the next one: so often what a correct
+    process would do."""
+    for process in sorted(bench.liars):
+        host = bench.hosts[process]
+        while host.offers:
+            honest = random.random() < honesty
+            yield process, 0 if honest else random.randrange(host.offers[0].options)
+
+
+def is_forged(bench: Bench, m: Message) -> bool:
+    """Tell whether its origin, which does not lie, has not multicast it."""
+    return origin_of(m.id) not in bench.liars and bench.messages.get(m.id) != m
 
 
 def lying_in(replicas: Replicas, load: Load, seed: int) -> Liars:

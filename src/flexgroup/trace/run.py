@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -172,6 +172,23 @@ def planned_crashes(faults: str | None) -> str:
 def planned_liars(faults: str | None) -> tuple[str, ...]:
     """Return who was Byzantine, and how, as in `2:skip`, from the column `faults`."""
     return tuple(json.loads(faults or "{}").get("liars", ()))
+
+
+def with_liars(run: Run, liars: Iterable[str]) -> Run:
+    """Return the row of a run in which these were Byzantine as well, each as in `2:skip`."""
+    all_liars = sorted({*planned_liars(run.faults), *liars}, key=_process_of)
+    if not all_liars:
+        return run
+    faults = {**json.loads(run.faults or "{}"), "liars": all_liars}
+    return replace(
+        run,
+        faulty=tuple(sorted({*run.faulty, *map(_process_of, all_liars)})),
+        faults=json.dumps(faults, separators=(",", ":"), sort_keys=True),
+    )
+
+
+def _process_of(liar: str) -> int:
+    return int(liar.partition(":")[0])
 
 
 SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}

@@ -20,13 +20,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema
-from flexgroup.pipeline.verify.causal_rows import CausalEvents, causal_events
-from flexgroup.pipeline.verify.causal_windows import CausalRun, cannot_be_cut
-from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.message_parts import MOST_TASKS, by_message, partial_histories
-from flexgroup.pipeline.verify.packed_rows import (
+from flexgroup.pipeline.in_memory.packed_rows import (
     PACKED_ROWS,
     Batches,
     PackedRow,
@@ -35,6 +29,12 @@ from flexgroup.pipeline.verify.packed_rows import (
     packed_batch,
     unpack,
 )
+from flexgroup.pipeline.reading.trace_set import TraceSet
+from flexgroup.pipeline.spark.frames import spark_schema
+from flexgroup.pipeline.verify.causal_rows import CausalEvents, causal_events
+from flexgroup.pipeline.verify.causal_windows import CausalRun, cannot_be_cut
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_parts import MOST_TASKS, by_message, partial_histories
 from flexgroup.pipeline.verify.timeline import timelines
 from flexgroup.properties.causal_order import NAME
 from flexgroup.properties.indexed_history import IndexedHistory

@@ -2,7 +2,8 @@
 
 One message that a process delivered far too late may put a whole run into one component. Verdicts
 on it show the first disagreement of each two processes, and nothing else; so the messages of these
-are enough. Whether they are is tried: among them alone, the same disagreements must be found.
+are enough. Before its first disagreement, what two processes delivered is in order, and so is any
+part of it: among messages that include those of first disagreements, the same ones are the first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flexgroup.properties.kernels.disagreement import disagreements
-from flexgroup.properties.kernels.grouping import distinct, marked
+from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.trace.history import Ints
 
 KEPT = 20_000
@@ -29,16 +30,11 @@ class Compared:
     message: Ints
     label: Ints
 
-    def among(self, messages: Ints) -> Compared:
-        kept = marked(len(self.label), messages)[self.message]
-        return Compared(self.process[kept], self.message[kept], self.label)
-
-    def found(self) -> Ints:
-        """Return a column for each disagreement: two processes, and two messages at both."""
+    def disagreed_on(self) -> Ints:
+        """Return the messages of first disagreements."""
         lines = disagreements(self.process, self.message, self.label)
-        rows = (lines.first, lines.then, lines.other_first, lines.other_then)
-        processes = [self.process[row] for row in (lines.first, lines.other_first)]
-        return np.stack([*processes, *(self.message[row] for row in rows)])
+        found: Ints = self.message[np.concatenate([lines.first, lines.then])]
+        return found
 
 
 def excerpt(compared: Iterable[Compared]) -> Ints | None:
@@ -47,12 +43,5 @@ def excerpt(compared: Iterable[Compared]) -> Ints | None:
     The first of what is compared are all deliveries of all messages. If no two processes disagree
     on these, a cycle is longer, and its messages are not known here.
     """
-    ways = list(compared)
-    found = [way.found() for way in ways]
-    if found[0].shape[1] == 0:
-        return None
-    messages = distinct(np.concatenate([lines[2:].ravel() for lines in found]))
-    for way, lines in zip(ways, found, strict=True):
-        if not np.array_equal(way.among(messages).found(), lines):
-            return None
-    return messages
+    found = [way.disagreed_on() for way in compared]
+    return distinct(np.concatenate(found)) if len(found[0]) else None

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.packed_rows import Batches
 from flexgroup.pipeline.reading.local_files import LocalFiles
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.verify.packed_rows import Batches
 from flexgroup.trace.history import Ints
 from flexgroup.trace.reader import parquet_file, unreadable
 from flexgroup.trace.rules import refuse_broken_rules

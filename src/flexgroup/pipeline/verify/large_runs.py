@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
+from flexgroup.pipeline.in_memory.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
@@ -28,18 +28,13 @@ from flexgroup.pipeline.verify.causal_windows import (
     is_unclear,
 )
 from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
-from flexgroup.pipeline.verify.event_rows import (
-    EXPLAINED_COLUMNS,
-    FAULTS,
-    ORDERS,
-    event_rows,
-)
+from flexgroup.pipeline.verify.event_rows import ORDERS
+from flexgroup.pipeline.verify.far_messages import PASSAGE, joined_by_far
 from flexgroup.pipeline.verify.layout import Layout, placed
-from flexgroup.pipeline.verify.message_checks import COUNTED, UNDELIVERED, check_messages
+from flexgroup.pipeline.verify.message_checks import COUNTED, FAR, UNDELIVERED, check_messages
 from flexgroup.pipeline.verify.message_parts import MOST_TASKS
 from flexgroup.pipeline.verify.notes import NOTES
 from flexgroup.pipeline.verify.order_checks import COMPONENT, CROSSING, EDGE, check_orders
-from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_frames import parted_events
 from flexgroup.pipeline.verify.prefix_checks import skipped_messages
 from flexgroup.pipeline.verify.slice_edges import EDGE_WIDTH, reach
@@ -50,8 +45,8 @@ from flexgroup.pipeline.verify.small_histories import (
     judge_groups,
     task_of,
     task_rows,
-    with_topic,
 )
+from flexgroup.pipeline.verify.told_events import MOST_BROADCAST, told_events
 from flexgroup.pipeline.verify.view_checks import view_findings
 from flexgroup.properties import (
     causal_order,
@@ -63,9 +58,10 @@ from flexgroup.properties import (
 from flexgroup.properties.explanations import checked
 from flexgroup.properties.kernels.causal_slices import CausalFindings
 from flexgroup.properties.kernels.crossings import Crossing, is_too_late
+from flexgroup.properties.kernels.passages import Joined
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
-from flexgroup.trace.schema import DELIVER, MULTICAST, VIEW
+from flexgroup.trace.schema import DELIVER, MULTICAST
 
 PART_DELIVERIES = 1_000_000
 """How many deliveries go to a task of the first stage, roughly."""
@@ -76,9 +72,6 @@ TASK_DELIVERIES = 250_000
 ATTEMPTS = 3
 """How often a run is cut into slices, at most; the last time, it is one slice."""
 
-MOST_BROADCAST = 1_000_000
-"""How many messages are brought to all tasks, at most: a few dozen megabytes."""
-
 MOST_WHOLE = 20_000_000
 """How many deliveries one task may be given; each takes about 150 bytes."""
 
@@ -86,8 +79,6 @@ FOUND_IN_COMPONENTS = ("acyclic order", "pairwise order", "local order")
 """Whatever violates one of these lies in a cyclic component."""
 
 NO_VIEWS = "no views"
-
-MESSAGE_COLUMNS = pa.schema({"number": pa.int32(), "topic": pa.string(), "message": pa.int64()})
 
 
 @dataclass
@@ -133,8 +124,10 @@ def large_runs(
     verdicts = traces.spark.createDataFrame(verdict_table(judged.verdicts))
     if not judged.tasks:
         return verdicts
-    shown = sum(note.shown for note in told)
-    return verdicts.unionAll(_judge_excerpts(traces, notes, judged, shown <= MOST_BROADCAST))
+    are_few = sum(note.shown for note in told) <= MOST_BROADCAST
+    events = told_events(traces, notes, judged.tasks, judged.messages, are_few)
+    tasks = task_rows(rows_of(traces.spark, judged.tasks, TASK_COLUMNS))
+    return verdicts.unionAll(judge_groups(tasks.unionAll(events)))
 
 
 class _Judged:
@@ -179,32 +172,6 @@ class _Judged:
         for topic, checks in topics.items():
             in_all = None if topic == WHOLE else told
             self.tasks.append(task_of(layout.plan, topic, checks, in_all, findings.skipped))
-
-
-def _judge_excerpts(
-    traces: TraceSet, notes: DataFrame, judged: _Judged, are_few: bool
-) -> DataFrame:
-    """Return the verdicts that are left, from the events of the messages that matter. If these are
-    few, they are brought to the events, which then stay where they are."""
-    spark = traces.spark
-    tasks = rows_of(spark, judged.tasks, TASK_COLUMNS)
-    topics = f.broadcast(tasks.select("number", "topic"))
-    in_components = (
-        notes.where(f.col("about") == COMPONENT)
-        .select("number", f.lit(COMPONENT).alias("topic"), f.explode("messages").alias("message"))
-        .join(topics, ["number", "topic"])
-    )
-    # What was skipped may be in a component as well.
-    chosen = rows_of(spark, judged.messages, MESSAGE_COLUMNS).unionAll(in_components).distinct()
-    chosen = f.broadcast(chosen) if are_few else chosen
-    orders = event_rows(traces, ORDERS, EXPLAINED_COLUMNS)
-    parts = [
-        task_rows(tasks),
-        with_topic(orders.join(chosen, ["number", "message"])),
-        with_topic(orders.join(topics.where(f.col("topic") == WHOLE), "number")),
-        with_topic(event_rows(traces, (*FAULTS, VIEW), EXPLAINED_COLUMNS).join(topics, "number")),
-    ]
-    return judge_groups(union(parts))
 
 
 def _found_by(name: str, findings: RunFindings) -> str:
@@ -327,9 +294,13 @@ def _exact_notes(
         shown = f.size("messages").alias("shown")
         rows = notes.select(*NOTES.names[:-1], messages, shown).toArrow().to_pylist()
         seen = [_Told(**{**row, "messages": row["messages"] or []}) for row in rows]
-        narrow = _too_narrow(seen)
+        narrow, joined = _cut(seen)
         told += (
             note for note in seen if note.number not in narrow or note.about in SEEN_IN_WINDOWS
+        )
+        told += (
+            _Told(number, COMPONENT, "", far.components - far.parts, [], [], 0)
+            for number, far in joined.items()
         )
         parts.append(notes.where(~f.col("number").isin(list(narrow))) if narrow else notes)
         waiting = [
@@ -365,27 +336,45 @@ def _notes(
     )
 
 
-def _too_narrow(notes: Sequence[_Told]) -> dict[int, int]:
+def _cut(notes: Sequence[_Told]) -> tuple[dict[int, int], dict[int, Joined]]:
     """Return the numbers of runs in which some slice may not have seen all that it had to, and how
-    far what it had to see reaches."""
+    far what it had to see reaches; and of the others what messages that were taken out join."""
     edges: dict[int, list[Ints]] = defaultdict(list)
+    far: dict[int, list[list[int]]] = defaultdict(list)
+    passages: dict[int, dict[str, list[list[int]]]] = defaultdict(lambda: defaultdict(list))
     for note in notes:
         if note.about == EDGE:
             edges[note.number].append(np.array(note.rank, dtype=np.int64).reshape(-1, EDGE_WIDTH))
+        elif note.about == FAR:
+            far[note.number].append(note.rank)
+        elif note.about == PASSAGE:
+            passages[note.number][note.kind].append(note.rank)
     reached = {number: reach(np.concatenate(tables)) for number, tables in edges.items()}
-    return {number: slices for number, slices in reached.items() if slices}
+    narrow = {number: slices for number, slices in reached.items() if slices}
+    joined = {}
+    for number in far.keys() - narrow.keys():
+        slices, through = len(edges[number]), passages[number]
+        found = None
+        if sum(map(len, through.values())) == slices:
+            found = joined_by_far(far[number], through)
+        if found is None:
+            narrow[number] = slices
+        else:
+            joined[number] = found
+    return narrow, joined
 
 
 def _findings(notes: Sequence[_Told]) -> dict[int, RunFindings]:
     found: dict[int, RunFindings] = defaultdict(RunFindings)
     groups: dict[tuple[int, str, str], list[_Told]] = defaultdict(list)
     for note in notes:
-        if note.about not in (EDGE, CROSSING):
+        if note.about not in (EDGE, CROSSING, FAR, PASSAGE):
             groups[note.number, note.about, note.kind].append(note)
     for (number, about, kind), group in groups.items():
         first = min(group, key=lambda note: note.rank)
         total = sum(note.total for note in group)
-        found[number].add(about, kind, total, first.rank, first.messages)
+        if total:  # a slice may show messages without a component of its own
+            found[number].add(about, kind, total, first.rank, first.messages)
     return found
 
 

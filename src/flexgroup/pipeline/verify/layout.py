@@ -24,6 +24,9 @@ WIDEN = 4
 SLICED = {"acyclic order", "pairwise order", "local order", "prefix order", "real-time order"}
 """The properties that are checked by slice."""
 
+MOST_PROCESSES = 62
+"""Messages that belong to no slice are taken out of runs of at most so many processes."""
+
 SHARE_DELIVERIES = 1_000_000
 """How many deliveries a task has that checks destinations, at least."""
 
@@ -56,6 +59,17 @@ class Layout:
     @property
     def in_real_time(self) -> bool:
         return "real-time order" in self.plan.properties
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether messages whose deliveries lie far apart are taken out, where they are few. Order
+        in real time needs all that is ordered before a message in slices."""
+        is_as_narrow_as_can_be = self.slices > 1 and self.margin == MARGIN_CELLS
+        return (
+            is_as_narrow_as_can_be
+            and not self.in_real_time
+            and self.plan.processes <= MOST_PROCESSES
+        )
 
     @property
     def places(self) -> int:

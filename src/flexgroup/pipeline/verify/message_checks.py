@@ -15,18 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.verify.causal_windows import (
-    IN_WINDOW,
-    MOST_BYTES,
-    CausalRun,
-    cannot_be_cut,
-    check_window,
-    never_multicast,
-)
-from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.message_parts import partial_history
-from flexgroup.pipeline.verify.notes import Note, notes_batch
-from flexgroup.pipeline.verify.packed_rows import (
+from flexgroup.pipeline.in_memory.packed_rows import (
     Batches,
     PackedRow,
     Stage,
@@ -38,9 +27,20 @@ from flexgroup.pipeline.verify.packed_rows import (
     received_by_run,
     unpack,
 )
+from flexgroup.pipeline.verify.causal_windows import (
+    IN_WINDOW,
+    MOST_BYTES,
+    CausalRun,
+    cannot_be_cut,
+    check_window,
+    never_multicast,
+)
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_parts import partial_history
+from flexgroup.pipeline.verify.notes import Note, notes_batch
 from flexgroup.pipeline.verify.steps_taken import STEPS, refuse_steps_taken_twice
 from flexgroup.properties import integrity, missing_deliveries
-from flexgroup.properties.indexed_history import NONE, IndexedHistory
+from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.kernels.grouping import runs
 from flexgroup.trace.history import (
     Faults,
@@ -71,6 +71,13 @@ DESTINATION = "destination"
 message as origin and number there, the step of its delivery or -1, and the time of that."""
 
 DESTINATION_COLUMNS = ("destination", "sender", "sent", "origin", "seq", "step", "time")
+
+FAR = "far"
+"""The same of messages that are taken out, for all slices. What notes about them are about, whose
+ranks have message, process and step of each delivery."""
+
+MOST_FAR = 1024
+"""How many messages may be taken out of a run, roughly: all slices get to know of them."""
 
 NOTE = "note"
 
@@ -208,8 +215,10 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
         return
     count = count[messages]
     ends = np.cumsum(count)
-    first = np.minimum.reduceat(deliveries.time[rows], ends - count)
-    own, place = np.divmod(layout.cell(first), layout.cells_a_slice)
+    times = deliveries.time[rows]
+    first = np.minimum.reduceat(times, ends - count)
+    cell = layout.cell(first)
+    own, place = np.divmod(cell, layout.cells_a_slice)
     identity = run.identities[messages]
     about = [identity & ORIGIN_MASK, identity >> ORIGIN_BITS, first, count]
     at_processes = [deliveries.process, deliveries.step]
@@ -220,11 +229,12 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
         about.append(_labels(run)[messages])
     if "expected" in wanted:
         at_processes.append(run.expected.astype(np.int64))
-    to_previous = np.flatnonzero((place < layout.margin) & (own > 0))
+    far = _are_far(layout, cell, np.maximum.reduceat(times, ends - count))
+    to_previous = np.flatnonzero((place < layout.margin) & (own > 0) & ~far)
     to_next = np.flatnonzero(
-        (place >= layout.cells_a_slice - layout.margin) & (own < layout.slices - 1)
+        (place >= layout.cells_a_slice - layout.margin) & (own < layout.slices - 1) & ~far
     )
-    for shift, sent in ((0, np.arange(len(messages))), (-1, to_previous), (1, to_next)):
+    for shift, sent in ((0, np.flatnonzero(~far)), (-1, to_previous), (1, to_next)):
         sent = sent[in_order(own[sent])]
         chosen, _ = runs((ends - count)[sent], ends[sent])
         columns = [narrow(column[sent]) for column in about]
@@ -240,6 +250,29 @@ def _to_slices(run: IndexedHistory, layout: Layout) -> Iterator[PackedRow]:
                 ]
             )
             yield layout.first_place + key + shift, layout.plan.number, SLICE, payload
+    if not far.any():
+        return
+    chosen, owner = runs((ends - count)[far], ends[far])
+    there = [column[rows[chosen]] for column in at_processes]
+    payload = pack([*(column[far] for column in about), *there])
+    for slice_ in range(layout.slices):
+        yield layout.first_place + slice_, layout.plan.number, FAR, payload
+    table = np.stack([identity[far][owner], *there[:2]], axis=1)
+    shown = identity[far].tolist()
+    yield _noted(layout, [Note(layout.plan.number, FAR, "", 0, table.ravel().tolist(), shown)])
+
+
+def _are_far(layout: Layout, first_cell: Ints, last_delivery: Ints) -> Flags:
+    """Tell which messages are taken out: those whose deliveries lie in cells further apart than
+    margins are wide, if they are few."""
+    if not layout.takes_out:
+        return np.zeros(len(first_cell), dtype=np.bool_)
+    far: Flags = layout.cell(last_delivery) - first_cell > layout.margin
+    # There are about as many parts of the messages as slices.
+    most = min(max(1, MOST_FAR // layout.slices), len(far) // layout.slices)
+    if np.count_nonzero(far) > most:
+        far[:] = False
+    return far
 
 
 def _times_of_multicasts(run: IndexedHistory) -> Ints:

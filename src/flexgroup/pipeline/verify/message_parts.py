@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.message import ORIGIN_BITS
+from flexgroup.pipeline.in_memory.packed_rows import Batches, received_by_run, unpack
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.verify.event_rows import ORDERS
-from flexgroup.pipeline.verify.packed_rows import Batches, received_by_run, unpack
 from flexgroup.pipeline.verify.parted_events import DELIVER_COLUMNS, MULTICAST_COLUMNS
 from flexgroup.pipeline.verify.parted_frames import parted_events
 from flexgroup.properties.kernels.grouping import runs

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.verify import excerpts
-from flexgroup.pipeline.verify.excerpts import Compared
-from flexgroup.pipeline.verify.layout import Layout
-from flexgroup.pipeline.verify.message_checks import (
-    DESTINATION,
-    DESTINATION_COLUMNS,
-    NEVER,
-    NO_LABEL,
-    NOTE,
-    SLICE,
-    WIDE,
-    slice_columns,
-)
-from flexgroup.pipeline.verify.notes import Note, notes_batch
-from flexgroup.pipeline.verify.packed_rows import (
+from flexgroup.pipeline.in_memory.packed_rows import (
     Batches,
     Stage,
     received_by_run,
     unpack,
     unpack_table,
 )
+from flexgroup.pipeline.verify import excerpts
+from flexgroup.pipeline.verify.excerpts import Compared
+from flexgroup.pipeline.verify.far_messages import RowsOfSlice, passage_of
+from flexgroup.pipeline.verify.layout import Layout
+from flexgroup.pipeline.verify.message_checks import (
+    DESTINATION,
+    DESTINATION_COLUMNS,
+    FAR,
+    NEVER,
+    NO_LABEL,
+    NOTE,
+    SLICE,
+    slice_columns,
+)
+from flexgroup.pipeline.verify.notes import Note, notes_batch
 from flexgroup.pipeline.verify.slice_edges import EARLIER, LATER
 from flexgroup.properties import fifo_order, real_time_order
 from flexgroup.properties.indexed_history import Flags, IndexedHistory
@@ -54,8 +54,11 @@ def check_orders(layouts: Mapping[int, Layout]) -> Stage:
             layout = layouts[number]
             for _, notes in kinds.get(NOTE, []):
                 yield from unpack_table(notes).to_batches()
-            for place, columns in _by_place(kinds.pop(SLICE, []), slice_columns(layout)):
-                yield notes_batch(_check_slice(layout, place - layout.first_place, columns))
+            names = slice_columns(layout)
+            far = dict(_by_place(kinds.pop(FAR, []), names))
+            for place, columns in _by_place(kinds.pop(SLICE, []), names):
+                slice_ = place - layout.first_place
+                yield notes_batch(_check_slice(layout, slice_, columns, far.get(place)))
             for _, columns in _by_place(kinds.pop(DESTINATION, []), DESTINATION_COLUMNS):
                 yield notes_batch(_check_destinations(layout, **columns))
 
@@ -74,9 +77,11 @@ def _by_place(
         yield place, dict(zip(names, unpack(payloads.pop(place), len(names)), strict=True))
 
 
-def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterator[Note]:
-    """Yield the cyclic components within the slice, and what tells whether its margins were wide
-    enough."""
+def _check_slice(
+    layout: Layout, place: int, columns: dict[str, Ints], far: dict[str, Ints] | None
+) -> Iterator[Note]:
+    """Yield the cyclic components within the slice, what tells whether its margins were wide
+    enough, and what has to be known of it for messages that were taken out."""
     identities = (columns["seq"] << ORIGIN_BITS) | columns["origin"]
     first, count = columns["first"], columns["count"]
     order = by_pairs(columns["process"], columns["step"])
@@ -96,8 +101,9 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
         renumbered = (np.cumsum(inside) - 1)[number[chosen]]
         members = identities[inside]
     components = cyclic_components(process[chosen], renumbered, len(members))
-    rows = _RowsOfSlice(
+    rows = RowsOfSlice(
         process[chosen],
+        step[chosen],
         renumbered,
         columns["label"][inside] if "label" in columns else None,
         None if expected is None else expected[chosen],
@@ -105,6 +111,8 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
     if components:
         cyclic = np.sort(members[_to_be_shown(rows, components, len(members))]).tolist()
         yield Note(layout.plan.number, COMPONENT, "", len(components), cyclic[:1], cyclic)
+    if far is not None:
+        yield from _beside_far(layout, rows, members, components, far)
     if "multicast" in columns:
         if layout.slices > 1:
             times = first[inside], columns["multicast"][inside]
@@ -115,8 +123,8 @@ def _check_slice(layout: Layout, place: int, columns: dict[str, Ints]) -> Iterat
                 **layout.plan.facts(),
                 multicasts=_multicasts(members, columns["multicast"][inside]),
                 deliveries=Deliveries(
-                    process[chosen],
-                    step[chosen],
+                    rows.process,
+                    rows.step,
                     first[number[chosen]],
                     identities[number[chosen]],
                 ),
@@ -138,20 +146,34 @@ def _between_cuts(
     return inside, frontier
 
 
-@dataclass(frozen=True)
-class _RowsOfSlice:
-    """Deliveries by process and step, and what properties that compare orders ask about them."""
+def _beside_far(
+    layout: Layout,
+    rows: RowsOfSlice,
+    members: Ints,
+    components: Sequence[Ints],
+    columns: dict[str, Ints],
+) -> Iterator[Note]:
+    """Yield what has to be known of a slice for the messages that were taken out, whose columns
+    these are."""
+    far = RowsOfSlice(
+        columns["process"],
+        columns["step"],
+        np.repeat(np.arange(len(columns["count"])), columns["count"]),
+        columns.get("label"),
+        columns.get("expected"),
+    )
+    if rows.is_wide or far.is_wide:
+        return
+    number = layout.plan.number
+    note, beside = passage_of(number, rows, components, len(members), far)
+    yield note
+    yield Note(number, COMPONENT, "", 0, [], members[beside].tolist())
 
-    process: Ints
-    message: Ints
-    label: Ints | None
-    expected: Ints | None
 
-
-def _to_be_shown(rows: _RowsOfSlice, components: Sequence[Ints], count: int) -> Ints:
+def _to_be_shown(rows: RowsOfSlice, components: Sequence[Ints], count: int) -> Ints:
     """Return the messages of cyclic components, or of many only those that verdicts rest on."""
     messages = np.concatenate(components)
-    if len(messages) <= excerpts.KEPT or (rows.label is not None and (rows.label == WIDE).any()):
+    if len(messages) <= excerpts.KEPT or rows.is_wide:
         return messages
     cyclic = np.flatnonzero(marked(count, messages)[rows.message])
     process, message = rows.process[cyclic], rows.message[cyclic]
@@ -222,7 +244,7 @@ def _real_time(layout: Layout, history: History) -> Iterator[Note]:
 
 
 def _crossing(
-    layout: Layout, place: int, rows: _RowsOfSlice, members: Ints, first: Ints, multicast: Ints
+    layout: Layout, place: int, rows: RowsOfSlice, members: Ints, first: Ints, multicast: Ints
 ) -> Note:
     # Nobody knows when a process that is faulty by design multicast its messages.
     unknown = np.isin(members & ORIGIN_MASK, layout.plan.faulty)

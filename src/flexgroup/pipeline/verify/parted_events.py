@@ -13,9 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
-from flexgroup.pipeline.verify.causal_windows import IN_WINDOW, CausalRun
-from flexgroup.pipeline.verify.file_pieces import ROWS_AT_ONCE, read_pieces
-from flexgroup.pipeline.verify.packed_rows import (
+from flexgroup.pipeline.in_memory.packed_rows import (
     Batches,
     PackedRow,
     Stage,
@@ -24,6 +22,8 @@ from flexgroup.pipeline.verify.packed_rows import (
     pack_narrow,
     packed_batch,
 )
+from flexgroup.pipeline.verify.causal_windows import IN_WINDOW, CausalRun
+from flexgroup.pipeline.verify.file_pieces import ROWS_AT_ONCE, read_pieces
 from flexgroup.pipeline.verify.steps_taken import STEPS, part_of_steps, steps_taken
 from flexgroup.properties.kernels.grouping import runs
 from flexgroup.trace.history import Ints, by_key, in_order

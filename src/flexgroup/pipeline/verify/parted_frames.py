@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.pipeline.verify.causal_windows import CausalRun
 from flexgroup.pipeline.verify.event_rows import packed_message
 from flexgroup.pipeline.verify.file_pieces import frame_of_pieces
-from flexgroup.pipeline.verify.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.verify.parted_events import READ, STEPS_ONLY, part_events, read_and_part
 from flexgroup.trace.schema import DELIVER
 

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.packed_rows import Batches
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_parts import by_message, partial_histories
-from flexgroup.pipeline.verify.packed_rows import Batches
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.kernels.pairs_of_processes import first_skipped, last_shared
 from flexgroup.properties.prefix_order import SkippedFirst

@@ -16,10 +16,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.event_rows import history_of_rows, integers
 from flexgroup.pipeline.in_memory.verdict_table import VERDICTS, verdict_row, verdict_table
 from flexgroup.pipeline.spark.frames import spark_schema, with_columns
 from flexgroup.pipeline.verify.check_plans import CheckPlan
-from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, history_of_rows, integers
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS
 from flexgroup.properties import integrity, missing_deliveries, prefix_order
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.indexed_history import IndexedHistory

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.packed_rows import Batches, Stage
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema, union
 from flexgroup.pipeline.verify.file_pieces import frame_of_pieces, read_pieces
-from flexgroup.pipeline.verify.packed_rows import Batches, Stage
 from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.kernels.grouping import lookup
 from flexgroup.trace.history import Ints, by_key, in_order

@@ -11,17 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
+from flexgroup.pipeline.in_memory.event_rows import history_of_rows
+from flexgroup.pipeline.in_memory.packed_rows import Batches
 from flexgroup.pipeline.reading.trace_set import TraceSet
 from flexgroup.pipeline.spark.frames import spark_schema
-from flexgroup.pipeline.verify.event_rows import (
-    EXPLAINED_COLUMNS,
-    FAULTS,
-    event_rows,
-    history_of_rows,
-)
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, FAULTS, event_rows
 from flexgroup.pipeline.verify.layout import Layout
 from flexgroup.pipeline.verify.message_parts import by_message, partial_histories
-from flexgroup.pipeline.verify.packed_rows import Batches
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.virtual_synchrony import NAME, missing
 from flexgroup.trace.history import History

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexgroup.core.message import NO_MESSAGE, ORIGIN_MASK, name_of
-from flexgroup.pipeline.verify.event_rows import CODES, EVENT_ROWS, integers
+from flexgroup.pipeline.in_memory.event_rows import CODES, EVENT_ROWS, integers
 from flexgroup.pipeline.watch.message_intervals import MessageIntervals
 from flexgroup.pipeline.watch.pending import PendingHistory, removals
 from flexgroup.pipeline.watch.reassembly import Reassembly, RefusedError

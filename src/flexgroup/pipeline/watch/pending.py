@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.event_rows import history_of_rows, integers
+from flexgroup.pipeline.in_memory.event_rows import history_of_rows, integers
 from flexgroup.properties.indexed_history import NONE, DeliveryQueues, Flags, IndexedHistory
 from flexgroup.properties.kernels.head_merge import latest_ancestor
 from flexgroup.trace.history import Ints, RunFacts

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexgroup.core.errors import UsageError
-from flexgroup.pipeline.verify.event_rows import CODES, EVENT_ROWS, NOTHING, integers
+from flexgroup.pipeline.in_memory.event_rows import CODES, EVENT_ROWS, NOTHING, integers
 from flexgroup.properties.indexed_history import Flags
 from flexgroup.properties.kernels.grouping import distinct
 from flexgroup.trace import schema

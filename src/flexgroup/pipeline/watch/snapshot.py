@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flexgroup.pipeline.verify.packed_rows import pack_table, unpack_table
+from flexgroup.pipeline.in_memory.packed_rows import pack_table, unpack_table
 
 _STATE, _ARRAY, _TABLE = "state", "an array", "a table"
 

@@ -11,9 +11,10 @@ from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import NO_MESSAGE
+from flexgroup.pipeline.in_memory.event_rows import CODES
 from flexgroup.pipeline.reading.guards import broken
 from flexgroup.pipeline.spark.frames import CHECKED, spark_schema, union, with_columns
-from flexgroup.pipeline.verify.event_rows import CODES, packed_message
+from flexgroup.pipeline.verify.event_rows import packed_message
 from flexgroup.pipeline.watch.reassembly import ARRIVING, FOLLOWED
 from flexgroup.trace import schema
 from flexgroup.trace.run_files import AS_PART

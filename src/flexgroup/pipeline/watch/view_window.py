@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from flexgroup.core.message import NO_MESSAGE
-from flexgroup.pipeline.verify.event_rows import CODES, EVENT_ROWS, integers
+from flexgroup.pipeline.in_memory.event_rows import CODES, EVENT_ROWS, integers
 from flexgroup.pipeline.watch.pending import PendingHistory
 from flexgroup.pipeline.watch.reassembly import RefusedError
 from flexgroup.properties import virtual_synchrony

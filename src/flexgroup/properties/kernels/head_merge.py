@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flexgroup.properties.kernels.grouping import distinct, grouped, places
 from flexgroup.trace.history import Ints
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -102,27 +106,40 @@ def latest_ancestor(merge: Merge, process: Ints, message: Ints, rank: Ints) -> I
     return np.array(best, dtype=np.int64)[leader]
 
 
+def graph(sources: Ints, targets: Ints, count: int) -> csr_array:
+    """Return a graph as scipy takes it, with each edge once: the search of components does not end
+    where one comes twice."""
+    from scipy.sparse import csr_array
+
+    sources, targets = np.divmod(distinct(sources * count + targets), count)
+    starts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(sources, minlength=count), out=starts[1:])
+    ones = np.ones(len(targets), dtype=np.float64)  # the only type that is not copied
+    return csr_array((ones, targets, starts), shape=(count, count))
+
+
+def strong_components(sources: Ints, targets: Ints, count: int) -> Ints:
+    """Return the number of each node's strongly connected component."""
+    from scipy.sparse.csgraph import connected_components
+
+    edges = graph(sources, targets, count)
+    label: Ints = connected_components(edges, directed=True, connection="strong")[1]
+    return label.astype(np.int64)
+
+
 def cyclic_components(process: Ints, message: Ints, count: int) -> list[Ints]:
     """Return the cyclic components, each sorted, by their first messages.
 
     Without an order of the rest they are found several times faster than by a merge.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
     sources, targets = neighbours(process, message)
-    # Each edge once: the search of components does not end where one comes twice.
-    sources, targets = np.divmod(distinct(sources * count + targets), count)
     if len(sources) == 0:
         return []
-    starts = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(sources, minlength=count), out=starts[1:])
-    ones = np.ones(len(targets), dtype=np.float64)  # the only type that is not copied
-    edges = csr_array((ones, targets, starts), shape=(count, count))
-    number, label = connected_components(edges, directed=True, connection="strong")
+    label = strong_components(sources, targets, count)
+    number = int(label.max()) + 1
     if number == count:
         return []
-    members, starts = grouped(label.astype(np.int64), number)
+    members, starts = grouped(label, number)
     large = np.flatnonzero(np.diff(starts) > 1).tolist()
     found = [members[starts[which] : starts[which + 1]] for which in large]
     return sorted(found, key=lambda component: int(component[0]))

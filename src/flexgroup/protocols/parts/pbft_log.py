@@ -3,7 +3,8 @@ and what is asked for."""
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from typing import Final, final
 
 from flexgroup.core.layer import Record
 from flexgroup.core.message import MessageId, Packet, origin_of
@@ -16,6 +17,10 @@ from flexgroup.protocols.parts.pbft_packets import (
 )
 from flexgroup.protocols.parts.taken_messages import AHEAD
 
+MOST_BATCHES: Final = 16
+"""How many batches with the same number a replica tells of that it took part in, at most: those of
+the highest views."""
+
 
 @final
 class Slot(Record):
@@ -25,36 +30,42 @@ class Slot(Record):
     """The pre-prepare that was accepted last."""
     digest: bytes = b""
     """That of its batch."""
+    views: dict[bytes, int] = {}
+    """The last view in which this process took part in giving the number to a batch, by digest."""
+    prepared: PrePrepare | None = None
+    """The pre-prepare that was prepared last."""
     early: dict[int, PrePrepare] = {}
     """What primaries of views that have not begun here propose: the last of each."""
     prepares: dict[int, Prepare] = {}
     """The prepare of the highest view of each replica."""
     commits: dict[int, Commit] = {}
     """The commit of the highest view of each replica."""
-    certificate: tuple[Prepare, ...] = ()
-    """That the batch is prepared, in the last view in which it was."""
-    certified: PrePrepare | None = None
-    """The pre-prepare that the certificate is about."""
 
     def is_accepted_in(self, view: int) -> bool:
         return self.accepted is not None and self.accepted.view == view
 
     def is_prepared_in(self, view: int) -> bool:
-        return bool(self.certificate) and self.certificate[0].view == view
+        return self.prepared is not None and self.prepared.view == view
 
     def put_off(self, sender: int, packet: PrePrepare) -> None:
         """Keep what the primary of a view proposes that has not begun here."""
         if sender not in self.early or packet.view > self.early[sender].view:
             self.early[sender] = packet
 
-    def take_prepare(self, packet: Prepare) -> None:
-        self.prepares[packet.process] = packet
+    def accept(self, packet: PrePrepare, digest: bytes) -> None:
+        """Take part in giving the number to this batch."""
+        self.accepted = packet
+        self.digest = digest
+        self.views[digest] = packet.view
+        if len(self.views) > MOST_BATCHES:
+            del self.views[min(self.views, key=lambda d: (self.views[d], d))]
 
-    def lacks_prepare(self, packet: Prepare) -> bool:
-        """Tell whether this is the first prepare of the process in the view, and not needless."""
-        before = self.prepares.get(packet.process)
+    def take_prepare(self, process: int, packet: Prepare) -> None:
+        """Take the first prepare of a process in a view, unless it is needless."""
+        before = self.prepares.get(process)
         is_new = before is None or before.view < packet.view
-        return is_new and not self.is_prepared_in(packet.view)
+        if is_new and not self.is_prepared_in(packet.view):
+            self.prepares[process] = packet
 
     def take_commit(self, process: int, packet: Commit) -> None:
         """Take the first commit of a process in a view."""
@@ -62,25 +73,27 @@ class Slot(Record):
         if before is None or before.view < packet.view:
             self.commits[process] = packet
 
-    def prepare(self, most: int) -> bool:
-        """Keep a certificate of so many prepares, equal to what is accepted, if they are there."""
-        if self.accepted is None:
+    def prepare(self, view: int, most: int) -> bool:
+        """Have prepared what is accepted in this view, if so many take part in that."""
+        if not self.is_accepted_in(view):
             return False
-        votes = [self.prepares[j] for j in sorted(self.prepares)]
-        equal = [v for v in votes if v.view == self.accepted.view and v.digest == self.digest]
-        if len(equal) < most:
+        votes = self.prepares.values()
+        if sum([v.view == view and v.digest == self.digest for v in votes]) < most:
             return False
-        self.certificate = tuple(equal[:most])
-        self.certified = self.accepted
+        self.prepared = self.accepted
+        self.prepares = {j: vote for j, vote in self.prepares.items() if vote.view > view}
         return True
 
     def is_committed(self, most: int) -> bool:
         """Tell whether so many have committed what is accepted, in the same view."""
         if self.accepted is None:
             return False
-        view = self.accepted.view
-        votes = self.commits.values()
+        view, votes = self.accepted.view, self.commits.values()
         return sum([v.view == view and v.digest == self.digest for v in votes]) >= most
+
+    def forget_votes(self, process: int) -> None:
+        """The batch is delivered, so nobody's commits matter but what this process has said."""
+        self.commits = {j: vote for j, vote in self.commits.items() if j == process}
 
     def lacks(self, count: int) -> bool:
         """Tell whether so many have committed the same, in the same view, which is not what is
@@ -97,6 +110,8 @@ class Requests(Record):
     pending: dict[MessageId, Request] = {}
     counts: dict[int, int] = {}
     """How many they are, of each origin that has any."""
+    turn: int = -1
+    """The origin of the one that was waited for last, if there has been something since."""
 
     def add(self, request: Request) -> None:
         """Remember a request; the first one, if its origin gives several the same identity."""
@@ -106,21 +121,54 @@ class Requests(Record):
             self.pending[m] = request
             self.counts[origin_of(m)] = count + 1
 
+    def hear(self, request: Request) -> None:
+        """Remember what the origin itself asks for, in the place of what somebody quoted, whose
+        seal may be worth less."""
+        known = self.pending.get(request.m.id)
+        if known is not None and known.m == request.m:
+            self.pending[request.m.id] = request
+        else:
+            self.add(request)
+
     def remove(self, m: MessageId) -> None:
         if self.pending.pop(m, None) is not None:
             count = self.counts.pop(origin_of(m)) - 1
             if count:
                 self.counts[origin_of(m)] = count
+            if not self.pending:
+                self.turn = -1
+
+    def next(self) -> MessageId:
+        """The one to wait for next: of the next origin, so that nobody who always has something
+        under way keeps others waiting."""
+        origins = sorted(self.counts)
+        self.turn = min([origin for origin in origins if origin > self.turn], default=origins[0])
+        return min([m for m in self.pending if origin_of(m) == self.turn])
 
     def has(self, request: Request) -> bool:
         """Tell whether the origin itself has asked for just that here."""
         known = self.pending.get(request.m.id)
         return known is not None and known.m == request.m
 
-    def except_in(self, proposals: list[PrePrepare]) -> list[Request]:
-        """What is asked for and in none of these batches."""
-        under_way = {m.id for proposal in proposals for m in proposal.batch()}
-        return [self.pending[m] for m in sorted(self.pending) if m not in under_way]
+    def except_in(self, slots: dict[int, Slot], delivered: int, proposed: int) -> list[MessageId]:
+        """What is asked for and in no batch between these numbers, ascending."""
+        numbers = range(delivered + 1, proposed + 1)
+        accepted = [slots[number].accepted for number in numbers if number in slots]
+        batches = [proposal.batch() for proposal in accepted if proposal is not None]
+        under_way = {m.id for batch in batches for m in batch}
+        return [m for m in sorted(self.pending) if m not in under_way]
+
+    def keep(
+        self, asked_for: list[MessageId], is_kept: Callable[[Request], bool]
+    ) -> tuple[Request, ...]:
+        """Those of these requests that are kept; the others are forgotten."""
+        kept: list[Request] = []
+        for m in asked_for:
+            if is_kept(self.pending[m]):
+                kept.append(self.pending[m])
+            else:
+                self.remove(m)
+        return tuple(kept)
 
 
 @final
@@ -136,11 +184,20 @@ class Checkpoints(Record):
     have: dict[int, int] = {}
     """The highest checkpoint of each replica, which may not be true."""
 
-    def take(self, packet: Checkpoint) -> None:
-        self.told.setdefault((packet.number, packet.process), packet)
+    def take(self, packet: Checkpoint, process: int, window: int, most: int) -> tuple[Packet, ...]:
+        """Take what a replica has announced; the proof that this checkpoint is stable, if so many
+        have announced the same as this process."""
+        number = packet.number
+        self.have[packet.process] = max(number, self.have.get(packet.process, 0))
+        if not self.stable < number <= self.stable + window:
+            return ()
+        self.told.setdefault((number, packet.process), packet)
+        votes = self.equal(process, number)
+        return tuple(votes[:most]) if len(votes) >= most else ()
 
-    def hear(self, process: int, number: int) -> None:
-        self.have[process] = max(number, self.have.get(process, 0))
+    def of_all(self, group: tuple[int, ...]) -> int:
+        """The highest number that all have announced."""
+        return min([self.have.get(j, 0) for j in group])
 
     def equal(self, process: int, number: int) -> list[Checkpoint]:
         """The checkpoints that are equal to that of this process."""

@@ -19,9 +19,10 @@ def digest_of(messages: tuple[Message, ...]) -> bytes:
     return blake2b(out, digest_size=DIGEST_BYTES).digest()
 
 
-def digest_after(before: bytes, messages: tuple[Message, ...]) -> bytes:
-    """The digest of all that was delivered, when this batch is delivered as well."""
-    return blake2b(before + digest_of(messages), digest_size=DIGEST_BYTES).digest()
+def digest_after(before: bytes, digest: bytes) -> bytes:
+    """The digest of all that was delivered, when the batch with this digest is delivered as
+    well."""
+    return blake2b(before + digest, digest_size=DIGEST_BYTES).digest()
 
 
 @final
@@ -38,15 +39,12 @@ class Request(Packet):
 
 @final
 class PrePrepare(Packet):
-    """These requests have this sequence number in this view, says its primary.
-
-    The seal is that of its `Prepare` for them, which it does not send.
-    """
+    """These requests have this sequence number in this view, says its primary, in the place of its
+    own `Prepare` for them."""
 
     view: int
     number: int
     requests: tuple[Packet, ...]
-    seal: bytes
 
     def batch(self) -> tuple[Message, ...]:
         """The batch, if what is quoted is requests."""
@@ -55,25 +53,16 @@ class PrePrepare(Packet):
 
 @final
 class Prepare(Packet):
-    """I take part in giving this number to the batch with this digest, in this view.
-
-    It is sealed since certificates quote it, and so names the process.
-    """
+    """I take part in giving this number to the batch with this digest, in this view."""
 
     view: int
     number: int
     digest: bytes
-    process: int
-    seal: bytes
-
-    def said(self) -> Prepare:
-        """What the seal is of."""
-        return Prepare(self.view, self.number, self.digest, self.process, b"")
 
 
 @final
 class Commit(Packet):
-    """I have a certificate that this batch is prepared in this view."""
+    """The batch with this digest is prepared here in this view: a quorum takes part in it."""
 
     view: int
     number: int
@@ -91,23 +80,28 @@ class Checkpoint(Packet):
 
     def said(self) -> Checkpoint:
         """What the seal is of."""
-        return Checkpoint(self.number, self.digest, self.process, b"")
+        return self.with_seal(b"")
+
+    def with_seal(self, seal: bytes) -> Checkpoint:
+        return Checkpoint(self.number, self.digest, self.process, seal)
 
 
 @final
 class ViewChange(Packet):
     """I take part in no view before this one.
 
-    `stable` is the number of my last stable checkpoint, `C` the sealed checkpoints that prove it,
-    and `P` the prepares that prove what is prepared here beyond it. All of that is sealed. The rest
-    is only for who gets it from me: the batches that `P` is about, each as it was pre-prepared, and
-    the last number that I have delivered.
+    `stable` is the number of my last stable checkpoint, and `C` the sealed checkpoints that prove
+    it. `P` are the commits that I have sent beyond it, the last one for each number, and `Q` the
+    prepares, the last one for each number and batch. All of that is sealed. The rest is only for
+    who gets it from me: the batches that `P` is about, each as it was pre-prepared, and the last
+    number that I have delivered.
     """
 
     view: int
     stable: int
     C: tuple[Packet, ...]
     P: tuple[Packet, ...]
+    Q: tuple[Packet, ...]
     process: int
     seal: bytes
     batches: tuple[Packet, ...]
@@ -115,16 +109,19 @@ class ViewChange(Packet):
 
     def said(self) -> ViewChange:
         """What the seal is of."""
-        return ViewChange(self.view, self.stable, self.C, self.P, self.process, b"", (), 0)
+        return self.with_seal(b"").quoted()
 
     def with_seal(self, seal: bytes) -> ViewChange:
         return ViewChange(
-            self.view, self.stable, self.C, self.P, self.process, seal, self.batches, self.last
-        )
+            self.view, self.stable, self.C, self.P, self.Q, self.process, seal, self.batches,
+            self.last,
+        )  # fmt: skip
 
     def quoted(self) -> ViewChange:
         """This as a new view quotes it: with its seal, and without what that is not of."""
-        return ViewChange(self.view, self.stable, self.C, self.P, self.process, self.seal, (), 0)
+        return ViewChange(
+            self.view, self.stable, self.C, self.P, self.Q, self.process, self.seal, (), 0
+        )
 
 
 @final

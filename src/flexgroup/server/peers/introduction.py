@@ -13,7 +13,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.wire.frames import decoded
 from flexgroup.wire.requests import Name, Number
 
-VERSION = 8
+VERSION = 9
 
 INTRODUCTION = b"\xc1"
 """Begins the first frame of a server. No frame of a client begins so: MessagePack never does."""

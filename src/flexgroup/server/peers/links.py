@@ -250,6 +250,8 @@ class PeerLinks:
         self._events = events
         self._loop = asyncio.get_running_loop()
         self._links_ever = 0
+        self._is_cut = False
+        """Whether this server is cut off from the others, for a trial."""
         self.open: dict[int, PeerLink] = {}
         """All connections to servers, also to those without a number, the oldest first."""
         self._know_nobody()
@@ -288,6 +290,13 @@ class PeerLinks:
             link.connection.abort()
         self.leave_contact()
         self._know_nobody()
+
+    def cut(self, is_cut: bool) -> None:
+        """Cut this server off from all others, for a trial, or end that: links break, and what
+        others say is not answered, as if nothing passed between the machines."""
+        self._is_cut = is_cut
+        for link in list(self.open.values()) if is_cut else ():
+            link.connection.abort()
 
     # What goes out.
 
@@ -417,6 +426,8 @@ class PeerLinks:
     async def dial(self, address: str, server: Server | None) -> PeerLink | None:
         """A link to whoever is at this address, which is to be this server if one is given."""
         number = None if server is None else server.number
+        if self._is_cut:
+            return None
         connection = Connection(self._acceptor)
         try:
             where = parse_server_address(address)
@@ -439,6 +450,9 @@ class PeerLinks:
             connection.close()
             return None
         if not connection.is_open:  # it has ended already, and nobody would be told again
+            return None
+        if self._is_cut:  # since the dial began
+            connection.abort()
             return None
         link = self._new_link(connection, True, address)
         link.expected = number
@@ -491,6 +505,8 @@ class PeerLinks:
 
     def introduced(self, connection: Connection, content: bytes) -> PeerLink:
         """A server has dialled this one, and says who it is."""
+        if self._is_cut:
+            raise PeerError("cut off from the other servers, for a trial")
         hello = decode_hello(content)
         if hello.version != VERSION:
             raise PeerError(f"the server speaks version {hello.version}, not {VERSION}")

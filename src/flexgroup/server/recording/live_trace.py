@@ -6,9 +6,10 @@ folders of several machines can be laid into one. Another process writes them (s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from flexgroup.membership.configuration import (
     Configuration,
@@ -27,7 +28,7 @@ from flexgroup.server.recording.handoff import (
 )
 from flexgroup.server.recording.trace_writer import ENDED
 from flexgroup.trace.recorder import Recorder, Sink
-from flexgroup.trace.run import Run, channel_names
+from flexgroup.trace.run import Run, channel_names, with_liars
 from flexgroup.trace.writer import STARTED, as_json, make_folders
 from flexgroup.worlds.network.faults import Faults
 
@@ -76,12 +77,19 @@ class LiveTrace:
     """What one server records, domain after domain."""
 
     def __init__(
-        self, handoff: Handoff, faults: Faults, most_waiting: int, clock: Callable[[], int]
+        self,
+        handoff: Handoff,
+        faults: Faults,
+        most_waiting: int,
+        clock: Callable[[], int],
+        attacks: dict[str, str],
     ) -> None:
         self.handoff = handoff
         self._faults = faults
         self._most_waiting = most_waiting
         self._clock = clock
+        self._attacks = attacks
+        """The kinds of attack that servers make of which this one knows: its own."""
         self._runs: dict[int, RecordedRun] = {}
         """The runs that go on, by the number of the domain."""
         self._replicas: set[int] = set()
@@ -125,6 +133,7 @@ class LiveTrace:
             servers,
             [[servers.index(server) for server in group.servers] for group in domain.groups],
             steps,
+            {servers.index(name): kind for name, kind in self._attacks.items() if name in servers},
         )
         self._replicas.add(domain.number)
         return recorder
@@ -147,6 +156,7 @@ class LiveTrace:
         names: Sequence[str],
         groups: dict[str, list[int]] | list[list[int]],
         steps: int = 0,
+        liars: Mapping[int, str] = MappingProxyType({}),
     ) -> Recorder:
         readable = "".join(c if c.isalnum() else "-" for c in stack.lower())
         run = f"{cluster}-{domain:06}-{readable}"
@@ -163,6 +173,7 @@ class LiveTrace:
             channels=channel_names(channels),
             promises=plan.promises(channels),
         )
+        described = with_liars(described, [f"{process}:{liars[process]}" for process in liars])
         began = RunBegan(described, tuple(name_in_files(name) for name in names), steps)
         recorder = Recorder(RunSink(run, self.handoff), ROWS_AT_ONCE)
         self._runs[domain] = RecordedRun(began, recorder, servers)

@@ -30,7 +30,7 @@ from flexgroup.server.recording.handoff import (
     take_whole,
 )
 from flexgroup.trace import schema
-from flexgroup.trace.run import Run
+from flexgroup.trace.run import Run, planned_liars, with_liars
 from flexgroup.trace.writer import (
     STARTED,
     DestinationSets,
@@ -58,7 +58,8 @@ LATE_SECONDS = 5.0
 MOMENT = 0.1
 
 ENDED = "ended"
-"""The folder in which servers say that they have: a file of each, with how the run ended."""
+"""The folder in which servers say that they have: a file of each, with how the run ended, and which
+attack it made if it was started as an attacker."""
 
 KILLED = "killed"
 """How it ended for a server that did not live to say anything: its last events are lost."""
@@ -102,15 +103,19 @@ class EndedRun:
     """When it will be listed even if some have not said that they have written everything."""
     marks: dict[str, str] = field(default_factory=dict)
     """How it ended for the servers that have said so."""
+    liars: set[str] = field(default_factory=set)
+    """Those of them that are started as attackers, each as in `2:skip`."""
 
     @property
     def silent(self) -> list[int]:
         """The processes whose servers have not."""
         return [place for place, name in enumerate(self.servers) if name not in self.marks]
 
-    def hear(self, place: int, how: str) -> None:
+    def hear(self, place: int, mark: str) -> None:
         """The run has ended so for a server. One that was killed, and is there all the same, has
         started again: it is about to say something else."""
+        how, *liars = mark.split()
+        self.liars.update(liars)
         if how != KILLED or place in self.missed:
             self.marks[self.servers[place]] = how
 
@@ -132,7 +137,7 @@ class EndedRun:
         # A server that was cut off does not know that the others went on with it for a moment.
         is_complete = all(how == schema.COMPLETE for how in self.marks.values()) and not lost
         return replace(
-            self.description,
+            with_liars(self.description, self.liars),
             outcome=schema.COMPLETE if is_complete else schema.CUT,
             lost=as_json(lost) if lost else None,
         )
@@ -178,7 +183,7 @@ class ServerTraceWriter:
         if self._closed is None:
             for name, run in self._open.items():
                 self._write(name, run)
-                self._mark(name, KILLED)
+                self._mark(run.description, KILLED)
                 # Whoever ends as well is not there any more, either.
                 everybody = tuple(range(len(run.servers)))
                 self._ended.append(EndedRun(run.servers, everybody, run.description, math.inf))
@@ -229,15 +234,15 @@ class ServerTraceWriter:
         run = self._open.pop(handed.run)
         self._write(handed.run, run)
         how = schema.CUT if handed.missed else schema.COMPLETE
-        self._mark(handed.run, LOST if run.is_lost else how)
+        self._mark(run.description, LOST if run.is_lost else how)
         self._ended.append(
             EndedRun(run.servers, handed.missed, run.description, now + LATE_SECONDS)
         )
 
-    def _mark(self, run: str, how: str) -> None:
-        """Leave word of that for other servers to see."""
-        making = self._directory / ENDED / f"_{run}@{self._server}"
-        making.write_text(how)
+    def _mark(self, run: Run, how: str) -> None:
+        """Leave word of that for other servers to see, and of what is an attack of this one."""
+        making = self._directory / ENDED / f"_{run.run}@{self._server}"
+        making.write_text(" ".join([how, *planned_liars(run.faults)]))
         making.replace(making.with_name(making.name[1:]))
 
     def _is_settled(self, run: EndedRun, now: float) -> bool:
@@ -253,8 +258,9 @@ class ServerTraceWriter:
         return True
 
     def _describe(self, folder: str, run: Run) -> None:
-        """Write the row of a run, unless another server was faster."""
-        if not (self._directory / folder / run_file(run.run)).exists():
+        """Write the row of a run, unless another server was faster that knows as much: who are
+        attackers, only they know until they have said so."""
+        if run.faulty or not (self._directory / folder / run_file(run.run)).exists():
             write_run(self._directory, run, folder, writer=f"{self._server}-")
 
 

@@ -177,8 +177,8 @@ class Scope:
         sizes = " and ".join(str(len(group)) for group in self.replicas)
         divided = f" in groups of {sizes}" if sizes else ""
         lying = f", liars {' '.join(in_words(self.liars))}" if self.liars else ""
-        count = f"{self.processes} processes{divided}, {len(self.casts)} messages"
-        return f"{count} to {sets}{told}{lying}"
+        casts = f"{len(self.casts)} messages to {sets}" if self.casts else "no messages"
+        return f"{self.processes} processes{divided}, {casts}{told}{lying}"
 
 
 def from_clients(processes: int, *messages: Destinations, fifo: bool = True) -> Scope:

@@ -22,7 +22,9 @@ def scope_of(words: ScopeWords) -> Scope:
     """Return the scope that these options describe."""
     replicas = _replicas(_last(words, "replicas", ""))
     given = _last(words, "processes", "")
-    if (not given and not replicas) or not words.get("message"):
+    # Detectors do without messages, where something else may happen.
+    happens = words.get("message") or any(words.get(name, ("0",))[-1] != "0" for name in STOCKS)
+    if (not given and not replicas) or not happens:
         raise UsageError(
             "which system? Give --processes N and at least one --message P,Q, "
             "or --all-destinations NxM"
@@ -30,7 +32,7 @@ def scope_of(words: ScopeWords) -> Scope:
     processes = _number(given, "--processes") if given else sum(map(len, replicas))
     casts = []
     client = processes
-    for text in words["message"]:
+    for text in words.get("message", ()):
         match = re.fullmatch(r"(?:(\d+):)?(\d+(?:,\d+)*)", text)
         if match is None:
             raise UsageError(f"--message {text}: write destinations as 0,2, or 1:0,2 from 1")
