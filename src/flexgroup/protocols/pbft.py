@@ -5,8 +5,8 @@ article of 2002 (ACM TOCS 20:4) says of batches; the names are theirs. A request
 replicas. The primary of a view gives a batch of requests a sequence number (PRE-PREPARE), and the
 others say so to each other (PREPARE): what 2f + 1 say is *prepared*, and no other batch can be, in
 this view. Who knows that tells all (COMMIT), and delivers what 2f + 1 have committed. If that takes
-too long, replicas move on to the next view, whose primary has to propose again whatever 2f + 1 of
-them prove to be prepared.
+too long, replicas move on to the next view, whose primary has to propose again whatever may be
+committed, by what 2f + 1 of them say under seals (Castro's thesis, 2001, section 3.2.4).
 
 Assumes reliable channels, which may reorder, and whose ends are known to each other; groups of
 3f + 1 replicas of which at most f are faulty: they crash, stay silent, or lie; seals that only
@@ -15,7 +15,7 @@ whatever timers run out; and that what a correct process multicasts is delivered
 messages come sooner than timers run out. Genuine. A message goes to exactly one whole group.
 
 What differs from the papers is on the page of this protocol. In short: sealed is what others quote,
-requests, prepares, checkpoints and view changes; the state that a checkpoint is of is the sequence
+requests, checkpoints and view changes; the state that a checkpoint is of is the sequence
 itself, so who lacks a part of it is told that, by f + 1 alike; and a replica that has crashed does
 not start again.
 """

@@ -1,4 +1,5 @@
-"""What a change of views rests on: quorums, certificates, and what they oblige a new primary to."""
+"""What a change of views rests on: quorums, which view replicas want, and what their view changes
+oblige a new primary to."""
 
 from __future__ import annotations
 
