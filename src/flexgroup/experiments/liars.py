@@ -267,10 +267,11 @@ the last backup of all (`flexgroup server --attack KIND`). Each other server has
 with its share of 64 closed loops, and what these get back is the goodput, from a second after the
 load began: a primary that is replaced has been by then. Servers record traces, which takes them
 time in every row alike. In these, the liar is then named as faulty, and what the stack promises to
-correct processes is verified on Spark. This writes the table:
+correct processes is verified on Spark. This wrote the table; without the options before `--csv`,
+there are both stacks and all attackers:
 
 ```sh
-python -m benchmarks.lying_servers --csv docs/liars-elsewhere.csv
+python -m benchmarks.lying_servers --stacks PBFT --attacks silent --csv docs/liars-elsewhere.csv
 ```
 """.strip()
 

@@ -156,14 +156,14 @@ def growth(findings: Findings, stack: str) -> float:
 
 def root_is_the_limit(findings: Findings) -> Judgement:
     ratios = {stack: growth(findings, stack) for stack in (BYZCAST, DCC_BFT)}
-    return ratios[BYZCAST] < 2 < 3 < ratios[DCC_BFT], "four pairs / one pair: " + ", ".join(
+    return ratios[BYZCAST] < 2 < ratios[DCC_BFT], "four pairs / one pair: " + ", ".join(
         f"{name_of(stack)} {ratio:.2f}" for stack, ratio in ratios.items()
     )
 
 
 def tree_that_fits(findings: Findings) -> Judgement:
     fitting, other = growth(findings, CHAIN), growth(findings, BYZCAST)
-    return fitting > 3 > other, f"four pairs / one pair: a chain {fitting:.2f}, a star {other:.2f}"
+    return fitting > 2 > other, f"four pairs / one pair: a chain {fitting:.2f}, a star {other:.2f}"
 
 
 def partly_genuine(findings: Findings) -> Judgement:
@@ -215,7 +215,7 @@ def certificates_save(findings: Findings) -> Judgement:
 SHAPE_CLAIMS = (
     Claim(
         "tree, root", "b", "what goes to several groups passes the root of a tree of two levels, "
-        "so that more groups do not help; DCC-bft has no root", root_is_the_limit, PRICED,
+        "so that more groups help little; DCC-bft has no root", root_is_the_limit, PRICED,
     ),
     Claim(
         "tree, shape", "b", "a tree that fits the destinations helps (Coelho and others 2018 "
