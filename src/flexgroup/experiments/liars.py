@@ -247,7 +247,7 @@ SHAPES = Experiment(
             "Who takes part, and how much is sent: eight groups",
             Kind.TABLE,
             tuple(on_priced(MOVED, NODES, "random:1", ANY_TWO, "random:4", PAIRS)),
-            ("genuine", "fast", "steps_group", "volume", "volume_bytes"),
+            ("genuine", "steps_group", "volume", "volume_bytes"),
             "c",
             "Louzada 2024, 3.3.1: ByzCast is partly genuine, since messages to several groups need "
             "others. 7.4, of DCC without tolerance: genuine where messages have locality, with "
