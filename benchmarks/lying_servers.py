@@ -107,11 +107,14 @@ def recorded(traces: Path) -> set[str]:
 
 
 def verified(traces: Path) -> dict[str, Counter[str]]:
-    """How many promises of each run hold, are violated, are not told."""
+    """How many promises of each run hold, are violated, are not told; what is violated, with
+    the reason, is printed."""
     started = start(None, "lying servers", SMALL_JOB)
     found: dict[str, Counter[str]] = {}
     for row in verify(open_trace_set(started.spark, str(traces))).toArrow().to_pylist():
         found.setdefault(row["run"], Counter())[row["outcome"]] += 1
+        if row["outcome"] == Outcome.VIOLATED:
+            print(f"{row['run']}: {row['property']}: {row['explanation']}", file=sys.stderr)
     started.spark.stop()
     return found
 

@@ -170,7 +170,7 @@ MOVED = ("dcc", CFT[2], *SHAPED)
 CLIENTS = 32
 LONG = {SMALL: 0.2, PAPER: 0.5}
 SHORT = {SMALL: 0.1, PAPER: 0.2}
-"""Those that make no seals are many times faster."""
+"""Those that make no seals, or pay nothing for them, are many times faster."""
 
 
 def priced(
@@ -180,12 +180,15 @@ def priced(
     workloads: tuple[str, ...],
     network: str = PRICED,
 ) -> list[Grid]:
+    def length(stack: str) -> float:
+        return (SHORT if stack in (*PLAIN, *CFT) or network == FREE else LONG)[scale]
+
     return [
         grid
         for stack in stacks
         for grid in in_groups(
             (stack,), groups, workloads, (CLIENTS,), (1,) if scale == SMALL else (1, 2),
-            (SHORT if stack in (*PLAIN, *CFT) else LONG)[scale], network, replicas_of(stack),
+            length(stack), network, replicas_of(stack),
         )
     ]  # fmt: skip
 
@@ -244,7 +247,7 @@ SHAPES = Experiment(
             "Who takes part, and how much is sent: eight groups",
             Kind.TABLE,
             tuple(on_priced(MOVED, NODES, "random:1", ANY_TWO, "random:4", PAIRS)),
-            ("genuine", "fast", "steps_group", "volume", "volume_bytes"),
+            ("genuine", "steps_group", "volume", "volume_bytes"),
             "c",
             "Louzada 2024, 3.3.1: ByzCast is partly genuine, since messages to several groups need "
             "others. 7.4, of DCC without tolerance: genuine where messages have locality, with "
@@ -264,10 +267,13 @@ the last backup of all (`flexgroup server --attack KIND`). Each other server has
 with its share of 64 closed loops, and what these get back is the goodput, from a second after the
 load began: a primary that is replaced has been by then. Servers record traces, which takes them
 time in every row alike. In these, the liar is then named as faulty, and what the stack promises to
-correct processes is verified on Spark. This writes the table:
+correct processes is verified on Spark. This wrote the table; without `--stacks` there is ByzCast as
+well. One check was violated, with the slow primary. Which one, and whether that is because the
+group is destroyed at the end while messages are under way, is not known yet; the command now says
+which:
 
 ```sh
-python -m benchmarks.lying_servers --csv docs/liars-elsewhere.csv
+python -m benchmarks.lying_servers --stacks PBFT --duration 1.5 --csv docs/liars-elsewhere.csv
 ```
 """.strip()
 
@@ -280,7 +286,7 @@ def attacks(seeds: tuple[int, ...]) -> list[Grid]:
         for stack in UNDER_ATTACK
         for liars in ("", *(lying(w, k, groups_of(stack)) for w in PLACES for k in KINDS))
         for grid in in_groups(
-            (stack,), groups_of(stack), (attack_load(stack),), (4,), seeds, 1.0, PRICED,
+            (stack,), groups_of(stack), (attack_load(stack),), (3,), seeds, 1.0, PRICED,
             OF_FOUR, Faults(liars=tuple(liars.split())),
         )
     ]  # fmt: skip
