@@ -195,6 +195,7 @@ OUT_OF_REACH = {
     "pipeline",
     "properties",
     "report",
+    "runs",
     "sweeps",
     "testing",
 }

@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -69,8 +69,14 @@ class Replicated:
         on_disk: bool = False,
         size: int = SIZE,
         sealed: bool = False,
+        attacks: Mapping[int, str] | None = None,
+        traces: Path | None = None,
     ) -> None:
         self.name = name
+        self._attacks = attacks or {}
+        """Which servers lie, and how; they have no members."""
+        self._traces = traces
+        """Where servers record what happens; then the groups are destroyed at the end."""
         self._size = size
         self._sealed = sealed
         self._stack = stack
@@ -90,7 +96,11 @@ class Replicated:
             if self._sealed:
                 make_seal_keys(folder / "keys", [f"server-{number}" for number in range(servers)])
                 options += ["--seals", str(folder / "keys")]
-            cluster = LocalCluster(servers, folder, options, keeps_data=self._on_disk)
+            if self._traces is not None:
+                options += ["--trace", str(self._traces)]
+            cluster = LocalCluster(
+                servers, folder, options, keeps_data=self._on_disk, attacks=self._attacks
+            )
             addresses = stack.enter_context(cluster).addresses
             names = [server.name for server in cluster.servers]
             with blocking.connect(addresses[0], name="bench") as link:
@@ -101,10 +111,20 @@ class Replicated:
             members = [
                 self._member(number, address, servers, workload)
                 for number, address in enumerate(addresses)
+                if number not in self._attacks
             ]
-            loaded = stack.enter_context(started(members))
             pids = [server.process.pid for server in cluster.servers]
-            return measure(loaded, workload.seconds, lambda: cpu_seconds(pids)).summary()
+            with started(members) as loaded:
+                measured = measure(loaded, workload.seconds, lambda: cpu_seconds(pids)).summary()
+            if self._traces is not None:
+                self._destroy(addresses[max(set(range(servers)) - self._attacks.keys())])
+            return measured
+
+    def _destroy(self, address: str) -> None:
+        """Destroy the groups, so that the run that is recorded has an end."""
+        with blocking.connect(address, name="destroyer") as link:
+            for group in self._groups:
+                link.attach(group).destroy()
 
     def _member(self, number: int, address: str, servers: int, workload: Workload) -> list[str]:
         group = self._groups[number // self._size]

@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="the trace set to write into")
     parser.add_argument("--nodes", required=True, help="the members, as in alpha,beta,gamma")
     parser.add_argument("--run", help="the name of the run (that of the log)")
-    parser.add_argument("--stack", default="unknown", help="what ordered the messages (unknown)")
+    parser.add_argument("--stack", default="unnamed", help="what ordered the messages (unnamed)")
     parser.add_argument("--promises", help="what it promises, as in 'integrity,fifo order' (all)")
     parser.add_argument("--cut", action="store_true", help="deliveries may be missing at the end")
     parser.add_argument("--force", action="store_true", help="overwrite the same run")

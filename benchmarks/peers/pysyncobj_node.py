@@ -14,8 +14,9 @@ import time
 from typing import ClassVar
 
 from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated
+from pysyncobj.batteries import ReplDict
 
-from flexgroup.load.closed_loops import ClosedLoops
+from flexgroup.load.closed_loops import LOOP_BYTES, ClosedLoops
 from flexgroup.load.processes import report, wait_to_begin
 
 
@@ -37,6 +38,26 @@ class Everyone(SyncObj):  # type: ignore[misc]
         self.cast(body, callback=applied_here)
 
 
+class Dictionary:
+    """PySyncObj's own dictionary, in which the loops of this process put values."""
+
+    def __init__(self, here: str, others: list[str], conf: SyncObjConf, loops: ClosedLoops) -> None:
+        self._dictionary = ReplDict()
+        self._node = SyncObj(here, others, conf, consumers=[self._dictionary])
+        self._loops = loops
+
+    def isReady(self) -> bool:  # its name there
+        return bool(self._node.isReady())
+
+    def send(self, body: bytes) -> None:
+        def applied_here(_: object, error: int) -> None:
+            done = error == FAIL_REASON.SUCCESS
+            for each in self._loops.delivered([body]) if done else [body]:
+                self.send(each)
+
+        self._dictionary.set(body[:LOOP_BYTES], body, callback=applied_here)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, required=True)
@@ -44,13 +65,19 @@ def main() -> None:
     parser.add_argument("--loops", type=int, default=0)
     parser.add_argument("--payload", type=int, default=64)
     parser.add_argument("--batch", choices=("on", "off"), default="off")
+    parser.add_argument("--dictionary", action="store_true", help="put values in a ReplDict")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)  # it warns of every repeated entry, which is slow as well
     addresses = [f"127.0.0.1:{port}" for port in options.ports.split(",")]
     here = addresses.pop(options.number)
     loops = ClosedLoops(options.number, options.loops, options.payload)
     Everyone.loops = loops
-    node = Everyone(here, addresses, SyncObjConf(appendEntriesUseBatch=options.batch == "on"))
+    conf = SyncObjConf(appendEntriesUseBatch=options.batch == "on")
+    node: Everyone | Dictionary = (
+        Dictionary(here, addresses, conf, loops)
+        if options.dictionary
+        else Everyone(here, addresses, conf)
+    )
     while not node.isReady():
         time.sleep(0.01)
     first, end = wait_to_begin(loops)

@@ -202,6 +202,6 @@ def test_an_error_that_is_not_of_a_layer_is_not_blamed_on_it(
     def fail(*arguments: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("flexgroup.worlds.simulator.scenario.run_scenario", fail)
+    monkeypatch.setattr("flexgroup.runs.simulated.run_scenario", fail)
     with pytest.raises(ZeroDivisionError, match="ours"):
         main([*SIMULATED, importable])

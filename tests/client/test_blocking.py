@@ -79,6 +79,24 @@ def test_messages_arrive_in_order_at_all(server: StandIn) -> None:
                 assert group.receive(timeout=LAST_RESORT) == Message("a", b"%d" % number, "chat")
 
 
+def test_it_works_where_a_loop_is_running(server: StandIn) -> None:
+    """As in a notebook, whose cells run in a loop, so that `asyncio.run` refuses to."""
+
+    async def cell() -> list[Message[bytes]]:
+        assert asyncio.get_running_loop().is_running()
+        with blocking.connect(server.address, name="a") as link:
+            group = link.join("chat", "FIFO")
+            group.send(b"one")
+            group.send(b"two")
+            return [group.receive(timeout=LAST_RESORT) for _ in range(2)]
+
+    async def notebook() -> None:
+        for _ in range(2):  # a cell after the other
+            assert await cell() == [Message("a", b"one", "chat"), Message("a", b"two", "chat")]
+
+    asyncio.run(notebook())
+
+
 def test_iterating_ends_with_the_group(server: StandIn) -> None:
     with blocking.connect(server.address) as link:
         group = link.join("chat", "FIFO")

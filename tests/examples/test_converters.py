@@ -100,7 +100,7 @@ def test_both_write_into_one_set_and_overwrite_only_when_told(
     runs = read_runs(tmp_path)
     assert [(run.run, run.outcome, run.stack) for run in runs] == [
         ("deliveries", "complete", "theirs"),
-        ("json", "cut", "unknown"),
+        ("json", "cut", "unnamed"),
     ]
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     again = convert("from_csv.py", CSV_LOG, tmp_path, *PROCESSES)

@@ -22,7 +22,7 @@ def points_of(scenarios: Iterable[Scenario]) -> list[dict[str, Any]]:
     for scenario in scenarios:
         run, collector = description(scenario), Collector()
         outcome = run_scenario(scenario, collector)
-        history = collector.history(run.run, run.processes, outcome.complete)
+        history = collector.history(run.run, run.processes, outcome.complete, faulty=run.faulty)
         tables: dict[str, list[pa.Table]] = {}
         for kind, table in collector.tables(run.run):
             tables.setdefault(kind, []).append(table)

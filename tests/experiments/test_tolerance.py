@@ -12,13 +12,13 @@ from flexgroup.experiments.directory import Directory
 from flexgroup.experiments.experiment import PAPER, SMALL
 from flexgroup.experiments.figure import Figure, Kind, Series
 from flexgroup.experiments.findings import Findings
+from flexgroup.experiments.groups_of_replicas import UNIT, near_links
 from flexgroup.experiments.page import page
 from flexgroup.experiments.tolerance import (
     AFTER_CRASHES,
     DELAYS,
     TOLERANCE,
     crashes,
-    near_links,
     wide,
 )
 from flexgroup.experiments.tolerance_claims import (
@@ -31,7 +31,6 @@ from flexgroup.experiments.tolerance_claims import (
     SKEEN_CFT,
     SPREAD,
     TWO,
-    UNIT,
     WHITE_BOX,
     ranked,
     struck,

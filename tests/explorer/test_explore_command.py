@@ -222,7 +222,7 @@ def test_a_counterexample_is_shown_and_written_before_it_is_made_smaller(
     def minimise(*arguments: object) -> None:
         raise StoppedError
 
-    monkeypatch.setattr("flexgroup.cli.exploration.shortest", minimise)
+    monkeypatch.setattr("flexgroup.runs.explored.shortest", minimise)
     with pytest.raises(StoppedError):
         explore("--protocol", "dcc-published", *CYCLIC, "--out", str(tmp_path))
     script = (tmp_path / "dcc-published-acyclic-order.txt").read_text()

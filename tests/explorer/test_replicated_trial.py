@@ -6,10 +6,8 @@ sees the same orders and gives the same verdicts.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -18,45 +16,20 @@ from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.explorer.all_systems import explore_all, systems
 from flexgroup.worlds.explorer.comparison import acyclic_orders, compare, verdict_on
 from flexgroup.worlds.explorer.explorer import explore
-from flexgroup.worlds.explorer.scope import Scope, from_clients
+from flexgroup.worlds.explorer.scope import from_clients
 
+from .page_rows import of_size, rows_of, scope_of
 from .variants_replicated import between_groups
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "protocols"
-
-MOST_STATES = 10_000
-
-
-def rows() -> list[list[str]]:
-    """Stack, sizes of groups, messages, channels, crashes, suspicions and states of each scope."""
-    return [
-        [cell.strip(" `") for cell in line.strip().strip("|").split("|")]
-        for page in ("replicated.md", "ft-abcast.md")
-        for line in (PAGES / page).read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| `[^|]+` \| [\d,]+ \| [\d{}, ]+ \| (fifo|reordering) \|", line)
-    ]
-
-
-def of_size(small: bool) -> list[list[str]]:
-    return [row for row in rows() if (int(row[6].replace(",", "")) < MOST_STATES) is small]
-
-
-def scope_of(row: list[str]) -> Scope:
-    """Messages are written by the numbers of groups; a crash is that of process 0."""
-    _, sizes, messages, channels, crashes, suspicions, _ = row
-    groups = [tuple(map(int, text.split(","))) for text in re.findall(r"\{([\d,]+)\}", messages)]
-    scope = between_groups(
-        [int(size) for size in sizes.split(",")],
-        *groups,
-        fifo=channels == "fifo",
-        crashes=int(crashes),
-        suspicions=int(suspicions),
-    )
-    return replace(scope, crashing=(0,)) if scope.bounds.crashes else scope
+ROWS = rows_of("replicated.md", "ft-abcast.md")
+"""Stack, sizes of groups, messages, channels, crashes, suspicions and states of each scope."""
 
 
 def check(row: list[str]) -> None:
-    outcome = explore(parse_stack(row[0]), scope_of(row))
+    scope = scope_of(row, crashes=int(row[4]), suspicions=int(row[5]))
+    if scope.bounds.crashes:
+        scope = replace(scope, crashing=(0,))
+    outcome = explore(parse_stack(row[0]), scope)
     assert outcome.exhausted
     assert not outcome.violations
     assert outcome.complete == outcome.terminals > 0
@@ -64,31 +37,26 @@ def check(row: list[str]) -> None:
 
 
 def test_the_pages_have_scopes_of_every_stack_with_crashes_and_with_suspicions() -> None:
-    tried = {(row[0].split()[-1], *row[4:6]) for row in rows()}
+    tried = {(row[0].split()[-1], *row[4:6]) for row in ROWS}
     for name in ("skeen-cft", "df-cft", "dcc-cft", "ft-abcast"):
         assert {(name, "0", "0"), (name, "0", "1")} <= tried
     assert {("df-cft", "1", "0"), ("dcc-cft", "1", "0"), ("ft-abcast", "1", "0")} <= tried
-    assert "3,1,1" in {row[1] for row in rows()}
+    assert "3,1,1" in {row[1] for row in ROWS}
 
 
-@pytest.mark.parametrize("row", of_size(small=True), ids=" ".join)
+@pytest.mark.parametrize("row", of_size(ROWS, 6, small=True), ids=" ".join)
 def test_the_row_is_true(row: list[str]) -> None:
     check(row)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", of_size(small=False), ids=" ".join)
+@pytest.mark.parametrize("row", of_size(ROWS, 6, small=False), ids=" ".join)
 def test_the_long_row_is_true(row: list[str]) -> None:
     check(row)
 
 
-def restart_rows() -> list[list[str]]:
-    """Stack, sizes of groups, message, who crashes and may start again, and states."""
-    return [
-        [cell.strip(" `") for cell in line.strip().strip("|").split("|")]
-        for line in (PAGES / "replicated.md").read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| `[^|]+` \| [\d,]+ \| \{[\d,]+\} \| \d \| [\d,]+ \|", line)
-    ]
+RESTARTS = rows_of("replicated.md", like=r"\| `[^|]+` \| [\d,]+ \| \{[\d,]+\} \| \d \| [\d,]+ \|")
+"""Stack, sizes of groups, message, who crashes and may start again, and states."""
 
 
 def check_restarts(row: list[str]) -> None:
@@ -103,11 +71,11 @@ def check_restarts(row: list[str]) -> None:
 
 
 def test_a_member_that_crashes_and_starts_again_is_explored() -> None:
-    check_restarts(restart_rows()[0])
+    check_restarts(RESTARTS[0])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", restart_rows()[1:], ids=" ".join)
+@pytest.mark.parametrize("row", RESTARTS[1:], ids=" ".join)
 def test_others_with_restarts_are_too(row: list[str]) -> None:
     check_restarts(row)
 

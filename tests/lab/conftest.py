@@ -7,14 +7,18 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 import uvicorn
 
 from flexgroup.lab.app import HOST, Lab
-from flexgroup.lab.cluster import LiveCluster
+from flexgroup.trace.reader import read_run
+from flexgroup.trace.writer import write_run
+from flexgroup.worlds.simulator.fault_plans import Faults
+from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 from ..report.browser import Browser, started, why_not
 
@@ -69,16 +73,15 @@ class Visited:
 
 
 @contextmanager
-def listening(live: LiveCluster | None = None) -> Iterator[Visited]:
+def listening(lab: Lab) -> Iterator[Visited]:
     """A lab that serves as long as this is entered."""
-    with socket.create_server((HOST, 0)) as port_taken:
-        port = port_taken.getsockname()[1]
-        lab = Lab(live=live)
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
         hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
         config = uvicorn.Config(lab.application(lambda: hosts), log_level="error")
         server = uvicorn.Server(config)
         lab.cluster.is_stopping = lambda: server.should_exit
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [port_taken]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:
             yield Visited(lab, port)
@@ -89,7 +92,50 @@ def listening(live: LiveCluster | None = None) -> Iterator[Visited]:
 
 @pytest.fixture(scope="session")
 def visited() -> Iterator[Visited]:
-    with listening() as ready:
+    with listening(Lab()) as ready:
+        yield ready
+
+
+@dataclass(frozen=True)
+class RecordedRuns:
+    """A trace set, and the names of runs in it."""
+
+    directory: Path
+    long: str
+    calm: str
+    crashed: str
+    """As `calm`, until process 2 crashes."""
+    broken: str
+    """A run that breaks an order which it claims to keep."""
+
+    @property
+    def traces(self) -> str:
+        return self.directory.name
+
+    def window(self, run: str, **more: str) -> str:
+        """Return the address of a window on one of the runs, without the lab's own."""
+        return f"/window?{urlencode({'traces': self.traces, 'run': run, **more})}"
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> RecordedRuns:
+    directory = tmp_path_factory.mktemp("recorded") / "runs"
+    calm = Scenario("vcube-atomic", 6, 4, duration=0.02)
+    crashed = replace(calm, faults=Faults(crashes=("2@8ms",), detection="2ms"))
+    reliable = Scenario("reliable", 6, 4, network="lan:fifo=no", duration=0.005)
+    names = [
+        record_scenario(scenario, directory).run
+        for scenario in (Scenario("skeen", 16, 32, duration=0.1), calm, crashed, reliable)
+    ]
+    claimed = replace(read_run(directory, names[-1]), promises=("acyclic order", "integrity"))
+    write_run(directory, claimed)
+    return RecordedRuns(directory, *names)
+
+
+@pytest.fixture(scope="session")
+def recorded(runs: RecordedRuns) -> Iterator[Visited]:
+    """A lab that was given these runs."""
+    with listening(Lab((), [runs.directory])) as ready:
         yield ready
 
 

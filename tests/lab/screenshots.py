@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from flexgroup.lab.app import Lab
 from flexgroup.lab.cluster import LiveCluster
 from flexgroup.lab.gallery import BY_NAME
 from flexgroup.load.local_cluster import LocalCluster
@@ -37,7 +38,7 @@ def shoot(browser: Browser, address: str, name: str, height: int) -> None:
 
 def shoot_run(browser: Browser) -> None:
     run = BY_NAME["vcube-crash"].address.whole
-    with listening() as visited:
+    with listening(Lab()) as visited:
         shoot(browser, f"{visited.base}/run?{run.query}", "lab", 1170)
 
 
@@ -48,7 +49,7 @@ def shoot_cluster(browser: Browser) -> None:
         options = ["--patience", "1", "--cut-by-input", "--trace", str(traces)]
         with LocalCluster(3, Path(folder), options) as own:
             live = LiveCluster(own.addresses, traces=traces, own=own, stack=STACK)
-            with listening(live) as visited:
+            with listening(Lab(live=live)) as visited:
                 play(visited)
                 shoot(browser, f"{visited.base}/cluster", "cluster", 1250)
 

@@ -20,6 +20,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from flexgroup.cli.main import main
+from flexgroup.lab.app import Lab
 from flexgroup.lab.cluster import MOST_A_SECOND, LiveCluster
 from flexgroup.lab.rates import Series, nice_bound, rates
 from flexgroup.load.local_cluster import LocalCluster
@@ -53,7 +54,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     options = ["--patience", "1", "--cut-by-input"]
     with LocalCluster(3, folder, options) as own:
         live = LiveCluster(own.addresses, own=own, stack=STACK)
-        with listening(live) as visited:
+        with listening(Lab(live=live)) as visited:
             yield Running(own, live, visited)
 
 
@@ -274,7 +275,7 @@ def test_what_cannot_be_done_is_explained(
 
 def test_servers_of_others_are_seen_and_not_stopped(running: Running) -> None:
     """One address is enough: the server there knows the others."""
-    with listening(LiveCluster(running.own.addresses[1:2])) as visited:
+    with listening(Lab(live=LiveCluster(running.own.addresses[1:2]))) as visited:
         wait_for(lambda: all(name in visited.ask("/cluster").text for name in NAMES))
         page = visited.ask("/cluster").text
         assert "Kill" not in page
@@ -288,7 +289,7 @@ def test_a_cluster_with_certificates_is_seen_and_joined(tmp_path: Path) -> None:
     assert main(["certificates", str(tls), "--client", "lab"]) == 0
     with LocalCluster(1, tmp_path / "servers", ["--tls", str(tls)]) as own:
         live = LiveCluster(own.addresses, tls, name="lab")
-        with listening(live) as visited:
+        with listening(Lab(live=live)) as visited:
             wait_for(lambda: "server-0" in visited.ask("/cluster").text)
             fields = {"group": "g", "stack": STACK, "server": own.addresses[0]}
             assert visited.post("/cluster/join", **fields).status == 303
@@ -297,7 +298,7 @@ def test_a_cluster_with_certificates_is_seen_and_joined(tmp_path: Path) -> None:
 
 
 def test_a_group_of_replicas_has_one_at_each_server(tmp_path: Path) -> None:
-    with LocalCluster(3, tmp_path) as own, listening(of_replicas(own)) as visited:
+    with LocalCluster(3, tmp_path) as own, listening(Lab(live=of_replicas(own))) as visited:
         wait_for(lambda: "lab-3 at server-2" in visited.ask("/cluster").text)
         assert "replicas at server-0, server-1, server-2" in visited.ask("/cluster").text
 
@@ -330,7 +331,7 @@ def test_violations_appear_as_they_happen(tmp_path: Path, browser: Browser) -> N
     assert main(["simulate", *arguments, "--part-rows", "50", "--out", str(recorded)]) == 0
     promise_more(recorded)
     growing.mkdir()
-    with listening(LiveCluster([], traces=growing)) as visited:
+    with listening(Lab(live=LiveCluster([], traces=growing))) as visited:
         browser.visit(f"{visited.base}/cluster")
         assert "None was found so far." in said(browser, "#found")[0]
         shutil.copytree(recorded, growing, dirs_exist_ok=True)

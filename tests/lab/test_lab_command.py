@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from flexgroup.lab.app import HOST
 from flexgroup.lab.gallery import TRIALS
 from flexgroup.lab.search import MOST_AT_ONCE, Searches
 from flexgroup.worlds.explorer.schedule import write_trace
+from flexgroup.worlds.simulator.scenario import Scenario, record_scenario
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "dcc_published_cycle.txt"
 
@@ -68,16 +70,52 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = TRIALS[0].address.whole
     for name in ("one", "two"):
         write_trace(whole.plan, whole.scope, whole.moves, traces, name)
+    damaged = tmp_path / "damaged"
+    write_trace(whole.plan, whole.scope, whole.moves, damaged, "one")
+    (sends,) = (damaged / "events" / "event=send").iterdir()
+    sends.write_bytes(sends.read_bytes()[:-100])
     for arguments, told in (
         ([str(nonsense)], "unknown command 'fly'"),
         ([str(binary)], "is not a text"),
         ([str(tmp_path / "nowhere")], "is not a text"),
-        ([str(traces)], "Give --run and one of these: one, two"),
+        ([str(damaged)], "the file is truncated, damaged or of another kind"),
+        ([str(traces), str(nonsense)], "is no trace set; give one script, or directories"),
+        ([str(tmp_path)], "holds no runs"),
         ([str(traces), "--run", "three"], "Give --run and one of these"),
         (["--port", "70000"], "--port 70000 is not possible"),
     ):
         assert main(["lab", *arguments]) == 2
         assert told in capsys.readouterr().err
+
+
+def first_page(*arguments: str) -> tuple[str, str]:
+    """Start a lab, and return the address that it prints, without where it is, and the page."""
+    command = [sys.executable, "-m", "flexgroup.cli.main", "lab", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as lab:
+        try:
+            assert lab.stdout is not None
+            address = lab.stdout.readline().strip()
+            return re.sub(r"http://[^/]+", "", address), urlopen(address).read().decode()
+        finally:
+            lab.send_signal(signal.SIGINT)
+
+
+def test_it_opens_recorded_runs_of_any_kind(tmp_path: Path) -> None:
+    """One that can be stepped through is; a long one is seen as a whole; of several one chooses."""
+    whole = TRIALS[0].address.whole
+    small, long = tmp_path / "small", tmp_path / "long"
+    write_trace(whole.plan, whole.scope, whole.moves, small, "one")
+    scenario = Scenario("skeen", 4, 4, "random:2", duration=0.01)
+    name = record_scenario(scenario, long).run
+    path, page = first_page(str(small))
+    assert path.startswith("/run?")
+    path, page = first_page(str(long))
+    assert path == f"/window?traces=long&run={name}"
+    assert name in page
+    path, page = first_page(str(small), str(long))
+    assert path == "/traces"
+    assert "/window?traces=small&amp;run=one" in page
+    assert first_page(str(small), str(long), "--run", name)[0] == f"/window?traces=long&run={name}"
 
 
 def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flexgroup.client import blocking
-from flexgroup.load.local_cluster import LocalCluster, LocalServer
+from flexgroup.load.local_cluster import LocalCluster
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.reader import load_history, read_runs
@@ -19,19 +19,12 @@ from .servers import LAST_RESORT
 NAMES = [f"server-{number}" for number in range(4)]
 
 
-class Servers(LocalCluster):
+def servers(folder: Path, attack: str = "") -> LocalCluster:
     """Four servers with keys for seals, the last of which may be a liar."""
-
-    def __init__(self, folder: Path, attack: str = "") -> None:
-        make_seal_keys(folder / "keys", NAMES)
-        traces = ["--trace", str(folder / "traces")]
-        super().__init__(4, folder, ["--seals", str(folder / "keys"), *traces])
-        self.attack = attack
-
-    def _start(self) -> LocalServer:
-        if self.attack and len(self.servers) == 3:
-            self._options += ["--attack", self.attack, "--yes-this-server-lies", NAMES[3]]
-        return super()._start()
+    make_seal_keys(folder / "keys", NAMES)
+    attacks = {3: attack} if attack else {}
+    options = ["--seals", str(folder / "keys"), "--trace", str(folder / "traces")]
+    return LocalCluster(4, folder, options, attacks=attacks)
 
 
 def exchanged(addresses: list[str], create: bool = True, first: int = 0) -> list[list[bytes]]:
@@ -57,7 +50,7 @@ def exchanged(addresses: list[str], create: bool = True, first: int = 0) -> list
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ["equivocate", "forge", "silent"])
 def test_all_others_agree_although_a_server_lies(tmp_path: Path, attack: str) -> None:
-    with Servers(tmp_path, attack) as cluster:
+    with servers(tmp_path, attack) as cluster:
         received = exchanged(cluster.addresses[:3])
     assert received[0] == received[1] == received[2]
     assert len(set(received[0])) == 30
@@ -70,7 +63,7 @@ def test_all_others_agree_although_a_server_lies(tmp_path: Path, attack: str) ->
 
 @pytest.mark.slow
 def test_the_group_goes_on_without_the_primary(tmp_path: Path) -> None:
-    with Servers(tmp_path) as cluster:
+    with servers(tmp_path) as cluster:
         exchanged(cluster.addresses)
         cluster.servers[0].process.kill()
         received = exchanged(cluster.addresses[1:], create=False, first=10)

@@ -35,23 +35,28 @@ class Reference:
         self.run = run
         self.directory = directory
         self.history = load_history(directory, run)
+        self.failing = {*self.history.crashes.process.tolist(), *self.history.faulty}
+        """Those that crash, and those that are faulty by design."""
         duration: float = json.loads(run.options)["duration"]
         self.begin, self.end = duration / 5 * SECOND, duration * SECOND
         self.messages = messages_of(self.history)
-        self.delivered = delivered_of(self.history)
+        self.deliveries = deliveries_of(self.history)
+        self.delivered: dict[int, dict[int, int]] = defaultdict(dict)
+        """When each process delivered each message."""
+        for message, process, time, _ in self.deliveries:
+            self.delivered[message][process] = time
 
     def is_measured(self, time: int) -> bool:
         return self.begin <= time < self.end
 
     def is_answered(self, message: int) -> bool:
-        crashed = set(self.history.crashes.process.tolist())
         delivered = set(self.delivered[message])
         destinations = set(self.messages[message].destinations)
         if self.run.replicas:
             groups, heard = ({self._group(p) for p in some} for some in (destinations, delivered))
             if not groups <= heard:
                 return False
-        return bool(delivered) and destinations - crashed <= delivered
+        return bool(delivered) and destinations - self.failing <= delivered
 
     def throughput(self) -> float:
         lasts = [
@@ -77,24 +82,21 @@ class Reference:
         return found
 
     def latencies_group(self) -> list[int]:
-        crashed = set(self.history.crashes.process.tolist())
         found = []
         for message, multicast in self.messages.items():
             first = self.first_in_groups(message)
-            owed = {self._group(process) for process in set(multicast.destinations) - crashed}
+            owed = {self._group(process) for process in set(multicast.destinations) - self.failing}
             if self.is_measured(multicast.time) and first and owed <= first.keys():
                 found.append(max(first.values()) - multicast.time)
         return found
 
     def gaps(self) -> tuple[float | None, float | None]:
-        """For how long a process that never crashes delivered nothing, in the measured period: of
-        those with whom somebody in their group crashed, and of others."""
-        crashed = set(self.history.crashes.process.tolist())
-        struck = {self._group(process) for process in crashed}
+        """For how long a process that never fails delivered nothing, in the measured period: of
+        those with whom somebody in their group failed, and of others."""
+        struck = {self._group(process) for process in self.failing}
         moments: dict[int, list[int]] = defaultdict(list)
-        rows = self.history.deliveries
-        for process, time in zip(rows.process.tolist(), rows.time.tolist(), strict=True):
-            if self.is_measured(time) and process not in crashed:
+        for _, process, time, _ in self.deliveries:
+            if self.is_measured(time) and process not in self.failing:
                 moments[process].append(time)
         found: dict[bool, list[float]] = defaultdict(list)
         for process, times in moments.items():
@@ -141,13 +143,7 @@ class Reference:
             if sends.detail[code] == '{"mode":"slow"}'
         }
         depths: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        deliveries = self.history.deliveries
-        for message, process, depth in zip(
-            deliveries.message.tolist(),
-            deliveries.process.tolist(),
-            deliveries.depth.tolist(),
-            strict=True,
-        ):
+        for message, process, _, depth in self.deliveries:
             depths[message][self._group(process)].append(depth)
         groups = [list(depths[message].values()) for message in self.messages]
         headers = [
@@ -227,7 +223,7 @@ class Reference:
                 )
             ]
         else:
-            answers = history.deliveries.process.tolist()
+            answers = [process for _, process, _, _ in self.deliveries]
         for process in answers:
             spent[process] += network.send_cost
         latest = max(int(history.receives.time.max(initial=1)), 1)
@@ -245,13 +241,12 @@ def messages_of(history: History) -> dict[int, Message]:
     }
 
 
-def delivered_of(history: History) -> dict[int, dict[int, int]]:
-    """When each process delivered each message."""
-    found: dict[int, dict[int, int]] = defaultdict(dict)
+def deliveries_of(history: History) -> list[tuple[int, int, int, int]]:
+    """Message, process, time and depth of the deliveries that count."""
     rows = history.deliveries
-    for message, process, time in zip(rows.message, rows.process, rows.time, strict=True):
-        found[int(message)][int(process)] = int(time)
-    return found
+    columns = (rows.message, rows.process, rows.time, rows.depth)
+    every = zip(*(column.tolist() for column in columns), strict=True)
+    return [row for row in every if row[1] not in history.faulty]
 
 
 def trimmed_mean(values: list[int]) -> float:

@@ -58,6 +58,17 @@ SCENARIOS = {
         rate=2000.0,
         faults=Faults(crashes=("1@3ms", "2@4ms", "3@5ms"), detection="1ms"),
     ),
+    "twin": replace(
+        BASE,
+        stack="pbft dcc-bft",
+        processes=8,
+        groups="2x4",
+        workload="random:2",
+        faults=Faults(liars=("3:twin",)),
+    ),
+    "liar": replace(
+        BASE, stack="best-effort", workload="random:2", faults=Faults(liars=("1:silent", "2:skip"))
+    ),
 }
 
 PLANNED = replace(BASE, stack="best-effort", clients=0, workload="broadcast", casts="all@2ms 0@9ms")

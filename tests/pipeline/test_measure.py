@@ -192,6 +192,10 @@ def test_the_runs_show_what_they_are_there_for(measured: dict[str, Measures]) ->
     assert rows["groups crash"]["detection"] == 0.001
     # Whole groups crash, and some members of others.
     assert rows["groups crash"]["unanswered"] > 0
+    # Both copies of a twin deliver, and neither counts; what goes to liars alone is not answered.
+    assert rows["twin"]["deliveries"] == 7 * rows["twin"]["messages"] > 0
+    assert rows["twin"]["unanswered"] == 0
+    assert 0 < rows["liar"]["unanswered"] < rows["liar"]["messages"]
 
 
 def test_without_groups_of_replicas_every_process_is_one(measured: dict[str, Measures]) -> None:

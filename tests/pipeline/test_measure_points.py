@@ -39,7 +39,13 @@ RUNS = [
 def by_clients() -> dict[int, dict[str, Any]]:
     """The points of RUNS, by the number of clients."""
     rows = [
-        {"run": str(number), "clients": clients, "outcome": outcome, "throughput": throughput}
+        {
+            "run": str(number),
+            "seed": number,
+            "clients": clients,
+            "outcome": outcome,
+            "throughput": throughput,
+        }
         for number, (clients, throughput, outcome) in enumerate(RUNS)
     ]
     found = points(pa.Table.from_pylist(rows, MEASURES)).to_pylist()
@@ -62,6 +68,19 @@ def test_a_single_run_has_no_interval(by_clients: dict[int, dict[str, Any]]) -> 
 def test_the_interval_of_many_runs(by_clients: dict[int, dict[str, Any]]) -> None:
     deviation = sqrt(42 * 0.25 / 41)
     assert by_clients[42]["throughput_ci95"] == pytest.approx(2.019541 * deviation / sqrt(42))
+
+
+def test_runs_without_a_seed_are_not_averaged() -> None:
+    """Two logs of one system are no repetitions, however alike what describes them is."""
+    rows = [
+        {"run": name, "stack": "theirs", "outcome": "complete", "throughput": throughput}
+        for name, throughput in (("monday", 10.0), ("tuesday", 1000.0))
+    ]
+    found = points(pa.Table.from_pylist(rows, MEASURES)).to_pylist()
+    assert [(row["run"], row["runs"], row["throughput"]) for row in found] == [
+        ("monday", 1, 10.0),
+        ("tuesday", 1, 1000.0),
+    ]
 
 
 def test_types_of_packets_become_columns() -> None:

@@ -29,7 +29,7 @@ ARCHITECTURE = {
     "properties": ("core trace", "numpy scipy"),
     "metrics": ("core trace", "numpy pyarrow"),
     "diagram": ("trace", ""),
-    "export": ("trace diagram", ""),
+    "export": ("core trace diagram", ""),
     #
     # Worlds that host liars build their stacks with them.
     "liars": ("core", ""),
@@ -44,6 +44,8 @@ ARCHITECTURE = {
         "msgspec prometheus_client",
     ),
     "client": ("core wire", "msgspec"),
+    "replica": ("core client", "msgspec"),
+    "replicated": ("core replica", ""),
     "load": ("core wire client", ""),
     "virtual.world": ("", ""),
     "virtual.network": ("virtual.world", ""),
@@ -79,7 +81,7 @@ ARCHITECTURE = {
         "numpy pyarrow pyspark",
     ),
     "experiments": (
-        "core protocols workloads trace properties metrics worlds pipeline report _pure"
+        "core liars protocols workloads trace properties metrics worlds pipeline report _pure"
         " sweeps.tasks sweeps.folder",
         "numpy pyarrow pyspark",
     ),
@@ -87,24 +89,31 @@ ARCHITECTURE = {
         "core trace properties metrics diagram pipeline _pure",
         "pyarrow pyspark",
     ),
-    # The lab drives the explorer, and has the traces of its runs judged and drawn. Of a live
-    # cluster it is a client, starts one if it is to, and has its trace watched.
+    # The lab drives the explorer, and has the traces of its runs judged and drawn; events are told
+    # in the words that exports have. Of a live cluster it is a client, starts one if it is to, and
+    # has its trace watched.
     "lab": (
-        "core liars protocols trace properties diagram worlds testing client load pipeline",
+        "core liars protocols trace properties diagram export worlds testing client load pipeline",
         "starlette",
     ),
     # The site of the documentation has the lab's gallery.
     "site": ("core diagram lab properties", "markdown_it"),
+    # Runs with all that is said of them, for commands and notebooks.
+    "runs": (
+        "core liars protocols trace properties metrics diagram worlds testing report lab",
+        "numpy pandas",
+    ),
+    "pytest_plugin": ("core runs testing worlds", "pytest"),
     "cli": (
         "core liars protocols workloads trace properties metrics diagram export worlds wire server"
         " client lab site load membership testing pipeline sweeps sweeps.tasks sweeps.folder"
-        " experiments report"
+        " experiments report runs"
         " virtual virtual.schedule virtual.clients membership_explorer flexgroup _pure",
         "rich numpy pyarrow pyspark uvicorn",
     ),
     #
     "worlds": ("", ""),
-    "flexgroup": ("core protocols client _pure", ""),
+    "flexgroup": ("core protocols client replica runs _pure", ""),
     "_pure": ("", ""),
     "_written_out": ("core", ""),
 }

@@ -22,10 +22,12 @@ from flexgroup.testing.schedules import (
     Finding,
     System,
     random_system,
+    refute,
     run_schedule,
     search,
 )
 from flexgroup.testing.script import Script, parse
+from flexgroup.testing.strategies import schedules
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -43,29 +45,11 @@ FIFO_CHANNELS = {
 every_ordered_stack = pytest.mark.parametrize("name", FIFO_CHANNELS)
 
 
-@st.composite
-def systems(draw: st.DrawFn) -> System:
-    """Up to five processes and eight messages, the smallest first."""
-    processes = draw(st.integers(2, 5))
-    members = st.sets(st.integers(0, processes - 1), min_size=1)
-    messages = draw(st.lists(members.map(sorted).map(tuple), min_size=1, max_size=8))
-    return System(processes, tuple(messages))
-
-
-def refute(finding: Finding | None) -> None:
-    if finding is None:
-        return
-    raise AssertionError(
-        f"{finding.stack}: {finding.kind} with {finding.system.processes} processes and messages "
-        f"to {finding.system.messages}; replay with:\n\n{finding.script()}"
-    )
-
-
 @every_ordered_stack
 @settings(max_examples=300, deadline=None)
-@given(system=systems(), schedule=st.integers(0, 1000))
-def test_no_schedule_breaks_a_promise(name: str, system: System, schedule: int) -> None:
-    refute(run_schedule(parse_stack(name), system, Random(schedule), FIFO_CHANNELS[name]))
+@given(data=st.data())
+def test_no_schedule_breaks_a_promise(name: str, data: st.DataObject) -> None:
+    data.draw(schedules(name, fifo=FIFO_CHANNELS[name])).keeps_its_promises()
 
 
 def random_schedules(name: str, seeds: range) -> list[Finding]:

@@ -1,4 +1,7 @@
-"""Golden scripts: `tests/scripts/*.txt`, each a conversation that must go exactly as written."""
+"""Golden scripts: `tests/scripts/*.txt`, each a conversation that must go exactly as written.
+
+That each does is a test of its own, which the plugin of `flexgroup.pytest_plugin` collects.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from flexgroup.protocols.catalogue import PROTOCOLS, parse_stack
 from flexgroup.testing.script import check, parse, rewrite
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.txt"))
-NAMES = [path.stem for path in SCRIPTS]
 
 # What a script must show besides going as written: the violations that its verdict names.
 VIOLATIONS = {
@@ -45,16 +47,6 @@ def stack_of(text: str) -> str:
     found = re.search(r"^stack (.+) over ", text, re.MULTILINE)
     assert found is not None
     return found[1]
-
-
-@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
-def test_script_goes_as_written(path: Path, rewriting: bool) -> None:
-    text = path.read_text(encoding="utf-8")
-    if rewriting:
-        path.write_text(rewrite(text), encoding="utf-8")
-        return
-    mismatches = check(text)
-    assert not mismatches, f"{path.name}\n" + "\n".join(map(str, mismatches))
 
 
 def test_scripts_say_what_they_show() -> None:

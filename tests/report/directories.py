@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flexgroup.metrics.costs import costs
+from flexgroup.metrics.in_memory import metrics_of
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace import schema
@@ -108,6 +108,9 @@ CLAIMS = [
 ]
 
 
+MEASURED = ("throughput", "latency_last_mean", "steps", "volume", "header_bytes", "genuine", "fast")
+
+
 def experiment(directory: Path, scenarios: Sequence[Scenario] = DEFAULT) -> Path:
     """An experiment's directory with traces, tables and a description."""
     write_tables(directory, record(directory / "traces", scenarios))
@@ -124,16 +127,10 @@ def record(traces: Path, scenarios: Iterable[Scenario]) -> list[dict[str, Any]]:
         run = read_run(traces, outcome.run)
         history = load_history(traces, run)
         verdicts = check(history, CHECKED)
-        cost = costs(history)
+        metrics = metrics_of(run, history)
         measures = {
             **{name: getattr(run, name) for name in schema.RUN_COLUMNS.names},
-            "throughput": outcome.throughput,
-            "latency_last_mean": outcome.mean_latency,
-            "steps": cost.steps,
-            "volume": cost.volume,
-            "header_bytes": cost.header_bytes,
-            "genuine": cost.genuine_rate,
-            "fast": cost.fast_rate,
+            **{name: metrics[name] for name in MEASURED},
         }
         evidence = [row for verdict in verdicts for row in evidence_of(traces, run.run, verdict)]
         found.append({"measures": measures, "verdicts": verdicts, "evidence": evidence})
@@ -180,14 +177,13 @@ def verdict_row(run: str, verdict: Verdict) -> dict[str, Any]:
 def points(measures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Means over the seeds; half-widths are rough, as long as there are some."""
     keys = ("stack", "workload", "processes", "clients", "network")
-    metrics = ("throughput", "latency_last_mean", "steps", "volume", "header_bytes", "genuine")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in measures:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     rows = []
     for key, runs in groups.items():
         row = dict(zip(keys, key, strict=True)) | {"runs": len(runs)}
-        for name in metrics:
+        for name in MEASURED[:-1]:
             values = [float(run[name]) for run in runs]
             row[name] = mean(values)
             row[f"{name}_ci95"] = 2 * stdev(values) if len(values) > 1 else None

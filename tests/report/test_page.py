@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flexgroup.cli.parser import build_parser
+from flexgroup.liars.named import in_words, parse_liars
 from flexgroup.report import write_report
 from flexgroup.report.contents import read_contents
 from flexgroup.report.figure import Figure
@@ -103,11 +104,12 @@ def test_claims_stand_beside_what_was_measured(page: Element) -> None:
 
 
 def test_verdicts_are_counted_with_violations_first(page: Element) -> None:
+    """Stacks and properties that are violated: a wide table is cut off on the right."""
     table = rows(section(page, "verdicts").find("table")[0])
     assert table == [
-        ["stack", "integrity", "validity", "pairwise order", "acyclic order"],
-        ["best-effort", "1", "1", "✗ 1 of 1", "✗ 1 of 1"],
-        ["dcc-published", "2", "✗ 1 of 2", "2", "✗ 1 of 2"],
+        ["stack", "validity", "pairwise order", "acyclic order", "integrity"],
+        ["best-effort", "1", "✗ 1 of 1", "✗ 1 of 1", "1"],
+        ["dcc-published", "✗ 1 of 2", "2", "✗ 1 of 2", "2"],
         ["dcc", "6", "6", "6", "6"],
         ["df", "6", "6", "6", "6"],
         ["skeen", "6", "6", "6", "6"],
@@ -161,9 +163,9 @@ def test_measures_have_confidence_intervals(page: Element) -> None:
         "stack", "workload", "processes", "clients", "network", "runs", "throughput (messages/s)",
     ]  # fmt: skip
     assert [row[6] for row in table if row[0] == "skeen"] == [
-        "4,250",
-        "13,750 ± 707",
-        "20,500 ± 2,828",
+        "4,531 ± 442",
+        "14,531 ± 1,326",
+        "22,656 ± 3,977",
     ]
 
 
@@ -183,8 +185,16 @@ def test_it_says_how_it_was_produced(page: Element) -> None:
             "skeen", 4, 2, "random:2", "lan", 0.001, 7, 0.0, 0.5,
             Faults(("3@1ms",), ("3@2ms",), ("0,1|2,3@1ms-2ms",), ("0:2@1ms-2ms",), "1ms"),
         ),
+        Scenario(
+            "leader best-effort", 6, 1, "broadcast", "unit", 0.01, groups="2x3", answers="last",
+            links="6:0=5ms 6:1=3ms",
+        ),
+        Scenario(
+            "best-effort", 4, 2, "random:2", "lan", 0.001,
+            faults=Faults(liars=("2:twin", "3:skip")),
+        ),
     ],
-    ids=lambda scenario: scenario.stack,
+    ids=lambda scenario: f"{scenario.stack} {scenario.groups}{scenario.faults.liars}",
 )  # fmt: skip
 def test_the_command_it_gives_is_that_of_the_run(scenario: Scenario, tmp_path: Path) -> None:
     (row,) = [each["measures"] for each in record(tmp_path, [scenario])]
@@ -193,10 +203,12 @@ def test_the_command_it_gives_is_that_of_the_run(scenario: Scenario, tmp_path: P
     faults = Faults(
         tuple(options.crash), tuple(options.recover), tuple(options.partition),
         tuple(options.suspect), options.detection,
+        liars=tuple(in_words(parse_liars(options.twin, options.liar))),
     )  # fmt: skip
     again = Scenario(
         options.stack, options.processes, options.clients, options.workload, options.network,
         options.duration, options.seed, options.rate, options.drain, faults,
+        groups=options.groups, answers=options.answers, links=" ".join(options.link),
     )  # fmt: skip
     assert again.run == scenario.run
     assert shlex.split(replay) == ["flexgroup", "replay", str(options.out)]
@@ -273,6 +285,18 @@ def test_names_and_explanations_of_strangers_stay_text(tmp_path: Path) -> None:
     assert len(page.find("script")) == 1, "our own"
     assert not page.find("img")
     assert HOSTILE in page.find("h1")[0].text
+
+
+def test_a_stack_called_unknown_is_not_taken_for_a_verdict(tmp_path: Path) -> None:
+    (found,) = record(tmp_path / "traces", [OPPOSITE])
+    foreign = {**found, "measures": {**found["measures"], "stack": "unknown"}}
+    write_tables(tmp_path, [foreign])
+    page = parsed(write_report(tmp_path).read_text(encoding="utf-8"))
+    assert rows(section(page, "verdicts").find("table")[0])[1][0] == "unnamed stack"
+    (violation,) = page.find("article")
+    heading = violation.find("h3")[0].text
+    assert "order: unnamed stack" in heading
+    assert "unknown" not in heading
 
 
 def test_of_many_violations_some_of_each_kind_are_shown_and_the_rest_is_counted(

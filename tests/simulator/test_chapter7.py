@@ -24,13 +24,13 @@ GROUPS = ("partitioned:2x8", "partitioned:4x4", "partitioned:8x2")
 def throughput(stack: str, workload: str, duration: float = DURATION) -> float:
     """Answered messages per second with 64 clients; nothing after the end counts."""
     scenario = Scenario(stack, 16, 64, workload, duration=duration, drain=0)
-    return run_scenario(scenario).throughput
+    return run_scenario(scenario).client_throughput
 
 
 @cache
 def latency(stack: str, workload: str, clients: int = 1, processes: int = 16) -> float:
     scenario = Scenario(stack, processes, clients, workload, duration=0.05)
-    return run_scenario(scenario).mean_latency
+    return run_scenario(scenario).client_latency
 
 
 @cache

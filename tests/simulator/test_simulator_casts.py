@@ -28,7 +28,7 @@ def test_a_member_multicasts_when_it_is_told_to() -> None:
     assert history.multicasts.process.tolist() == [1]
     assert history.multicasts.time.tolist() == [5 * MS]
     assert (outcome.multicasts, outcome.answered, outcome.deliveries) == (1, 1, 4)
-    assert outcome.mean_latency == pytest.approx(0.001), "no answer is sent to a member"
+    assert outcome.client_latency == pytest.approx(0.001), "no answer is sent to a member"
 
 
 def test_everybody_multicasts_at_once_and_again() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from flexgroup.cli.arguments import Command, Option, print_json
-from flexgroup.cli.own_protocols import import_protocols
 from flexgroup.core.errors import UsageError
+from flexgroup.runs.own_protocols import import_protocols
 
 COMMAND = Command(
     "conform",

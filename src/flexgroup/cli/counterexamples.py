@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from flexgroup.cli.exploration import script_of
 from flexgroup.core.errors import UsageError
 from flexgroup.diagram.drawing import Diagram
 from flexgroup.lab.drawn import PerformedRun
 from flexgroup.protocols.catalogue import StackPlan
+from flexgroup.runs.explored import script_of
 from flexgroup.worlds.explorer.result import Violation
 from flexgroup.worlds.explorer.schedule import write_trace
 from flexgroup.worlds.explorer.scope import Scope

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import socket
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,6 @@ from flexgroup.core.errors import UsageError
 from flexgroup.wire.address import parse_server_address
 
 if TYPE_CHECKING:
-    from flexgroup.lab.address import Address
     from flexgroup.lab.cluster import LiveCluster
 
 LAST_PORT = 65535
@@ -31,16 +31,16 @@ STACK = "RELIABLE ATOMIC"
 
 COMMAND = Command(
     "lab",
-    "a local page on which a protocol is run, stepped and broken",
+    "a local page on which a protocol is run, stepped and broken, and recorded runs are seen",
     "flexgroup lab",
     (
         Option(
-            "path", nargs="?", type=path_here,
-            help="a script to open, or a trace set with a recorded run",
+            "paths", nargs="*", type=path_here, metavar="path",
+            help="a script to open, or trace sets with recorded runs of any length",
         ),
         Option(
             "--run", dest="recorded", metavar="NAME",
-            help="which run of the trace set (the only one)",
+            help="which run of the trace set to open (the only one, or a list of all)",
         ),
         Option(
             "--port", type=int, default=0, metavar="P", help="where to listen (any that is free)"
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"the lab needs {error.name}, which is not installed: pip install 'flexgroup[lab]'"
         ) from None
-    opened = _opened(options.path, options.recorded) if options.path is not None else None
+    traces, page = _opened(options.paths, options.recorded)
     with ExitStack() as stack:
         live = _live(options, stack)
         listening = stack.enter_context(socket.socket())
@@ -98,9 +98,10 @@ def run(options: argparse.Namespace) -> int:
             ) from None
         port = listening.getsockname()[1]
         hosts = frozenset({f"{HOST}:{port}", f"localhost:{port}"})
-        lab = Lab(options.protocols, live)
-        first = f"run?{opened.query}" if opened else "cluster" if live is not None else ""
-        address = f"http://{HOST}:{port}/{first}"
+        lab = Lab(options.protocols, traces, live)
+        if page == "/" and live is not None:
+            page = "/cluster"
+        address = f"http://{HOST}:{port}{page}"
         listening.listen()
         print(json.dumps({"address": address}) if options.json else address, flush=True)
         config = uvicorn.Config(
@@ -150,17 +151,50 @@ def _live(options: argparse.Namespace, stack: ExitStack) -> LiveCluster | None:
     return LiveCluster(own.addresses, traces=traces, own=own, stack=words)
 
 
-def _opened(path: Path, name: str | None) -> Address:
+def _opened(paths: Sequence[Path], name: str | None) -> tuple[Sequence[Path], str]:
+    """Return the trace sets among the paths, and the page to begin with."""
+    if paths and all(path.is_dir() for path in paths):
+        return paths, _page_of_traces(paths, name)
+    if len(paths) > 1:
+        strange = next(path for path in paths if not path.is_dir())
+        raise UsageError(f"'{strange}' is no trace set; give one script, or directories of traces")
+    return (), "".join(_page_of_script(path) for path in paths) or "/"
+
+
+def _page_of_script(path: Path) -> str:
     from flexgroup.lab.opened import open_script
-    from flexgroup.lab.recorded import script_of_trace
     from flexgroup.lab.stepping import stand_at
 
     try:
-        text = script_of_trace(path, name) if path.is_dir() else path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (UnicodeDecodeError, OSError):
         raise UsageError(f"'{path}' is not a text; give a script or a trace set") from None
     try:
-        address = open_script(text)
-        return stand_at(address.whole).address.at(0)
+        return f"/run?{stand_at(open_script(text).whole).address.at(0).query}"
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def _page_of_traces(directories: Sequence[Path], name: str | None) -> str:
+    """Return the page of the run that is meant: one that can be stepped through is; and a list, if
+    several may be meant."""
+    from flexgroup.lab.recorded import run_of_name, steps_of
+    from flexgroup.lab.traces import TraceSets
+    from flexgroup.lab.window import RunName, Window
+    from flexgroup.trace.timeline import events_told_of
+
+    sets = TraceSets(directories)
+    runs = [RunName(traces, run) for traces in sets.directories for run in sets.runs(traces)]
+    meant = [run for run in runs if name in (None, run.run)]
+    if not meant:
+        run_of_name(directories[0], name)  # which says what runs there are
+    if len(meant) != 1:
+        return "/traces"
+    directory, run = sets.directory(meant[0].traces), sets.run(meant[0])
+    events_told_of(
+        directory, run, sets.runs(meant[0].traces)
+    )  # what is truncated or missing is told at once
+    try:
+        return f"/run?{steps_of(directory, run, sets.runs(meant[0].traces)).query}"
+    except UsageError:
+        return Window(meant[0]).path

@@ -27,8 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import logging
 
-        from flexgroup.cli.own_protocols import configured_protocols, import_protocols
         from flexgroup.cli.parser import build_parser
+        from flexgroup.runs.own_protocols import configured_protocols, import_protocols
 
         options = build_parser().parse_args(arguments)
         options.protocols = [*configured_protocols(Path.cwd()), *options.protocols]

@@ -29,12 +29,10 @@ TABLES = ("measures", "points", "packets")
 ORDER = ("workload", "network", "processes", "clients", "stack", "options", "faults")
 """The columns by which points are sorted."""
 
-SHOWN = (
-    "throughput",
-    "latency_last_trimmed",
+BESIDE = (
     "latency_last_p99",
-    "latency_group_trimmed",
-    "latency_first_trimmed",
+    "latency_group_mean",
+    "latency_first_mean",
     "steps",
     "steps_group",
     "steps_first",
@@ -46,7 +44,7 @@ SHOWN = (
     "queue_mean",
     "busy",
 )
-"""The metrics in the table that is printed."""
+"""The metrics in the table that is printed, beside throughput and latency."""
 
 
 COMMAND = Command(
@@ -93,10 +91,11 @@ def _print_table(points: Sequence[Point]) -> None:
     from rich.console import Console
 
     from flexgroup.cli.tables import table
-    from flexgroup.metrics.catalogue import METRICS, TOLD_APART
+    from flexgroup.metrics.catalogue import HEADLINES, METRICS, TOLD_APART, WHICH
 
     # What all points have in common need not be said in every row.
-    described = ["stack", "workload"] + [
+    alone = ["run"] if any(point["run"] is not None for point in points) else []
+    described = [*alone, "stack", "workload"] + [
         name
         for name in ("processes", "clients", "network", "options", "faults", "world", "software")
         if len({point[name] for point in points}) > 1
@@ -104,7 +103,7 @@ def _print_table(points: Sequence[Point]) -> None:
     hidden = frozenset() if any(point["groups"] for point in points) else TOLD_APART
     shown = [
         METRICS[name]
-        for name in SHOWN
+        for name in (*HEADLINES, *BESIDE)
         if name not in hidden and any(point[name] is not None for point in points)
     ]
     numbers = ["runs", *(metric.short for metric in shown)]
@@ -118,6 +117,7 @@ def _print_table(points: Sequence[Point]) -> None:
     ]
     console = Console(width=None if Console().is_terminal else 200)
     console.print(table([*described, *numbers], rows, numbers, pad_edge=False))
+    console.print(WHICH, style="dim")
     if any(point["runs"] > 1 for point in points):
         console.print("means over repetitions, ± half the 95% confidence interval", style="dim")
 

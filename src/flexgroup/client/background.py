@@ -26,10 +26,17 @@ class Background:
         self.is_stopped = False
         self._starting = threading.Lock()
         """Held so that nothing is started in a loop that will not run any more."""
-        self._thread = threading.Thread(
-            target=self.loop.run_forever, name="flexgroup-link", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="flexgroup-link", daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        """Run the loop until it is stopped, and end it here as well: the thread that stops it may
+        run a loop of its own, as a notebook does."""
+        self.loop.run_forever()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
 
     def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
         """Run the work in the loop's thread, and return its result in this one."""
@@ -55,10 +62,6 @@ class Background:
             self.is_stopped = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.loop.run_until_complete(asyncio.sleep(0))
-        self.loop.close()
 
 
 class SendQueue:

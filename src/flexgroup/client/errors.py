@@ -93,6 +93,14 @@ class NoMessage(FlexGroupError, TimeoutError):
     """Nothing was delivered within the time that `receive` was given."""
 
 
+class OutcomeUnknown(FlexGroupError):
+    """Nobody can tell whether the call of a replica was applied: see by calling it what is so."""
+
+
+class CallFailed(FlexGroupError):
+    """An ordered method of a replica has raised something that has no class here."""
+
+
 class ConnectionLost(FlexGroupError, ConnectionError):
     """There is no connection to the server any more: connect and join again."""
 

@@ -69,6 +69,7 @@ def diagram(
     *,
     complete: bool = True,
     timed: bool = True,
+    named: str = "what the verdict names",
 ) -> Diagram:
     """The diagram of a run, or of the part of it that a few messages take.
 
@@ -76,10 +77,11 @@ def diagram(
     events to be emphasised; if there are any, only their messages and those with letters are drawn.
     Numbers from `processes` on are clients. In a run that is not `complete`, what has not happened
     may have been about to. Without `timed`, the times of events mean nothing but their order.
+    `named` says in the legend what emphasised events are.
     """
     selection = Selection(events, letters or {}, frozenset(witness), processes, complete)
     summary = Wording(selection, timed).summary()
-    across, down = (_Drawing(selection, way, timed).drawn() for way in (ACROSS, DOWN))
+    across, down = (_Drawing(selection, way, timed, named).drawn() for way in (ACROSS, DOWN))
     subject = f"{title}: {summary}"
     return Diagram(
         across.svg("space-time across", subject, sized=True),
@@ -98,8 +100,11 @@ def style() -> str:
 class _Drawing:
     """A selection of events laid out one way."""
 
-    def __init__(self, selection: Selection, orientation: Orientation, timed: bool) -> None:
+    def __init__(
+        self, selection: Selection, orientation: Orientation, timed: bool, named: str
+    ) -> None:
         self.selection = selection
+        self.named = named
         if orientation.down and not timed:
             orientation = replace(orientation, side=WITHOUT_TIMES)
         self.orientation = orientation
@@ -159,7 +164,7 @@ class _Drawing:
             height -= 22
         least, most = self.orientation.legend
         width = max(width, least)
-        entries = legend.entries(self.selection, elided, self._class)
+        entries = legend.entries(self.selection, elided, self._class, self.named)
         key = picture.legend(entries, min(width, most), height + 14)
         events = element("g", *parts, class_="events")
         return Drawn([events, *key.parts], width, height + 14 + key.height)

@@ -38,7 +38,10 @@ ClassOf = Callable[[str, str | None], str]
 """The class of an element of some kind that concerns a message."""
 
 
-def entries(selection: Selection, elided: bool, class_of: ClassOf) -> list[LegendEntry]:
+def entries(
+    selection: Selection, elided: bool, class_of: ClassOf, emphasised: str
+) -> list[LegendEntry]:
+    """Return what is to be explained; `emphasised` is what marks with a ring are."""
     events = [moment.mark for moment in selection.moments if moment.mark is not None]
     looks = {look_of(event) for event in events}
     named = [event for event in events if event.message and event.place in selection.witness]
@@ -53,7 +56,7 @@ def entries(selection: Selection, elided: bool, class_of: ClassOf) -> list[Legen
         (MULTICAST in looks, _mark(MULTICAST, about_one("mark multicast")), "multicast"),
         (DELIVER in looks, _mark(DELIVER, about_one("mark deliver")), "delivery"),
         (named, _mark(DELIVER, about_one("mark witness")),
-         "filled, with its step: what the verdict names"),
+         f"filled, with its step: {emphasised}"),
         (selection.missing, _mark(DELIVER, about_one("mark missing")), "not delivered"),
         *((look in looks, _mark(look.split()[0], f"mark {look}"), words)
           for look, words in OTHERS.items()),

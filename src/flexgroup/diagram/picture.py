@@ -39,16 +39,17 @@ class Drawn(NamedTuple):
     width: float
     height: float
 
-    def svg(self, kind: str, subject: str, sized: bool = False) -> Markup:
+    def svg(self, kind: str, subject: str, sized: bool = False, role: str = "img") -> Markup:
         """Return the picture as an element of a page, which says what it shows.
 
-        Unless it is `sized`, it is as large as its place on the page.
+        Unless it is `sized`, it is as large as its place on the page. A picture with links in it
+        is no image to who cannot see it, but a `group`.
         """
         return element(
             "svg",
             *self.parts,
             class_=kind,
-            role="img",
+            role=role,
             aria_label=subject,
             width=self.width if sized else None,
             height=self.height if sized else None,

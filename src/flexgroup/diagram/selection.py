@@ -359,14 +359,15 @@ def _messages_shown(
 def _all_letters(events: Collection[TraceEvent], letters: Mapping[str, str]) -> dict[str, str]:
     known = dict(letters)
     taken = set(known.values())
-    free = (name for name in _alphabet() if name not in taken)
+    free = (name for name in alphabet() if name not in taken)
     for event in sorted(events, key=lambda event: (event.time, event.place)):
         if event.message is not None and event.message not in known:
             known[event.message] = next(free)
     return known
 
 
-def _alphabet() -> Iterator[str]:
+def alphabet() -> Iterator[str]:
+    """Yield a letter for each message, as many as are wanted."""
     for round_ in count():
         for letter in "abcdefghijklmnopqrstuvwxyz":
             yield f"{letter}{round_ or ''}"

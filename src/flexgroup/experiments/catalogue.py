@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
-from flexgroup.experiments import dcc, tolerance, vcube, vcube_beyond, vcube_detection
+from flexgroup.experiments import dcc, liars, tolerance, vcube, vcube_beyond, vcube_detection
 from flexgroup.experiments.dcc_published import BROKEN, FORMS
 from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid
 from flexgroup.experiments.sensitivity import SENSITIVITY
@@ -49,6 +49,12 @@ EXPERIMENTS = {
         tolerance.PRICES,
         tolerance.AFTER_CRASHES,
         tolerance.TOLERANCE,
+        liars.DELAYS,
+        liars.SHAPES,
+        liars.ATTACKS,
+        liars.PRICES,
+        liars.WIDE_AREA,
+        liars.LIARS,
     )
 }
 

@@ -24,6 +24,13 @@ NAMES = {
     "leader primcast": "PrimCast",
     "leader protected-memory ramcast": "RamCast",
     "leader best-effort": "no order",
+    "pbft": "PBFT",
+    "pbft df-bft": "D&F-bft",
+    "pbft dcc-bft": "DCC-bft",
+    "best-effort pbft dcc-bft/sealed": "DCC-bft, certificates",
+    "pbft byzcast": "ByzCast",
+    "pbft byzcast/binary": "ByzCast, binary",
+    "pbft byzcast/chain": "ByzCast, chain",
 }
 """Stacks as the papers call them; others go by their own name."""
 

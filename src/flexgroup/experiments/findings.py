@@ -9,13 +9,13 @@ from typing import Any
 
 from flexgroup.metrics.catalogue import find_metric
 from flexgroup.properties.verdict import Outcome
-from flexgroup.trace.run import planned_crashes
+from flexgroup.trace.run import planned_crashes, planned_liars
 
 PROCESSES = 16
 NETWORK = "lan"
 
-Judged = Mapping[tuple[str, str, str, str], int]
-"""Numbers of runs, by stack, network, which processes crash, and property."""
+Judged = Mapping[tuple[str, str, str, str, str], int]
+"""Numbers of runs, by stack, network, which processes crash, which lie, and property."""
 
 
 def listed(values: Iterable[float], form: str) -> str:
@@ -46,6 +46,8 @@ class Point:
     """The share of the time that the processes work, on average over them."""
     unanswered: float
     crashed: int
+    liars: str = ""
+    """Which processes lie, and how, as `0:silent 4:silent`."""
     row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """All there is, as in the table `points`."""
 
@@ -62,6 +64,7 @@ class Point:
         shown = latency.shown(row[latency.name])
         known: dict[str, Any] = {
             "lost": planned_crashes(row["faults"]),
+            "liars": " ".join(planned_liars(row["faults"])),
             "crashed": int(row["crashed"]),
             "latency": float("nan") if shown is None else shown,
             "row": row,
@@ -87,7 +90,13 @@ class Findings:
         """Gather the rows of `points`, and of `verdicts` with the description of each run."""
         told = [
             (
-                (row["stack"], row["network"], planned_crashes(row["faults"]), row["property"]),
+                (
+                    row["stack"],
+                    row["network"],
+                    planned_crashes(row["faults"]),
+                    " ".join(planned_liars(row["faults"])),
+                    row["property"],
+                ),
                 row["outcome"],
             )
             for row in verdicts
@@ -115,6 +124,7 @@ class Findings:
         workload: str,
         processes: int | None = PROCESSES,
         lost: str | None = "",
+        liars: str | None = "",
     ) -> list[Point]:
         """Return the points of a stack under a workload, as systems and loads and losses grow; None
         stands for all there are."""
@@ -124,6 +134,7 @@ class Findings:
             if (point.stack, point.workload, point.network) == (stack, workload, self.network)
             and processes in (None, point.processes)
             and lost in (None, point.lost)
+            and liars in (None, point.liars)
         ]
         return sorted(curve, key=lambda point: (point.processes, point.clients, point.crashed))
 
@@ -131,16 +142,26 @@ class Findings:
         """Return the highest throughput on the curve."""
         return max(point.throughput for point in self.curve(stack, workload))
 
-    def runs_checked(self, stack: str, name: str, lost: str | None = "") -> int:
-        """Count the runs of the stack in which the property was checked."""
-        return self._count(self.checked, stack, name, lost)
+    def runs_checked(
+        self, stack: str, name: str | None, lost: str | None = "", liars: str | None = ""
+    ) -> int:
+        """Count the runs of the stack in which the property was checked; of all properties, each
+        run as often as it was checked for one."""
+        return self._count(self.checked, stack, name, lost, liars)
 
-    def runs_violated(self, stack: str, name: str, lost: str | None = "") -> int:
-        return self._count(self.violated, stack, name, lost)
+    def runs_violated(
+        self, stack: str, name: str | None, lost: str | None = "", liars: str | None = ""
+    ) -> int:
+        return self._count(self.violated, stack, name, lost, liars)
 
-    def _count(self, judged: Judged, stack: str, name: str, lost: str | None) -> int:
+    def _count(
+        self, judged: Judged, stack: str, name: str | None, lost: str | None, liars: str | None
+    ) -> int:
         return sum(
             count
-            for (whose, where, crashed, what), count in judged.items()
-            if (whose, where, what) == (stack, self.network, name) and lost in (None, crashed)
+            for (whose, where, crashed, lying, what), count in judged.items()
+            if (whose, where) == (stack, self.network)
+            and name in (None, what)
+            and lost in (None, crashed)
+            and liars in (None, lying)
         )

@@ -84,7 +84,7 @@ def _side_by_side(figure: Figure, metrics: Sequence[str], points: Sequence[Row])
     cells: dict[Any, dict[str, str]] = {}
     for series in figure.series:
         for row in figure.points_of(series, points):
-            key = row[figure.varied] if figure.kind is Kind.CURVES else series.workload
+            key = row[figure.varied] if figure.kind is Kind.CURVES else series.group
             text = "; ".join(told(row, metric) for metric in metrics)
             cells.setdefault(key, {})[series.label] = text
     labels = list(dict.fromkeys(series.label for series in figure.series))
@@ -92,7 +92,8 @@ def _side_by_side(figure: Figure, metrics: Sequence[str], points: Sequence[Row])
         condition = find_metric(figure.varied)
         first, keys = condition.heading, {key: condition.text(key) for key in sorted(cells)}
     else:
-        first, keys = "workload", {key: str(key) for key in cells}
+        first = "" if any(series.under for series in figure.series) else "workload"
+        keys = {key: str(key) for key in cells}
     rows = [[text, *(cells[key].get(label, "") for label in labels)] for key, text in keys.items()]
     return _table([first, *labels], rows)
 

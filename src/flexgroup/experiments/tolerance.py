@@ -8,13 +8,18 @@ say of it, in our words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid, together
-from flexgroup.experiments.figure import Figure, Kind, Series, name_of
+from flexgroup.experiments.figure import Figure, Kind, Series
+from flexgroup.experiments.groups_of_replicas import (
+    CFT,
+    PAXOS,
+    PLAIN,
+    UNIT,
+    in_groups,
+    series,
+)
 from flexgroup.experiments.tolerance_claims import (
     ALONE,
-    CFT,
     CHAPTER,
     CONCURRENT,
     CONVOY_CLAIMS,
@@ -31,21 +36,16 @@ from flexgroup.experiments.tolerance_claims import (
     IN_ONE_REGION,
     NODES,
     OF_FIVE,
-    PAXOS,
-    PLAIN,
     PRICE_CLAIMS,
-    REPLICAS,
     SPREAD,
     STRUCK,
     TOLERANT,
-    UNIT,
     UNORDERED,
     WIDE,
     WIDE_CLAIMS,
     WIDE_WORKLOADS,
     after_crashes,
     fewest_delays,
-    members,
     paid,
     ranked,
 )
@@ -89,65 +89,6 @@ of no machine. Three things to keep in mind:
 """.strip()
 
 NOBODY = "Nobody has measured these protocols beside each other."
-
-
-def in_groups(
-    stacks: Iterable[str],
-    groups: int,
-    workloads: tuple[str, ...],
-    clients: tuple[int, ...],
-    seeds: tuple[int, ...],
-    duration: float,
-    network: str = "lan",
-    replicas: int = REPLICAS,
-    faults: Faults | None = None,
-    rate: float = 0.0,
-    near: bool = False,
-    drain: float = 10.0,
-) -> list[Grid]:
-    """Return runs of so many groups; protocols that know of none have a process for each."""
-    return [
-        Grid(
-            (stack,),
-            workloads,
-            clients,
-            seeds,
-            duration,
-            (members(stack, groups, replicas),),
-            (network,),
-            faults or Faults(),
-            drain=drain,
-            groups="" if stack in PLAIN else f"{groups}x{replicas}",
-            links=near_links(groups, 1 if stack in PLAIN else replicas) if near else "",
-            rate=rate,
-        )
-        for stack in stacks
-    ]
-
-
-def near_links(groups: int, replicas: int) -> str:
-    """Return links that let each of as many clients be close to all members of one group."""
-    processes = groups * replicas
-    return " ".join(
-        f"{processes + group}:{group * replicas + member}=1us"
-        for group in range(groups)
-        for member in range(replicas)
-    )
-
-
-def series(
-    stacks: Iterable[str],
-    groups: int,
-    *workloads: str,
-    network: str = "lan",
-    replicas: int = REPLICAS,
-    lost: str = "",
-) -> tuple[Series, ...]:
-    return tuple(
-        Series(name_of(stack), stack, workload, members(stack, groups, replicas), network, lost)
-        for workload in workloads
-        for stack in stacks
-    )
 
 
 # (a) Latency in delays.

@@ -13,20 +13,15 @@ from math import isnan
 from flexgroup.experiments.experiment import Claim, Conclusion, Judgement
 from flexgroup.experiments.figure import Figure, Kind, name_of
 from flexgroup.experiments.findings import Findings, Point, listed
+from flexgroup.experiments.groups_of_replicas import CFT, PLAIN, REPLICAS, UNIT, members, the
 from flexgroup.metrics.catalogue import find_metric
 
-PLAIN = ("skeen", "df", "dcc")
-CFT = ("leader paxos skeen-cft", "leader paxos df-cft", "leader paxos dcc-cft")
 SKEEN_CFT, DF_CFT, DCC_CFT = CFT
 FT_ABCAST = "leader paxos ft-abcast"
 WHITE_BOX = "leader white-box"
 PRIMCAST = "leader primcast"
 RAMCAST = "leader protected-memory ramcast"
-PAXOS = "leader paxos"
 TOLERANT = (*CFT, FT_ABCAST, WHITE_BOX, PRIMCAST, RAMCAST)
-
-UNIT = "unit"
-REPLICAS = 3
 
 # Delays: two groups alone, three of which messages choose two.
 ALONE = 2
@@ -76,16 +71,6 @@ def with_share(share: str) -> str:
 
 
 CONVOYS = tuple(with_share(share) for share in SHARES)
-
-
-def members(stack: str, groups: int, replicas: int = REPLICAS) -> int:
-    """Return how many processes groups of this stack consist of."""
-    return groups if stack in PLAIN else groups * replicas
-
-
-def the(findings: Findings, stack: str, workload: str, processes: int) -> Point:
-    """Return the point with the most clients."""
-    return findings.curve(stack, workload, processes)[-1]
 
 
 # Conclusions.

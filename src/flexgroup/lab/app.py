@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -25,16 +25,23 @@ from flexgroup.diagram.picture import resources
 from flexgroup.lab.address import LONGEST, read_address, scope_asked_for
 from flexgroup.lab.cluster import LiveCluster
 from flexgroup.lab.cluster_routes import ClusterRoutes
+from flexgroup.lab.compare_page import compare_page
 from flexgroup.lab.front import LONGEST_SCRIPT, beside, error_page, front_page
 from flexgroup.lab.gallery import BY_NAME
 from flexgroup.lab.opened import open_script
 from flexgroup.lab.page import document, run_page
+from flexgroup.lab.recorded import steps_of
+from flexgroup.lab.runs_page import runs_page
 from flexgroup.lab.saved import file_name, picture_of, script_of, trace_of
 from flexgroup.lab.search import RunningSearch, Searches
 from flexgroup.lab.stepping import stand_at
+from flexgroup.lab.traces import PATIENCE, Reading, TraceSets
+from flexgroup.lab.window import RunName, read_window
+from flexgroup.lab.window_page import MOST_JUDGED, reading_page, window_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
 
 HOST = "127.0.0.1"
 """The one address that the lab listens at."""
@@ -52,15 +59,21 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-STYLES = ("diagram/theme.css", "diagram/diagram.css", "lab/lab.css")
+STYLES = ("diagram/theme.css", "diagram/diagram.css", "diagram/density.css", "lab/lab.css")
 
 
 class Lab:
     """The pages, and the searches under way."""
 
-    def __init__(self, protocols: Sequence[str] = (), live: LiveCluster | None = None) -> None:
+    def __init__(
+        self,
+        protocols: Sequence[str] = (),
+        traces: Sequence[Path] = (),
+        live: LiveCluster | None = None,
+    ) -> None:
         self.token = secrets.token_urlsafe(24)
         self.searches = Searches(protocols)
+        self.traces = TraceSets(traces)
         self.cluster = ClusterRoutes(live, self._form, self.token)
 
     def application(self, hosts: Callable[[], frozenset[str]]) -> ASGIApp:
@@ -78,6 +91,12 @@ class Lab:
                 Route("/search/{number:int}", self.searched),
                 Route("/search/{number:int}/told", self.told),
                 Route("/search/{number:int}/stop", self.stop, methods=["POST"]),
+                Route("/traces", self.recorded),
+                Route("/window", self.window),
+                Route("/compare", self.compare),
+                Route("/told", self.read_so_far),
+                Route("/step", self.step),
+                Route("/judge", self.judge, methods=["POST"]),
                 *self.cluster.routes,
                 Route("/lab.css", lambda _: Response(resources(*STYLES), media_type="text/css")),
                 Route(
@@ -103,7 +122,7 @@ class Lab:
     # Pages. What takes longer than a moment runs beside the loop: these are no coroutines.
 
     def front(self, request: Request) -> Response:
-        return _page(front_page(self.token))
+        return _page(front_page(self.token, bool(self.traces.directories)))
 
     def begin(self, request: Request) -> Response:
         """Take the fields of the form, and go to the run that they ask for."""
@@ -127,7 +146,62 @@ class Lab:
         standing = stand_at(read_address(_query(request)))
         return _file(trace_of(standing), "application/zip", f"{file_name(standing)}-trace.zip")
 
+    # Recorded runs.
+
+    def recorded(self, request: Request) -> Response:
+        return _page(runs_page(self.traces))
+
+    def window(self, request: Request) -> Response:
+        window = read_window(_query(request))
+        reading = self.traces.timeline(window.of)
+        if not reading.wait(PATIENCE):
+            return _page(reading_page([reading], window))
+        timeline = reading.get()
+        judged = self.traces.judged(window.of, begin=len(timeline) <= MOST_JUDGED)
+        others = [
+            RunName(traces, run)
+            for traces in self.traces.directories
+            for run in self.traces.runs(traces)
+            if (traces, run) != (window.of.traces, window.of.run)
+        ]
+        return _page(window_page(window, timeline, judged, others, self.token))
+
+    def compare(self, request: Request) -> Response:
+        window = read_window(_query(request))
+        if window.beside is None:
+            raise UsageError("which other run? Choose one on the page of a run")
+        ours, theirs = map(self.traces.timeline, (window.of, window.beside))
+        found = self.traces.compared(window.of, window.beside)
+        readings: list[Reading[Any]] = [ours, theirs, found]
+        if not all(reading.wait(PATIENCE) for reading in readings):
+            return _page(reading_page(readings, window))
+        return _page(compare_page(window, ours.get(), theirs.get(), found.get()))
+
+    def read_so_far(self, request: Request) -> Response:
+        """Say how far that is which a page waits for."""
+        window = read_window(_query(request))
+        readings: list[Reading[Any]] = [self.traces.timeline(window.of)]
+        if window.beside is not None:
+            readings += [self.traces.timeline(window.beside)]
+            readings += [self.traces.compared(window.of, window.beside)]
+        elif (judged := self.traces.judged(window.of, begin=False)) is not None:
+            readings += [judged]
+        waiting = [reading.told() for reading in readings if not reading.over]
+        return JSONResponse({"words": " ".join(waiting[:1]), "over": not waiting})
+
+    def step(self, request: Request) -> Response:
+        """Go to a recorded run as one that is stepped through."""
+        name = read_window(_query(request)).of
+        directory, run = self.traces.directory(name.traces), self.traces.run(name)
+        return _see(steps_of(directory, run, self.traces.runs(name.traces)).query)
+
     # What acts: only for a page of this lab.
+
+    async def judge(self, request: Request) -> Response:
+        form = await self._form(request)
+        window = read_window(form.get("window", ""))
+        await run_in_threadpool(lambda: self.traces.judged(window.of, begin=True))
+        return RedirectResponse(f"{window.path}#verdicts", 303)
 
     async def open(self, request: Request) -> Response:
         form = await self._form(request)

@@ -12,6 +12,7 @@ from flexgroup.properties.catalogue import PROPERTIES, check
 from flexgroup.properties.verdict import Verdict
 from flexgroup.protocols.catalogue import StackPlan
 from flexgroup.trace.collector import Collector
+from flexgroup.trace.history import History
 from flexgroup.trace.recorder import Recorder
 from flexgroup.worlds.explorer.schedule import ScheduleStep, is_over, stage
 from flexgroup.worlds.explorer.scope import LETTERS, Scope
@@ -45,16 +46,20 @@ class PerformedRun:
         self.ended = is_over(self.bench) if ended is None else ended
         self._letters = letters_of(run)
 
-    def verdicts(self, names: Sequence[str]) -> list[Verdict]:
-        """Judge the properties of these names that the checks of traces know."""
-        history = self._collector.history(
+    @cached_property
+    def history(self) -> History:
+        """The run as checks see it."""
+        return self._collector.history(
             self._plan.name,
             self._scope.processes,
             self.ended,
             tuple(dict(self._scope.liars)),
             self._letters,
         )
-        return check(history, [name for name in names if name in PROPERTIES])
+
+    def verdicts(self, names: Sequence[str]) -> list[Verdict]:
+        """Judge the properties of these names that the checks of traces know."""
+        return check(self.history, [name for name in names if name in PROPERTIES])
 
     @cached_property
     def events(self) -> list[TraceEvent]:

@@ -22,7 +22,7 @@ EXAMPLE = "0,2 0,2 0,3 2,3"
 LONGEST_SCRIPT = 60_000
 
 
-def front_page(token: str) -> Markup:
+def front_page(token: str, recorded: bool = False) -> Markup:
     return document(
         "Begin",
         element("h1", "See a protocol run, step it, break it"),
@@ -31,6 +31,9 @@ def front_page(token: str) -> Markup:
             "Every packet waits until you let it arrive. At each step you see what each process "
             "holds, and whether what its stack promises still holds.",
         ),
+        element("p", element("a", "Recorded runs", href="/traces"), " that this lab was given")
+        if recorded
+        else "",
         _choose(),
         _gallery("Published algorithms on trial", "trials", TRIALS),
         _gallery("Figures of papers, step by step", "figures", FIGURES),

@@ -8,12 +8,15 @@ others that arrived must have overtaken them: then they were lost.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.guarantees import Guarantee
 from flexgroup.diagram.events import Place, TraceEvent, events_of_run
+from flexgroup.lab.address import Address
+from flexgroup.lab.opened import open_script
+from flexgroup.lab.stepping import stand_at
 from flexgroup.trace.reader import read_runs
 from flexgroup.trace.run import Run
 from flexgroup.trace.schema import (
@@ -27,17 +30,46 @@ from flexgroup.trace.schema import (
     TIMER,
     VIEW,
 )
+from flexgroup.trace.timeline import events_told_of
+
+MOST_STEPPED = 5_000
+"""Runs of so many events are tried to be stepped through: longer ones have more than 500 moves."""
+
+
+STEPPED = ("explorer", "simulator")
+"""The worlds whose runs can be stepped through, if they are small: others tell less."""
+
+
+def steps_of(directory: Path, run: Run, runs: Collection[str] = ()) -> Address:
+    """Return a recorded run as one to be stepped through, all of it ahead; a UsageError says why
+    that is not possible."""
+    count = events_told_of(directory, run, runs)
+    if count > MOST_STEPPED:
+        raise UsageError(
+            f"run '{run.run}' has {count:,} events, and up to {MOST_STEPPED:,} can be stepped "
+            "through: look at it as a whole"
+        )
+    try:
+        return stand_at(open_script(script_of_trace(directory, run.run)).whole).address.at(0)
+    except UsageError as error:
+        raise UsageError(f"run '{run.run}' cannot be stepped through: {error}") from None
 
 
 def script_of_trace(directory: Path, name: str | None = None) -> str:
     """Return the run of this name, or the only one, of a trace set as a script."""
+    run = run_of_name(directory, name)
+    return "\n".join([_head(run), *_Telling(run).commands(directory), ""])
+
+
+def run_of_name(directory: Path, name: str | None = None) -> Run:
+    """Return the run of this name, or the only one, of a trace set."""
     runs = {row.run: row for row in read_runs(directory)}
     if name is None and len(runs) == 1:
         name = next(iter(runs))
     if name is None or name not in runs:
         known = ", ".join(list(runs)[:20])
         raise UsageError(f"which run of '{directory}'? Give --run and one of these: {known}")
-    return "\n".join([_head(runs[name]), *_Telling(runs[name]).commands(directory), ""])
+    return runs[name]
 
 
 def _head(run: Run) -> str:

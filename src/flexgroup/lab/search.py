@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +18,7 @@ from typing import Any
 
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.lab.address import MOST_MOVES, Address, read_address
+from flexgroup.lab.own_process import say, started, told
 from flexgroup.worlds.explorer.explorer import Exploration, SearchLimits, SearchProgress
 from flexgroup.worlds.explorer.search_setup import SearchOptions
 
@@ -111,7 +110,7 @@ class Searches:
             while len(self._known) >= MOST_KEPT:
                 del self._known[next(n for n, search in self._known.items() if search.over)]
             number = next(self._numbers)
-            search = RunningSearch(address, seconds, _started())
+            search = RunningSearch(address, seconds, started(__name__))
             self._known[number] = search
         wanted = {"address": address.query, "seconds": seconds, "protocols": self._protocols}
         assert search.process.stdin is not None
@@ -132,17 +131,6 @@ class Searches:
                 search.stop()
 
 
-def _started() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "flexgroup.lab.search"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,
-    )
-
-
 def search(address: Address, seconds: float) -> None:
     """Search from where a run stands; say how far it is, and at last what was found."""
     options = SearchOptions(symmetry=False, follow_clients=True, begin=address.moves)
@@ -152,7 +140,7 @@ def search(address: Address, seconds: float) -> None:
         nonlocal said
         if progress.seconds - said >= BETWEEN_WORDS:
             said = progress.seconds
-            _say(
+            say(
                 states=progress.states,
                 depth=progress.depth,
                 frontier=progress.frontier,
@@ -165,27 +153,17 @@ def search(address: Address, seconds: float) -> None:
         (violation.name, Address(address.stack, address.scope, violation.run).query)
         for violation in result.violations
     ]
-    _say(last_line=result.last_line(), found=found)
-
-
-def _say(**words: object) -> None:
-    print(json.dumps(words), flush=True)
+    say(last_line=result.last_line(), found=found)
 
 
 def main() -> None:
-    wanted = json.loads(sys.stdin.readline())
-
-    def end_with_the_server() -> None:
-        sys.stdin.read()
-        os._exit(1)
-
-    threading.Thread(target=end_with_the_server, daemon=True).start()
+    wanted = told()
     try:
         for module in wanted["protocols"]:
             importlib.import_module(module)
         search(read_address(wanted["address"]), wanted["seconds"])
     except FlexGroupError as error:
-        _say(error=str(error))
+        say(error=str(error))
 
 
 if __name__ == "__main__":

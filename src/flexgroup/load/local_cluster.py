@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -69,6 +69,7 @@ class LocalCluster:
         options: Sequence[str] = (),
         first_port: int | None = None,
         keeps_data: bool = False,
+        attacks: Mapping[int, str] | None = None,
     ) -> None:
         if not 1 <= size <= MOST_SERVERS:
             raise UsageError(f"{size} servers cannot be started here; give 1 to {MOST_SERVERS}")
@@ -80,6 +81,8 @@ class LocalCluster:
         self._first_port = first_port
         self._keeps_data = keeps_data
         """Each server has a folder for its data, beside its log."""
+        self._attacks = attacks or {}
+        """Which servers lie, and how, in trials."""
 
     @property
     def addresses(self) -> list[str]:
@@ -127,6 +130,8 @@ class LocalCluster:
         command += ["--until-input-ends", "--name", name, "--listen", address, *joining]
         if self._keeps_data:
             command += ["--data", str(self._directory / name)]
+        if number in self._attacks:
+            command += ["--attack", self._attacks[number], "--yes-this-server-lies", name]
         return LocalServer(name, [*command, *self._options], self._directory / f"{name}.log")
 
     def stop(self) -> None:

@@ -161,7 +161,7 @@ def _latency_metrics() -> list[Metric]:
             SECONDS,
             title=titles[statistic] + ends[name],
             short=shorts.get(name, "")
-            + ("latency ms" if statistic == "trimmed" else f"{statistic} ms"),
+            + ("latency ms" if statistic == "mean" else f"{statistic} ms"),
             digits=".3f",
         )
         for name in LATENCIES
@@ -248,8 +248,8 @@ _ALL = (
     Metric(
         "gap_same",
         "the longest time in the measured period in which a process delivered nothing, of those"
-        " that never crash and deliver something in it, in groups of replicas of which a member"
-        " crashes",
+        " that never fail and deliver something in it, in groups of replicas of which a member"
+        " fails: crashes, or is faulty by design",
         lambda sums: _divided(sums["gap_same"], SECOND),
         SECONDS,
         title="longest gap in the group that is struck",
@@ -257,7 +257,7 @@ _ALL = (
     ),
     Metric(
         "gap_elsewhere",
-        "the same of all other processes that never crash",
+        "the same of all other processes that never fail",
         lambda sums: _divided(sums["gap_elsewhere"], SECOND),
         SECONDS,
         title="longest gap elsewhere",
@@ -380,12 +380,19 @@ _ALL = (
     ),
 )
 
+HEADLINES = ("throughput", "latency_last_mean")
+"""What is meant where somebody asks for the throughput and the latency of a run and says no more:
+in all commands, on pages and in notebooks."""
+
+WHICH = (
+    "throughput and latency without warm-up, the first fifth of the time in which clients"
+    " multicast; latency is the mean until the last delivery"
+)
+"""What stands beside the HEADLINES."""
+
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
-TOLD_APART = frozenset(
-    ("latency_group_trimmed", "latency_group_mean", "latency_first_trimmed", "latency_first_mean",
-     "steps_group", "steps_first")
-)  # fmt: skip
+TOLD_APART = frozenset(("latency_group_mean", "latency_first_mean", "steps_group", "steps_first"))
 """Metrics that tables for people show only where processes are divided into groups of replicas: who
 waits for whom is then a matter of its own."""
 

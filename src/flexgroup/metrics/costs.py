@@ -6,17 +6,16 @@ in `flexgroup.metrics.catalogue`, under the names in COST_METRICS.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 
-import pyarrow as pa
-
-from flexgroup.core.message import NO_MESSAGE, ORIGIN_BITS, ORIGIN_MASK
 from flexgroup.core.replicas import Replicas
-from flexgroup.metrics.catalogue import METRICS
+from flexgroup.metrics.catalogue import METRICS, Number
 from flexgroup.metrics.counting import count
+from flexgroup.metrics.in_memory import packets_of
 from flexgroup.metrics.period import NO_PERIOD
-from flexgroup.trace import schema
-from flexgroup.trace.history import History, Packets, SmallInts
+from flexgroup.trace.history import History
 
 COST_METRICS = {
     "genuine_rate": "genuine",
@@ -43,6 +42,11 @@ class Costs:
     volume: float
     header_bytes: float
 
+    @classmethod
+    def among(cls, metrics: Mapping[str, Number]) -> Costs:
+        """Return those of these metrics that are costs."""
+        return cls(**{field: float(metrics[name] or 0.0) for field, name in COST_METRICS.items()})
+
     def to_json(self) -> dict[str, float]:
         return asdict(self)
 
@@ -55,32 +59,5 @@ class Costs:
 
 def costs(history: History, replicas: Replicas = ()) -> Costs:
     """Measure a history that has its packets; without, it looks as if none had been sent."""
-    packets = {schema.SEND: history.sends, schema.RECEIVE: history.receives}
-    sums = count(history, lambda kind: _table(packets[kind]), NO_PERIOD, replicas=replicas)
-    values = {field: METRICS[name].formula(sums) for field, name in COST_METRICS.items()}
-    return Costs(**{field: float(value or 0.0) for field, value in values.items()})
-
-
-def _table(rows: Packets) -> pa.Table:
-    """Return the packets of a history as a table of events."""
-    none = rows.message == NO_MESSAGE
-    columns = {
-        "process": rows.process,
-        "peer": rows.peer,
-        "origin": pa.array(rows.message & ORIGIN_MASK, mask=none),
-        "seq": pa.array(rows.message >> ORIGIN_BITS, mask=none),
-        "header_bytes": rows.header_bytes,
-        "payload_bytes": rows.payload_bytes,
-        "time": rows.time,
-    }
-    for name, texts, codes in (
-        ("packet", rows.packet, rows.packet_code),
-        ("detail", rows.detail, rows.detail_code),
-    ):
-        if texts:
-            columns[name] = _texts(texts, codes)
-    return pa.table(columns)
-
-
-def _texts(texts: tuple[str | None, ...], codes: SmallInts) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))
+    sums = count(history, partial(packets_of, history), NO_PERIOD, replicas=replicas)
+    return Costs.among({name: METRICS[name].formula(sums) for name in COST_METRICS.values()})

@@ -13,12 +13,15 @@ in that time, and seem convoyed for it.
 
 Where latencies and steps to groups are counted, groups are those of replicas, as the row of a run
 tells them. A process that is in none of them is a group of its own.
+
+Nothing is expected of processes that are faulty by design, and what they deliver counts nowhere;
+what they send is part of what a run costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +47,7 @@ from flexgroup.metrics.sums import (
 )
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import BY_ALL, BY_LAST, CostModel
-from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key
+from flexgroup.trace.history import Deliveries, History, Ints, Multicasts, by_key, of_correct
 from flexgroup.trace.reader import ints, messages
 
 Flags = NDArray[np.bool_]
@@ -87,6 +90,7 @@ def count(
     `packets` reads the READ_COLUMNS of the send or of the receive events. These are most of a run,
     so they are read once, and forgotten before the next are read.
     """
+    history = replace(history, deliveries=of_correct(history.deliveries, history.faulty))
     casts = Casts.of(history.multicasts)
     is_foreign = np.zeros(len(casts.identity), dtype=bool)
     sums: dict[str, Any] = {"run": history.run, "length": period[2], "rows": 0}
@@ -107,7 +111,7 @@ def count(
     if costs:
         work.append(_work_of_answers(history, costs, replicas))
         sums |= _work_sums(work)
-    of_messages, durations = _message_sums(casts, history, period, replicas)
+    of_messages, durations = MessageFates.of(casts, history, replicas).sums(period)
     durations |= _delivery_durations(casts, history.deliveries, group_size, period)
     return {
         **sums,
@@ -189,69 +193,103 @@ def group_numbers(replicas: Replicas) -> list[int]:
     return numbers
 
 
-def _message_sums(
-    casts: Casts, history: History, period: Period, replicas: Replicas
-) -> tuple[dict[str, int], dict[str, Ints]]:
-    """Count messages and those that were answered; and list the durations until first deliveries,
-    anywhere and in the slowest group, and last ones.
+@dataclass(frozen=True)
+class MessageFates:
+    """What became of each message of a run, by its number among `casts`.
 
-    A message is answered when every destination that never crashes has delivered it and, where
+    A message is answered when every destination that never fails has delivered it and, where
     there are groups of replicas, some member of every destination group. Without that, there is no
-    last delivery to speak of.
+    last delivery to speak of. It has reached all groups when some member of each has delivered it,
+    groups whose members all fail left out.
     """
-    count, deliveries = len(casts.identity), history.deliveries
-    known, number = casts.among(deliveries.message)
-    pair = number * PROCESSES + deliveries.process[known]
-    pairs, row = np.unique(pair, return_inverse=True)
-    delivered = _least(row, deliveries.time[known], len(pairs))
-    message = pairs // PROCESSES
-    first, last = _least(message, delivered, count), _most(message, delivered, count)
-    missing = casts.destinations[~np.isin(casts.destinations, pairs)]
-    owed = missing[~np.isin(missing % PROCESSES, history.crashes.process)] // PROCESSES
-    is_delivered = np.bincount(message, minlength=count) > 0
-    is_answered = is_delivered & ~casts.without
-    is_answered[owed] = False
-    numbers = np.array(group_numbers(replicas), dtype=np.int64)
-    depth = deliveries.depth[known]
-    groups, row = np.unique(_in_groups(pair, numbers), return_inverse=True)
-    group_first = _least(row, deliveries.time[known], len(groups))
-    group_depth = _least(row, depth, len(groups))
-    slowest = _most(groups // PROCESSES, group_first, count)
-    expected = casts.destinations[~np.isin(casts.destinations % PROCESSES, history.crashes.process)]
-    unreached = np.setdiff1d(_in_groups(expected, numbers), groups) // PROCESSES
-    if replicas:
-        is_answered[np.setdiff1d(_in_groups(casts.destinations, numbers), groups) // PROCESSES] = (
-            False
+
+    casts: Casts
+    deliveries: int
+    """How many pairs there are of a message and a process that delivered it."""
+    first: Ints
+    group: Ints
+    """When it was first delivered in the slowest group."""
+    last: Ints
+    steps_first: Ints
+    steps_group: Ints
+    steps: Ints
+    """The depths of its first delivery, of the first in the slowest group, and of the last."""
+    is_delivered: Flags
+    is_reached: Flags
+    is_answered: Flags
+
+    @classmethod
+    def of(cls, casts: Casts, history: History, replicas: Replicas) -> MessageFates:
+        """Look what became of the messages of this run."""
+        count, deliveries = len(casts.identity), history.deliveries
+        known, number = casts.among(deliveries.message)
+        depth = deliveries.depth[known]
+        pair = number * PROCESSES + deliveries.process[known]
+        pairs, row = np.unique(pair, return_inverse=True)
+        delivered = _least(row, deliveries.time[known], len(pairs))
+        message = pairs // PROCESSES
+        is_delivered = np.bincount(message, minlength=count) > 0
+        numbers = np.array(group_numbers(replicas), dtype=np.int64)
+        groups, row = np.unique(_in_groups(pair, numbers), return_inverse=True)
+        group_first = _least(row, deliveries.time[known], len(groups))
+        group_depth = _least(row, depth, len(groups))
+        is_up = ~np.isin(casts.destinations % PROCESSES, _failing(history))
+        expected = casts.destinations[is_up]
+        is_answered, is_reached = is_delivered & ~casts.without, is_delivered & ~casts.without
+        is_answered[np.setdiff1d(expected, pairs) // PROCESSES] = False
+        is_reached[np.setdiff1d(_in_groups(expected, numbers), groups) // PROCESSES] = False
+        if replicas:
+            wanted = _in_groups(casts.destinations, numbers)
+            is_answered[np.setdiff1d(wanted, groups) // PROCESSES] = False
+        return cls(
+            casts=casts,
+            deliveries=len(pairs),
+            first=_least(message, delivered, count),
+            group=_most(groups // PROCESSES, group_first, count),
+            last=_most(message, delivered, count),
+            steps_first=_least(number, depth, count),
+            steps_group=_most(groups // PROCESSES, group_depth, count),
+            steps=_most(number, depth, count),
+            is_delivered=is_delivered,
+            is_reached=is_reached,
+            is_answered=is_answered,
         )
-    is_reached = is_delivered & ~casts.without
-    is_reached[unreached] = False
-    is_measured = _within(casts.time, period)
-    counts = {
-        "messages": count,
-        "deliveries": len(pairs),
-        "answered": int(is_answered.sum()),
-        "answered_in_period": int(_within(last[is_answered], period).sum()),
-        "steps": int(np.maximum(_most(number, depth, count), 0).sum()),
-        "steps_group": int(np.maximum(_most(groups // PROCESSES, group_depth, count), 0).sum()),
-        "steps_first": int(_least(number, depth, count)[is_delivered].sum()),
-    }
-    is_first, is_last = is_measured & is_delivered, is_measured & is_answered
-    durations = {
-        FIRST: (first - casts.time)[is_first],
-        GROUP: (slowest - casts.time)[is_measured & is_reached],
-        LAST: (last - casts.time)[is_last],
-    }
-    return counts, durations
+
+    def sums(self, period: Period) -> tuple[dict[str, int], dict[str, Ints]]:
+        """Count messages and those that were answered; and list the durations until first
+        deliveries, anywhere and in the slowest group, and last ones."""
+        since = self.casts.time
+        is_measured = within(since, period)
+        counts = {
+            "messages": len(since),
+            "deliveries": self.deliveries,
+            "answered": int(self.is_answered.sum()),
+            "answered_in_period": int(within(self.last[self.is_answered], period).sum()),
+            "steps": int(np.maximum(self.steps, 0).sum()),
+            "steps_group": int(np.maximum(self.steps_group, 0).sum()),
+            "steps_first": int(self.steps_first[self.is_delivered].sum()),
+        }
+        durations = {
+            FIRST: (self.first - since)[is_measured & self.is_delivered],
+            GROUP: (self.group - since)[is_measured & self.is_reached],
+            LAST: (self.last - since)[is_measured & self.is_answered],
+        }
+        return counts, durations
+
+
+def _failing(history: History) -> Ints:
+    """Return the processes that crash, and those that are faulty by design."""
+    return np.union1d(history.crashes.process, np.array(history.faulty, dtype=np.int64))
 
 
 def _gap_sums(history: History, period: Period, replicas: Replicas) -> dict[str, int | None]:
     """Find out for how long processes delivered nothing."""
     begin, end, _ = period
     numbers = np.array(group_numbers(replicas), dtype=np.int64)
-    crashed = np.unique(history.crashes.process)
-    struck = _in_groups(crashed, numbers)
+    failing = _failing(history)
+    struck = _in_groups(failing, numbers)
     rows = history.deliveries
-    counted = _within(rows.time, period) & ~np.isin(rows.process, crashed)
+    counted = within(rows.time, period) & ~np.isin(rows.process, failing)
     process, time = rows.process[counted], rows.time[counted]
     gaps: dict[str, int | None] = dict.fromkeys(GAP_SUMS)
     for number, chosen in by_key(process):
@@ -286,7 +324,7 @@ def _delivery_durations(
     under_way = np.searchsorted(np.sort(at_multicast[is_global]), at_multicast, "right")
     # What comes before the first message at a process is the same here and there.
     under_way -= np.searchsorted(np.sort(at_delivery[is_global]), at_multicast, "right")
-    is_measured = _within(since, period)
+    is_measured = within(since, period)
     is_local, waits = is_measured & ~is_global, under_way > 0
     durations = time - since
     return {
@@ -309,7 +347,7 @@ def _sent_sums(sends: pa.Table, processes: int) -> dict[str, int | None]:
 def _queue_sums(receives: pa.Table, processes: int, period: Period) -> dict[str, int | None]:
     """Sum over the waiting of the packets that processes handled in the measured period."""
     time = ints(receives, "time")
-    counted = _within(time, period) & (ints(receives, "process") < processes)
+    counted = within(time, period) & (ints(receives, "process") < processes)
     waited = ints(receives, "queued")[counted & _present(receives, "queued")]
     return {
         "received": len(waited),
@@ -390,7 +428,8 @@ def _work_sums(work: Iterable[Work]) -> dict[str, int | None]:
     return {"spent": int(by_process.sum()), "most_spent": int(by_process.max())}
 
 
-def _within(time: Ints, period: Period) -> Flags:
+def within(time: Ints, period: Period) -> Flags:
+    """Tell which of these times lie in the period."""
     return (time >= period[0]) & (time < period[1])
 
 

@@ -44,8 +44,8 @@ and the time of the last receive."""
 
 GAP_SUMS = ("gap_same", "gap_elsewhere")
 """The longest time, in nanoseconds of the measured period, in which a process delivered nothing, of
-those that never crash and deliver something in it: where a member of their group of replicas
-crashes, and elsewhere."""
+those that never fail and deliver something in it: where a member of their group of replicas fails,
+and elsewhere. Who crashes fails, and who is faulty by design."""
 
 DURATION_SUMS = pa.schema(
     [

@@ -51,14 +51,18 @@ def measures(described: Iterable[Run], sums: Mapping[str, Mapping[str, Any]]) ->
 def points(measures: pa.Table, metrics: Iterable[str] = METRICS) -> pa.Table:
     """Return a row for each point: what its runs have in common, how many there are, how many of
     them were cut, and for each metric the mean and, as `..._ci95`, half the width of the 95%
-    confidence interval (null for a single run)."""
+    confidence interval (null for a single run).
+
+    A run without a seed repeats no other: it is a point of its own, which has its name.
+    """
     metrics = list(metrics)
     repeated: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in measures.to_pylist():
-        repeated.setdefault(tuple(run[name] for name in POINT), []).append(run)
+        alone = run["run"] if run["seed"] is None else None
+        repeated.setdefault((alone, *(run[name] for name in POINT)), []).append(run)
     rows = []
     for common, runs in repeated.items():
-        row = dict(zip(POINT, common, strict=True))
+        row = dict(zip(("run", *POINT), common, strict=True))
         row["runs"] = len(runs)
         row["cut_runs"] = sum(run["outcome"] == schema.CUT for run in runs)
         for name in metrics:
@@ -66,7 +70,7 @@ def points(measures: pa.Table, metrics: Iterable[str] = METRICS) -> pa.Table:
             row[name], row[name + HALF_WIDTH] = interval(values)
         rows.append(row)
     columns = [
-        *(measures.schema.field(name) for name in POINT),
+        *(measures.schema.field(name).with_nullable(True) for name in ("run", *POINT)),
         pa.field("runs", pa.int64()),
         pa.field("cut_runs", pa.int64()),
         *(pa.field(name + end, pa.float64()) for name in metrics for end in ("", HALF_WIDTH)),

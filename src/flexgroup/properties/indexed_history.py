@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +25,12 @@ from flexgroup.properties.kernels.grouping import (
 from flexgroup.properties.kernels.head_merge import Merge, head_merge
 from flexgroup.properties.verdict import Step
 from flexgroup.trace.history import (
-    Deliveries,
     History,
     Ints,
-    Packets,
-    Views,
     in_order,
     may_be_lost,
     no_ints,
+    of_correct,
 )
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
@@ -251,27 +248,11 @@ def without_the_faulty(history: History) -> History:
         return history
     return replace(
         history,
-        deliveries=_of_correct(history.deliveries, history.faulty),
-        sends=_of_correct(history.sends, history.faulty),
-        receives=_of_correct(history.receives, history.faulty),
-        views=_of_correct(history.views, history.faulty),
+        deliveries=of_correct(history.deliveries, history.faulty),
+        sends=of_correct(history.sends, history.faulty),
+        receives=of_correct(history.receives, history.faulty),
+        views=of_correct(history.views, history.faulty),
     )
-
-
-Rows = TypeVar("Rows", Deliveries, Packets, Views)
-
-
-def _of_correct(rows: Rows, faulty: tuple[int, ...]) -> Rows:
-    kept = ~np.isin(rows.process, faulty)
-    if isinstance(rows, Packets):
-        kept &= ~np.isin(rows.peer, faulty)
-        kept &= (rows.message < 0) | ~np.isin(rows.message & ORIGIN_MASK, faulty)
-    columns: dict[str, Any] = {
-        name: column[kept]
-        for name, column in vars(rows).items()
-        if isinstance(column, np.ndarray) and len(column) == len(kept)
-    }
-    return replace(rows, **columns)
 
 
 def _narrowed(identities: Ints) -> Ints:

@@ -14,6 +14,7 @@ from math import ceil, floor, isfinite, log10, pi
 from flexgroup.diagram.markup import Markup, element, join, number
 from flexgroup.diagram.picture import (
     COLOURS,
+    MARGIN,
     Drawn,
     LegendEntry,
     Point,
@@ -24,6 +25,7 @@ from flexgroup.diagram.picture import (
     path,
     place,
     polygon,
+    resources,
 )
 
 WIDTH = 400
@@ -104,6 +106,13 @@ def curves(series: Sequence[ChartSeries], across: Scale, up: Scale) -> Drawn:
     ]
     samples = [(path("M-12 0H12", f"curve {s.colour}"), _point(s, (0.0, 0.0))) for s in series]
     return _with_legend(parts, HEIGHT, series, map(join, samples))
+
+
+def chart_file(picture: Drawn, title: str, subject: str) -> Markup:
+    """Return a chart as a file of its own."""
+    framed = Drawn([moved((MARGIN, 0), *picture.parts)], picture.width + 2 * MARGIN, picture.height)
+    style = resources("diagram/theme.css", "report/charts.css")
+    return framed.file("chart", title, subject, style)
 
 
 def _ends(intervals: Iterable[tuple[float, float]]) -> list[float]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from flexgroup.core.errors import UsageError
+from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.reader import parquet_files, read_runs
 from flexgroup.trace.run import Run
 
@@ -45,6 +46,13 @@ NEEDED = {
 }
 
 Row = Mapping[str, Any]
+
+UNNAMED = "unnamed stack"
+
+
+def stack_told(stack: str | None) -> str:
+    """Return a stack as the page calls it: `unknown` would pass for a verdict."""
+    return UNNAMED if stack is None or stack == Outcome.UNKNOWN else stack
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from flexgroup.core.errors import UsageError
 from flexgroup.metrics.catalogue import CONDITIONS
-from flexgroup.trace.run import planned_crashes
+from flexgroup.trace.run import planned_crashes, planned_liars
 
 Row = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ class Kind(StrEnum):
     """A curve for each series, with a point for each number of clients or, if another condition is
     shown across, for each value of that."""
     BARS = "bars"
-    """One bar a series at the most clients, grouped by workload."""
+    """One bar a series at the most clients, grouped by workload unless series say otherwise."""
     TABLE = "table"
     """One row a series at the most clients, one column a metric."""
 
@@ -35,16 +35,25 @@ class Series:
     network: str | None = "lan"
     lost: str | None = ""
     """Which processes crash, as `1,5`."""
+    liars: str | None = ""
+    """Which processes lie, and how, as `0:silent 4:silent`."""
+    under: str | None = ""
+    """What a bar of the series stands under; the workload, if nothing is said."""
 
     def describes(self, row: Row) -> bool:
         """Tell whether a point of the table `points` belongs to the series."""
-        if self.lost is not None and self.lost != planned_crashes(row.get("faults")):
+        faults = row.get("faults")
+        if self.lost is not None and self.lost != planned_crashes(faults):
             return False
-        return all(
-            wanted is None or row.get(name) == wanted
-            for name, wanted in vars(self).items()
-            if name not in ("label", "lost")
-        )
+        if self.liars is not None and self.liars != " ".join(planned_liars(faults)):
+            return False
+        plain = ("stack", "workload", "processes", "network")
+        return all(getattr(self, name) in (None, row.get(name)) for name in plain)
+
+    @property
+    def group(self) -> str:
+        """Return what its bars stand under, beside those of other series."""
+        return self.under or self.workload or "all workloads"
 
 
 @dataclass(frozen=True)
@@ -101,5 +110,6 @@ class Figure:
 
 def _series(told: Row) -> Series:
     stack = str(told["stack"])
-    where = (told.get(name) for name in ("workload", "processes", "network", "lost"))
+    others = ("workload", "processes", "network", "lost", "liars", "under")
+    where = (told.get(name) for name in others)
     return Series(str(told.get("label") or stack), stack, *where)

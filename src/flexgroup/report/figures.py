@@ -7,10 +7,18 @@ from itertools import groupby
 
 from flexgroup.core.errors import UsageError
 from flexgroup.diagram.markup import Markup, element
-from flexgroup.diagram.picture import MARGIN, Drawn, moved, resources
+from flexgroup.diagram.picture import Drawn
 from flexgroup.metrics.catalogue import find_metric
 from flexgroup.properties.verdict import Outcome
-from flexgroup.report.charts import ChartPoint, ChartSeries, Scale, bars, curves, spans_wide
+from flexgroup.report.charts import (
+    ChartPoint,
+    ChartSeries,
+    Scale,
+    bars,
+    chart_file,
+    curves,
+    spans_wide,
+)
 from flexgroup.report.figure import Figure, Kind, Row, Series
 from flexgroup.report.tables import Cell, Column, half_width_of, metric_cell, table, value_of
 
@@ -57,7 +65,7 @@ def usual_figures(points: Sequence[Row]) -> list[Figure]:
                 f"load-{len(figures) + 1}",
                 f"{workload}, {processes} processes, network {network}",
                 Kind.CURVES,
-                tuple(Series(stack, stack, *where, lost=None) for stack in stacks),
+                tuple(Series(stack, stack, *where, lost=None, liars=None) for stack in stacks),
                 ("throughput", "latency"),
             )
         )
@@ -93,9 +101,7 @@ def figure_markup(figure: Figure, points: Sequence[Row], style: Mapping[str, int
 def figure_file(figure: Figure, points: Sequence[Row]) -> str:
     """Return the chart of a figure as an SVG file, for documents."""
     drawn, subject = chart(figure, _measured(figure, points), styles([figure]))
-    framed = Drawn([moved((MARGIN, 0), *drawn.parts)], drawn.width + 2 * MARGIN, drawn.height)
-    style = resources("diagram/theme.css", "report/charts.css")
-    return framed.file("chart", f"{figure.id}: {figure.title}", subject, style)
+    return chart_file(drawn, f"{figure.id}: {figure.title}", subject)
 
 
 def _measured(figure: Figure, points: Sequence[Row]) -> Measured:
@@ -158,12 +164,12 @@ def _curves(figure: Figure, measured: Measured, style: Mapping[str, int]) -> tup
 
 def _bars(figure: Figure, measured: Measured, style: Mapping[str, int]) -> tuple[Drawn, str]:
     up = find_metric(figure.metrics[0])
-    groups = list(dict.fromkeys(_group(series) for series, _ in measured))
+    groups = list(dict.fromkeys(series.group for series, _ in measured))
     by_label: dict[str, list[ChartPoint]] = {}
     for series, (row,) in measured:
         value = value_of(up, row)
         if value is not None:
-            group = _group(series)
+            group = series.group
             title = f"{series.label}, {group}: {metric_cell(up, row).shown} {up.heading}"
             by_label.setdefault(series.label, []).append(
                 ChartPoint(groups.index(group), value, title, y_half=half_width_of(up, row))
@@ -172,14 +178,10 @@ def _bars(figure: Figure, measured: Measured, style: Mapping[str, int]) -> tuple
     return bars(groups, drawn, Scale(up.heading)), f"{figure.title}: {up.heading}"
 
 
-def _group(series: Series) -> str:
-    return series.workload or "all workloads"
-
-
 def _data(figure: Figure, measured: Measured) -> Markup:
     varied = [
         name
-        for name in ("workload", "processes", "network")
+        for name in ("under", "workload", "processes", "network")
         if len({getattr(series, name) for series, _ in measured}) > 1
     ]
     shown = [find_metric(name) for name in dict.fromkeys((figure.varied, *figure.metrics))]

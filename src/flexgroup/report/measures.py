@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.metrics.catalogue import METRICS, TOLD_APART
+from flexgroup.metrics.catalogue import HEADLINES, METRICS, TOLD_APART, WHICH
 from flexgroup.report.contents import Contents
 from flexgroup.report.tables import Cell, Column, metric_cell, more_in, table, value_of
 
 SHOWN = tuple(
     METRICS[name]
     for name in (
-        "throughput",
-        "latency_last_mean",
+        *HEADLINES,
         "latency_last_p95",
         "latency_last_p99",
         "latency_group_mean",
@@ -51,13 +50,14 @@ def measures_markup(contents: Contents) -> Markup:
             if repeated
             else "One run each"
         )
-        parts.append(_measures(caption, (*POINT, "runs"), points, "points"))
+        parts.append(_measures(caption, ("run", *POINT, "runs"), points, "points"))
     if measures is not None and measures.num_rows:
         whole = _measures("Every run", ("run", *POINT, "seed"), measures, "measures")
         summary = f"Run by run: {measures.num_rows}"
         parts.append(element("details", element("summary", summary), whole) if parts else whole)
     if not parts:
         return element("p", "Nothing was measured.", class_="quiet")
+    parts.append(element("p", f"{WHICH[0].upper()}{WHICH[1:]}.", class_="quiet small"))
     return join(parts)
 
 

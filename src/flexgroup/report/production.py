@@ -21,6 +21,9 @@ FAULTS = {
     "suspicions": "--suspect",
     "views": "--view",
 }
+TWIN = "twin"
+"""The kind of liar that is two copies, which has an option of its own."""
+
 USUAL_DRAIN = 10.0
 PLACE = "again"
 
@@ -120,6 +123,16 @@ def _arguments(run: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--drain", str(options["drain"]))
     for cast in options.get("casts", "").split():
         yield from ("--cast", cast)
+    for link in options.get("links", "").split():
+        yield from ("--link", link)
+    if options.get("answers"):
+        yield from ("--answers", options["answers"])
+    replicas = json.loads(run.get("groups") or "[]")
+    if replicas:
+        yield from ("--groups", f"{len(replicas)}x{len(replicas[0])}")
+    for liar in faults.get("liars") or ():
+        process, _, kind = liar.partition(":")
+        yield from ("--twin", process) if kind == TWIN else ("--liar", liar)
     for name, option in FAULTS.items():
         for fault in faults.get(name) or ():
             yield from (option, str(fault))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.properties.catalogue import PROPERTIES
 from flexgroup.properties.verdict import Outcome
-from flexgroup.report.contents import Contents
+from flexgroup.report.contents import Contents, stack_told
 from flexgroup.report.tables import Cell, Column, more_in, table
 
 HOLDS, VIOLATED, UNKNOWN = Outcome
@@ -36,11 +36,11 @@ def verdicts_markup(contents: Contents) -> Markup:
     by_stack: Counts = {}
     by_workload: Counts = {}
     for row in counted.to_pylist():
-        key = row["stack"] or "unknown stack", row["workload"] or ""
+        key = stack_told(row["stack"]), row["workload"] or ""
         for group, place in ((by_stack, key[:1]), (by_workload, key)):
             outcomes = group.setdefault(place, {}).setdefault(row["property"], Counter())
             outcomes[row["outcome"]] += row["run_count"]
-    properties = _in_order({name for found in by_stack.values() for name in found})
+    properties = _worst_first(by_stack)
     parts = [
         element(
             "p",
@@ -62,9 +62,21 @@ def verdicts_markup(contents: Contents) -> Markup:
     return join([*parts, _listed(contents)])
 
 
-def _in_order(names: Iterable[str]) -> list[str]:
+def _worst_first(groups: Counts) -> list[str]:
+    """Return the properties that were checked: a wide table is cut off on the right, so those that
+    are violated come first, and then those that are not decided."""
     known = list(PROPERTIES)
-    return sorted(names, key=lambda n: (known.index(n) if n in known else len(known), n))
+    together: dict[str, Counter[str]] = {}
+    for found in groups.values():
+        for name, outcomes in found.items():
+            together[name] = together.get(name, Counter[str]()) + outcomes
+
+    def rank(name: str) -> tuple[bool, bool, int, str]:
+        outcomes = together[name]
+        place = known.index(name) if name in known else len(known)
+        return not outcomes[VIOLATED], not outcomes[UNKNOWN], place, name
+
+    return sorted(together, key=rank)
 
 
 def _counts_table(

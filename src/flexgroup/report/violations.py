@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flexgroup.diagram.drawing import diagram
 from flexgroup.diagram.events import Place, event_of
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.report.contents import Contents, Row
+from flexgroup.report.contents import Contents, Row, stack_told
 from flexgroup.report.production import command_markup, commands
 from flexgroup.report.verdicts import VIOLATED
 from flexgroup.trace.schema import CUT
@@ -142,7 +142,7 @@ def _violation(contents: Contents, violation: ShownViolation, run: Row, number: 
 
 
 def _what(run: Row) -> str:
-    known = [run.get("stack"), run.get("workload")]
+    known = [stack_told(run.get("stack")), run.get("workload")]
     if run.get("processes") is not None:
         known.append(f"{run['processes']} processes")
     return ", ".join(str(each) for each in known if each)

@@ -64,6 +64,30 @@ class Finding:
         return "\n".join([*lines, "delivered", "verdict", ""])
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """A system of a stack, and the seed of an order of arrivals in it."""
+
+    stack: str
+    system: System
+    seed: int
+    fifo: bool = True
+
+    def keeps_its_promises(self) -> None:
+        """Run it to its end; raise an AssertionError with a script if a promise is broken."""
+        refute(run_schedule(parse_stack(self.stack), self.system, Random(self.seed), self.fifo))
+
+
+def refute(finding: Finding | None) -> None:
+    """Raise an AssertionError with the script of a finding, if there is one."""
+    if finding is None:
+        return
+    raise AssertionError(
+        f"{finding.stack}: {finding.kind} with {finding.system.processes} processes and messages "
+        f"to {finding.system.messages}; replay with:\n\n{finding.script()}"
+    )
+
+
 def random_system(random: Random, locality: bool) -> System:
     """3 to 6 processes and 4 to 14 messages; with locality, a few destination sets recur.
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,6 +159,24 @@ def views_of(process: Ints, step: Ints, time: Ints, installed: Sequence[View]) -
     place = {view: number for number, view in enumerate(distinct)}
     view = np.array([place[view] for view in installed], dtype=np.int64)
     return Views(process, step, time, view, distinct)
+
+
+Recorded = TypeVar("Recorded", Deliveries, Packets, Views)
+
+
+def of_correct(rows: Recorded, faulty: tuple[int, ...]) -> Recorded:
+    """Return the rows without those of processes that are faulty by design; of packets, also
+    without those from and to them, and about their messages."""
+    kept = ~np.isin(rows.process, faulty)
+    if isinstance(rows, Packets):
+        kept &= ~np.isin(rows.peer, faulty)
+        kept &= (rows.message < 0) | ~np.isin(rows.message & ORIGIN_MASK, faulty)
+    columns: dict[str, Any] = {
+        name: column[kept]
+        for name, column in vars(rows).items()
+        if isinstance(column, np.ndarray) and len(column) == len(kept)
+    }
+    return replace(rows, **columns)
 
 
 Lost = tuple[tuple[int, int], ...]

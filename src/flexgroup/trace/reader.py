@@ -203,16 +203,20 @@ def read_events(directory: Path, run: str, kind: str) -> pa.Table:
 
 def read_columns(directory: Path, run: str, kind: str, names: Sequence[str]) -> pa.Table:
     """Read these columns of the events of one kind of one run, as far as its files have them."""
-    folder = directory / "events" / f"event={kind}"
-    own = folder / f"{run}.parquet"
-    files = [own] if own.exists() else parquet_files(folder)
     required = schema.required_columns(kind)
     tables = []
-    for path in files:
+    for path in event_files(directory, run, kind):
         table = _of_run(run, read_table(path, schema.EVENT_COLUMNS, ["run", *names], required))
         refuse_broken_rules(path, kind, table)
         tables.append(table)
     return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+
+
+def event_files(directory: Path, run: str, kind: str) -> list[Path]:
+    """Return the files that may have events of this kind of the run: its own, or all there are."""
+    folder = directory / "events" / f"event={kind}"
+    own = folder / f"{run}.parquet"
+    return [own] if own.exists() else parquet_files(folder)
 
 
 def _of_run(run: str, table: pa.Table) -> pa.Table:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from flexgroup.metrics.counting import BY_TYPE, READ_COLUMNS, count
-from flexgroup.metrics.period import Span, group_size, kinds_of_span, measured_period
+from flexgroup.metrics.counting import BY_TYPE, READ_COLUMNS
+from flexgroup.metrics.in_memory import sums_of
 from flexgroup.metrics.sums import PACKETS, SUMS
 from flexgroup.metrics.tables import POINT, measures, points
 from flexgroup.pipeline.in_memory.small_run import SmallRun, each_run
 from flexgroup.pipeline.reading.local_files import LocalFiles
 from flexgroup.pipeline.result_tables import in_order
-from flexgroup.trace import schema
-from flexgroup.trace.cost_models import parse_cost_model
-from flexgroup.trace.history import History
 from flexgroup.trace.run import Run
 
 COUNTED = SUMS.append(pa.field(BY_TYPE, pa.list_(pa.struct(list(PACKETS)[1:]))))
@@ -73,27 +70,15 @@ def packets_of(rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 def points_of(measured: pa.Table) -> pa.Table:
     """Return the table of points, given that of measures."""
-    return in_order(points(measured), *POINT)
+    return in_order(points(measured), *POINT, "run")
 
 
 def count_run(files: SmallRun) -> pa.Table:
     """Return the row of what is COUNTED in a run."""
-    run, history = files.run, files.history(packets=False)
-    counted = count(
-        history,
+    counted = sums_of(
+        files.run,
+        files.history(packets=False),
         lambda kind: files.columns(kind, READ_COLUMNS[kind]),
-        measured_period(run, _span(history, kinds_of_span(run))),
-        group_size(run),
-        parse_cost_model(run.cost_model),
-        run.replicas,
     )
     files.refuse_contradictions()
     return pa.Table.from_pylist([counted], COUNTED)
-
-
-def _span(history: History, kinds: Collection[str]) -> Span | None:
-    times = {schema.MULTICAST: history.multicasts.time, schema.DELIVER: history.deliveries.time}
-    found = [times[kind] for kind in kinds if len(times[kind])]
-    if not found:
-        return None
-    return min(int(time.min()) for time in found), max(int(time.max()) for time in found)

@@ -37,7 +37,7 @@ from flexgroup.metrics.sums import (
     duration_sums,
 )
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import spark_schema, union
+from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import BY_ALL, BY_LAST, parse_cost_model
 from flexgroup.trace.run_events import multicast_twice
@@ -58,6 +58,9 @@ FACTS = pa.schema(
         "answered_by": pa.string(),
     }
 )
+
+FAULTY = pa.schema({"number": pa.int32(), "process": pa.int32()})
+"""The number of a run, and a process of it that is faulty by design."""
 
 NUMBERED = pa.schema([("number", pa.int32()), *DURATION_SUMS])
 
@@ -127,20 +130,38 @@ def _crashed(traces: TraceSet) -> DataFrame:
     return traces.events(schema.CRASH, "process").distinct()
 
 
+def _failing(traces: TraceSet) -> DataFrame:
+    """Return those, and the processes that are faulty by design."""
+    return _crashed(traces).union(_faulty(traces)).distinct()
+
+
+def _faulty(traces: TraceSet) -> DataFrame:
+    rows = [
+        (number, process) for number, run in enumerate(traces.described) for process in run.faulty
+    ]
+    return rows_of(traces.spark, rows, FAULTY)
+
+
+def _deliveries(traces: TraceSet, *columns: str) -> DataFrame:
+    """Return the deliver events of processes that are not faulty by design."""
+    events = traces.events(schema.DELIVER, "process", *columns)
+    return events.join(f.broadcast(_faulty(traces)), [*AT], "left_anti")
+
+
 def _gaps(traces: TraceSet, facts: DataFrame) -> DataFrame:
     """Return GAP_SUMS for each run in which something was delivered in the measured period."""
     at_a_process = Window.partitionBy(*AT).orderBy("time")
-    crashed = _crashed(traces)
+    failing = _failing(traces)
     struck = (
-        crashed.join(facts, "number")
+        failing.join(facts, "number")
         .select("number", _group(f.col("process")).alias("group"), f.lit(True).alias("struck"))
         .distinct()
     )
     by_process = (
-        traces.events(schema.DELIVER, "process", "time")
+        _deliveries(traces, "time")
         .join(facts, "number")
         .where(_within(f.col("time")))
-        .join(f.broadcast(crashed), [*AT], "left_anti")
+        .join(f.broadcast(failing), [*AT], "left_anti")
         .withColumn("gap", f.col("time") - f.coalesce(f.lag("time").over(at_a_process), "begin"))
         .groupBy(*AT, _group(f.col("process")).alias("group"))
         .agg(f.greatest(f.max("gap"), f.max("end") - f.max("time")).alias("gap"))
@@ -206,9 +227,9 @@ def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
     multicast in nanoseconds, null unless it is to be measured, and on the last row the
     MESSAGE_SUMS.
 
-    A message is answered when every destination that never crashes has delivered it. Without
-    that, there is no last delivery to speak of; and none in the slowest group, unless each group of
-    which a destination never crashes has delivered it.
+    A message is answered when every destination that never fails has delivered it. Without that,
+    there is no last delivery to speak of; and none in the slowest group, unless each group of which
+    a destination never fails has delivered it.
     """
     since = f.col("multicast")
     measured = _within(since)
@@ -240,19 +261,19 @@ def _message_latencies(traces: TraceSet, facts: DataFrame) -> DataFrame:
         f.when(measured & answered, f.col("last") - since).alias("duration"),
         *(counts[name].cast("bigint").alias(name) for name in MESSAGE_SUMS),
     )
-    crashed = f.broadcast(_crashed(traces).withColumn("crashed", f.lit(True)))
-    messages = _messages(_handled(traces), crashed, facts)
+    failing = f.broadcast(_failing(traces).withColumn("failing", f.lit(True)))
+    messages = _messages(_handled(traces), failing, facts)
     return messages.join(facts, "number").select("number", f.inline(f.array(first, group, last)))
 
 
-def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataFrame:
+def _messages(handled: DataFrame, failing: DataFrame, facts: DataFrame) -> DataFrame:
     """Return one row for each message that was multicast, from one for each group it concerned."""
     is_destination = f.col("multicast").isNotNull()
     delivered = f.col("delivered").isNotNull()
-    owed = is_destination & ~delivered & f.col("crashed").isNull()
+    owed = is_destination & ~delivered & f.col("failing").isNull()
     outsider = f.col("took_part") & ~is_destination & (f.col("process") != f.col("origin"))
     by_group = (
-        handled.join(crashed, ["number", "process"], "left")
+        handled.join(failing, ["number", "process"], "left")
         .join(facts.select("number", "groups"), "number")
         .groupBy(*MESSAGE, _group(f.col("process")).alias("group"))
         .agg(
@@ -265,7 +286,7 @@ def _messages(handled: DataFrame, crashed: DataFrame, facts: DataFrame) -> DataF
             f.max("depth").alias("depth"),
             f.min("least_depth").alias("least_depth"),
             f.bool_or(owed).alias("owed"),
-            f.bool_or(is_destination & f.col("crashed").isNull()).alias("expected"),
+            f.bool_or(is_destination & f.col("failing").isNull()).alias("expected"),
             f.bool_or(is_destination & (f.size("groups") > 0)).alias("asked"),
             f.bool_or(outsider).alias("foreign"),
             f.bool_or("slow").alias("slow"),
@@ -300,7 +321,7 @@ def _handled(traces: TraceSet) -> DataFrame:
     multicasts = traces.events(
         schema.MULTICAST, "origin", "seq", "process", "step", "time", "destinations"
     ).withColumn("cast", f.xxhash64("process", "step"))
-    deliveries = traces.events(schema.DELIVER, "origin", "seq", "process", "time", "depth")
+    deliveries = _deliveries(traces, "origin", "seq", "time", "depth")
     sends = traces.events(schema.SEND, "origin", "seq", "process", "detail")
     receives = traces.events(schema.RECEIVE, "origin", "seq", "process")
     slow = f.coalesce(f.col("detail") == SLOW_DETAIL, f.lit(False))
@@ -374,7 +395,7 @@ def _delivered(traces: TraceSet, facts: DataFrame) -> DataFrame:
             (lowest != highest).alias("is_global"),
         )
     )
-    deliveries = traces.events(schema.DELIVER, "origin", "seq", "process", "time")
+    deliveries = _deliveries(traces, "origin", "seq", "time")
     return deliveries.join(multicasts, [*MESSAGE])
 
 
@@ -499,7 +520,7 @@ def _answers(traces: TraceSet, facts: DataFrame) -> DataFrame:
     """Count how often each process answered a client: a packet each that no trace records."""
     from_client = f.col("origin") >= f.col("processes")
     all_answer = (
-        traces.events(schema.DELIVER, "process", "origin")
+        _deliveries(traces, "origin")
         .join(facts, "number")
         .where(from_client & (f.col("answered_by") == BY_ALL))
         .select(*AT)

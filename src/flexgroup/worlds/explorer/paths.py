@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flexgroup.core.errors import UsageError
 from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import Scope
 from flexgroup.worlds.explorer.search import Search, Transition
@@ -23,9 +24,14 @@ def path_to(search: Search, fingerprint: int, parent_of: ParentOf) -> list[Trans
     state = search.start
     path: list[Transition] = []
     for wanted in reversed(fingerprints[:-1]):
-        transition = next(
-            m for m in search.transitions_from(state) if search.canonical(m.after) == wanted
-        )
+        found = [m for m in search.transitions_from(state) if search.canonical(m.after) == wanted]
+        if not found:
+            raise UsageError(
+                "a run that the search found does not happen again, so a layer knows more than its "
+                "state: a list, dict or set inside of another is shared by all copies of a state, "
+                "and has to be a record or a tuple; try it with: flexgroup conform MODULE"
+            )
+        transition = found[0]
         path.append(transition)
         state = transition.after
     return path

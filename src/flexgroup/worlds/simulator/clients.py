@@ -32,14 +32,17 @@ START_SPREAD: Final = 1000
 @final
 class Waiting:
     """A message that is not fully answered: since when, how many answers it lacks, whose it is,
-    and the groups of replicas that have answered."""
+    whom it went to, and the groups of replicas that have answered."""
 
-    __slots__ = ("client", "groups", "lacking", "since")
+    __slots__ = ("client", "destinations", "groups", "lacking", "since")
 
-    def __init__(self, since: int, lacking: int, client: int) -> None:
+    def __init__(
+        self, since: int, lacking: int, client: int, destinations: tuple[int, ...]
+    ) -> None:
         self.since = since
         self.lacking = lacking
         self.client = client
+        self.destinations = destinations
         self.groups: tuple[int, ...] = ()
 
 
@@ -83,6 +86,8 @@ class Clients(Application):
         self.answered_in_time = 0
         """How many messages were answered before the clients stopped."""
         self.latency_sum = 0
+        self.turned_away = 0
+        """How many messages clients handed to a member that had crashed: nobody multicast them."""
         self._sent = [0] * (size + clients)
         self._waiting: dict[int, Waiting] = {}
         self._payload = bytes(workload.payload_bytes)
@@ -95,7 +100,8 @@ class Clients(Application):
             simulation.alarm(first, client)
         for time, process in self.planned:
             m = self._next_message(process, self.workload.next(process, self.random))
-            self._waiting[m.id] = Waiting(time, self._answers_to(m.destinations), NOBODY)
+            lacking = self._answers_to(m.destinations)
+            self._waiting[m.id] = Waiting(time, lacking, NOBODY, m.destinations)
             simulation.cast_at(time, m)
 
     def alarmed(self, simulation: Simulation, client: int, time: int) -> None:
@@ -147,8 +153,27 @@ class Clients(Application):
         process = client % self.size if self.members_only else self.size + client
         m = self._next_message(process, self.workload.next(client, self.random))
         lacking = 1 if self.last_answers else self._answers_to(m.destinations)
-        self._waiting[m.id] = Waiting(time, lacking, client)
-        simulation.cast(process, time, m)
+        self._waiting[m.id] = Waiting(time, lacking, client, m.destinations)
+        if not simulation.cast(process, time, m):
+            self.turned_away += 1
+
+    def still_waiting(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        """List the clients of a closed loop that have no answer to their last message: each with
+        the message, and with the processes that it was multicast by, if by a member, and went to.
+        """
+        if self.rate > 0:
+            return []
+        return [
+            (
+                self.size + waiting.client,
+                message,
+                waiting.destinations
+                if origin_of(message) >= self.size
+                else (origin_of(message), *waiting.destinations),
+            )
+            for message, waiting in self._waiting.items()
+            if waiting.client != NOBODY
+        ]
 
     def _answers_to(self, destinations: tuple[int, ...]) -> int:
         """How many answers a message to these lacks, if all of them answer that do not lie."""

@@ -131,9 +131,10 @@ class Simulation(World):
         """Let the application hear of this client at this time."""
         self.queue.push(time, client, 0, 0, NextCast())
 
-    def cast(self, process: int, time: int, m: Message) -> None:
-        """Let this process multicast m now, or as soon as it is free."""
-        self._attend(self.hosts[process], time, m)
+    def cast(self, process: int, time: int, m: Message) -> bool:
+        """Let this process multicast m now, or as soon as it is free; return whether it does, and
+        has not crashed then."""
+        return self._attend(self.hosts[process], time, m)
 
     def answer(self, process: int, client: int, message: int) -> None:
         """Let a process send a client the answer to its message."""
@@ -282,11 +283,12 @@ class Simulation(World):
         else:
             self._attend(self.hosts[target], time, cause)
 
-    def _attend(self, host: Host, time: int, cause: object) -> None:
-        """Let a process attend to what happens, when it is free and unless it has crashed then."""
+    def _attend(self, host: Host, time: int, cause: object) -> bool:
+        """Let a process attend to what happens, when it is free and unless it has crashed then;
+        return whether it does."""
         start = time if time > host.time or not self._contention else host.time
         if not host.up or start > host.crash_at:
-            return
+            return False
         if isinstance(cause, Message):
             host.cast(start, cause)
         elif isinstance(cause, TimerEnd):
@@ -294,6 +296,7 @@ class Simulation(World):
                 host.timer(start, cause.level, cause.name)
         elif isinstance(cause, Notice):
             host.notice(start, cause)
+        return True
 
     def _plan_faults(self) -> None:
         plan = self._faults

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from flexgroup.core.codec import Codec
 from flexgroup.core.errors import UsageError
+from flexgroup.core.message import MessageId
 from flexgroup.core.replicas import Replicas, replicas_of_sizes
 from flexgroup.liars.named import check_liars, liars_of, with_liars
 from flexgroup.protocols.catalogue import Answers, parse_stack
@@ -24,6 +25,7 @@ from flexgroup.worlds.simulator.charges import Charges, PricedNotary
 from flexgroup.worlds.simulator.clients import SECOND, Clients
 from flexgroup.worlds.simulator.engine import Simulation
 from flexgroup.worlds.simulator.fault_plans import Faults, parse_faults
+from flexgroup.worlds.simulator.faults import FaultPlan
 from flexgroup.worlds.simulator.networks import (
     channel_guarantees,
     parse_links,
@@ -101,8 +103,19 @@ class Scenario:
 
 
 @dataclass(frozen=True)
+class SilentClient:
+    """A client of a closed loop that never had the answer to a message, and so sent no other."""
+
+    client: int
+    message: MessageId
+    crashed: tuple[int, ...]
+    """Those that have crashed, of the processes that the message went to, or that multicast it for
+    the client."""
+
+
+@dataclass(frozen=True)
 class SimulationResult:
-    """What happened in a run, as far as the simulator itself can tell."""
+    """What clients saw in a run, and how it ended; metrics of the run are those of its trace."""
 
     run: str
     complete: bool
@@ -111,10 +124,15 @@ class SimulationResult:
     answered: int
     deliveries: int
     events: int
-    throughput: float
+    client_throughput: float
     """Multicasts answered within the duration, per second of it."""
-    mean_latency: float
-    """Seconds from a multicast to its last answer."""
+    client_latency: float
+    """Seconds from a multicast to the last answer that its client has waited for."""
+    silent: tuple[SilentClient, ...] = ()
+    """Clients that wait in vain: for a process that has crashed, or in a run with nothing under way
+    any more."""
+    turned_away: int = 0
+    """Messages that clients handed to a process that had crashed, so that nobody multicast them."""
 
 
 def run_scenario(
@@ -193,9 +211,20 @@ def run_scenario(
         answered=answered,
         deliveries=clients.deliveries,
         events=simulation.handled,
-        throughput=clients.answered_in_time / scenario.duration,
-        mean_latency=clients.latency_sum / answered / SECOND if answered else 0.0,
+        client_throughput=clients.answered_in_time / scenario.duration,
+        client_latency=clients.latency_sum / answered / SECOND if answered else 0.0,
+        silent=tuple(_silent(clients, simulation, faults)),
+        turned_away=clients.turned_away,
     )
+
+
+def _silent(clients: Clients, simulation: Simulation, faults: FaultPlan) -> Iterator[SilentClient]:
+    ended = len(simulation.queue) == 0
+    crashed = {process for time, process in faults.crashes if time <= simulation.now}
+    for client, message, concerned in clients.still_waiting():
+        lost = tuple(sorted(crashed.intersection(concerned)))
+        if lost or ended:
+            yield SilentClient(client, message, lost)
 
 
 @contextmanager
