@@ -101,7 +101,7 @@ class Browser:
         """The whole page, however long, or its beginning, so high."""
         clip = {}
         if height is not None:
-            width = self.run("return document.documentElement.clientWidth")
+            width = self.run("return innerWidth")
             clip["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         shot = self._tell("Page.captureScreenshot", captureBeyondViewport=True, **clip)
         target.write_bytes(b64decode(shot["data"]))

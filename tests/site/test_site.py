@@ -17,6 +17,7 @@ from flexgroup.site.pages import read_page, slug
 from flexgroup.testing.script import check as check_script
 
 from ..docs.fences import PAGES, ROOT, anchors, name_of
+from ..lab.test_lab_browser import is_another_page, wait_for
 from ..report.browser import DESKTOP, PHONE, Browser, started, why_not
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -164,7 +165,9 @@ def test_no_page_is_wider_than_the_screen(
 def test_search_finds_sections_and_leads_there(site: Path, browser: Browser) -> None:
     browser.open(site / "index.html")
     field = browser.driver.find_element("css selector", "input[type=search]")
+    browser.run("document.documentElement.dataset.left = 'yes'")
     field.send_keys("cyclic component forgotten\n")
+    wait_for(lambda: is_another_page(browser))
     found = browser.run("return [...document.querySelectorAll('#results a')].map(a => a.href)")
     assert any("docs/watch.html#how-a-run-is-followed" in address for address in found)
     assert browser.run("return document.getElementById('all').hidden")
