@@ -63,6 +63,7 @@ class Dictionary:
 OURS = Dictionary("ABCAST SAFE")
 AGREED = Dictionary("ABCAST")
 PEERS = [PySyncObj("off", dictionary=True), PySyncObj("on", dictionary=True)]
+SYSTEMS: list[Dictionary | PySyncObj] = [OURS, AGREED, *PEERS]
 
 
 def main() -> int:
@@ -81,7 +82,7 @@ def main() -> int:
     left_out: dict[str, str] = {}
     best: dict[Cell, Summary] = {}
     for _ in range(options.rounds):
-        for system in [OURS, AGREED, *PEERS]:
+        for system in SYSTEMS:
             if system.name in left_out:
                 continue
             try:
