@@ -117,14 +117,23 @@ class Replicated:
             with started(members) as loaded:
                 measured = measure(loaded, workload.seconds, lambda: cpu_seconds(pids)).summary()
             if self._traces is not None:
-                self._destroy(addresses[max(set(range(servers)) - self._attacks.keys())])
+                self._end([a for n, a in enumerate(addresses) if n not in self._attacks])
             return measured
 
-    def _destroy(self, address: str) -> None:
-        """Destroy the groups, so that the run that is recorded has an end."""
-        with blocking.connect(address, name="destroyer") as link:
-            for group in self._groups:
-                link.attach(group).destroy()
+    def _end(self, addresses: Sequence[str]) -> None:
+        """Destroy the groups, so that the run that is recorded has an end; but not before all that
+        was sent is delivered at these servers, or it would seem to be lost."""
+        with ExitStack() as stack:
+            links = [stack.enter_context(blocking.connect(address)) for address in addresses]
+            for _ in range(2):  # what went to several groups comes with what follows it
+                for link in links:
+                    attached = [link.attach(group) for group in self._groups]
+                    link.multicast(attached if self._to_all else attached[:1], b"")
+                    for group in attached:
+                        group.confirm()
+                        group.leave()
+            for name in self._groups:
+                links[-1].attach(name).destroy()
 
     def _member(self, number: int, address: str, servers: int, workload: Workload) -> list[str]:
         group = self._groups[number // self._size]
