@@ -267,9 +267,8 @@ the last backup of all (`flexgroup server --attack KIND`). Each other server has
 with its share of 64 closed loops, and what these get back is the goodput, from a second after the
 load began: a primary that is replaced has been by then. Servers record traces, which takes them
 time in every row alike. In these, the liar is then named as faulty, and what the stack promises to
-correct processes is verified on Spark. Checks were violated with the slow primary, and in ByzCast
-with one that skips. Which ones, and whether that is because groups are destroyed at the end while
-messages are under way, is not known yet; the command says which. This wrote the table:
+correct processes is verified on Spark. Groups are destroyed at the end, when all that was sent is
+delivered: of what is under way then, the trace says only that it was not. This wrote the table:
 
 ```sh
 python -m benchmarks.lying_servers --stacks PBFT --duration 1.5 --csv docs/liars-elsewhere.csv
