@@ -17,6 +17,7 @@ from flexgroup.client.errors import (
     GroupDestroyed,
     LinkClosed,
     NoAnswer,
+    NotAllowed,
     OutcomeUnknown,
     Refusal,
     ServerBusy,
@@ -83,7 +84,7 @@ class Membership:
         """The group in which newcomers are told the state, while this is one."""
         self._telling: Group[bytes] | None = None
         """The same group, since this has told somebody the state."""
-        self._unsent: deque[bytes] = deque()
+        self._unsent: deque[Packet] = deque()
         """What there was no room for yet."""
         self._over: FlexGroupError | None = None
         """Why there is no membership any more."""
@@ -162,7 +163,7 @@ class Membership:
             try:
                 await self._stay_connected(address)
                 error: FlexGroupError = ConnectionLost("the connection was lost")
-            except (GroupDestroyed, BadStack, VersionMismatch, UsageError) as final:
+            except (GroupDestroyed, BadStack, NotAllowed, VersionMismatch, UsageError) as final:
                 self._finish(final)
                 return
             except FlexGroupError as passing:
@@ -180,7 +181,6 @@ class Membership:
         link = await connect(address, name=self.process, tls=self._tls, timeout=self._timeout)
         try:
             self._link = link
-            self._heard()
             states = f"{self._group_name}/state"
             told = await self._joined(lambda: link.join(states, STACK_OF_STATES, open=True))
             self.machine.entering(self.process)
@@ -283,8 +283,8 @@ class Membership:
         for message in messages:
             try:
                 self.machine.told(message.sender, message.body)
-            except FlexGroupError as error:
-                self._finish(error)
+            except PeerError as error:
+                report(f"a message of {message.sender}", error)
         self._act()
 
     def _act(self) -> None:
@@ -326,24 +326,29 @@ class Membership:
         group = self._group
         if group is None:
             return  # the machine sends calls again, when this is a member again
-        body = encode(packet)
+        if self._unsent or not self._has_room_for(group, packet):
+            self._unsent.append(packet)
+            if len(self._unsent) == 1:
+                self._spawn(self._send_later(group))
+
+    def _has_room_for(self, group: Group[bytes], packet: Packet) -> bool:
+        """Send the packet, and return whether that is done with: what cannot be sent at all must
+        not hold up what follows."""
         try:
-            if self._unsent or not group.send_now([body]):
-                self._unsent.append(body)
-                if len(self._unsent) == 1:
-                    self._spawn(self._send_later(group))
+            return group.send_now([encode(packet)])
         except ConnectionLost:
             pass
         except FlexGroupError as error:
             if not isinstance(packet, Call):
                 raise
             self._fail(packet.number, error)
+        return True
 
     async def _send_later(self, group: Group[bytes]) -> None:
         with suppress(ConnectionLost, Refusal):
             while self._unsent:
                 await group.room()
-                while self._unsent and group.send_now([self._unsent[0]]):
+                while self._unsent and self._has_room_for(group, self._unsent[0]):
                     self._unsent.popleft()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
