@@ -12,7 +12,7 @@ import pytest
 
 from flexgroup import Group, Replica, connect, errors, ordered
 from flexgroup.core.errors import PeerError, UsageError
-from flexgroup.replicated import Dict
+from flexgroup.replicated import Dict, Lock
 
 from ..client.loops import on_a_loop
 from ..network.in_process import servers
@@ -190,3 +190,45 @@ async def test_a_dictionary_remembers_nothing_of_keys_that_are_gone() -> None:
         assert await anext(seen) is None
         assert entries.entries == {}
         assert entries.changes == {}
+
+
+@on_a_loop
+async def test_tasks_of_one_process_hold_a_lock_one_after_another() -> None:
+    async with servers(1) as (server,), Lock().join("it", server.address) as lock:
+        inside = 0
+
+        async def hold() -> None:
+            nonlocal inside
+            async with lock.held():
+                inside += 1
+                assert inside == 1
+                await lock.caught_up()
+                inside -= 1
+
+        await asyncio.gather(*[hold() for _ in range(3)])
+        assert lock.fence == 3
+
+
+@pytest.mark.parametrize("timeout", [None, 0, "long"])
+def test_a_time_that_is_none_is_refused(timeout: Any) -> None:
+    with pytest.raises(UsageError, match="give seconds above 0"):
+        Holder().join("it", timeout=timeout)
+
+
+class Text(Replica):
+    def snapshot(self) -> Any:
+        return ["text"]
+
+
+@on_a_loop
+async def test_a_newcomer_is_told_that_a_snapshot_is_not_made_of_bytes() -> None:
+    async with servers(1) as (server,), Text().join("it", server.address):
+        with pytest.raises(PeerError, match="a snapshot is made of bytes, not of 'text'"):
+            await Text().join("it", server.address)
+
+
+@on_a_loop
+async def test_whatever_goes_wrong_with_the_connection_ends_what_is_waited_for() -> None:
+    tls: Any = "no folder", "and no context"
+    with pytest.raises(errors.ConnectionLost, match=r"no connection any more \(TypeError: "):
+        await Holder().join("it", "localhost:1", tls=tls)

@@ -66,6 +66,8 @@ class Membership:
     ) -> None:
         if replica.is_member:
             raise UsageError("this object is a replica already: leave, or make another one")
+        if not isinstance(timeout, int | float) or not timeout > 0:
+            raise UsageError(f"timeout={timeout!r} is not possible; give seconds above 0")
         if isinstance(servers, str):
             servers = servers.split(",")
         addresses: list[str | None] = [address.strip() for address in servers or ()]
@@ -110,7 +112,7 @@ class Membership:
         self._began: asyncio.Future[None] = loop.create_future()
         self._changed: asyncio.Future[None] = loop.create_future()
         self._heard_at = loop.time()
-        self._running = loop.create_task(self._run())
+        self._running = loop.create_task(self._run_until_over())
         try:
             await asyncio.shield(self._began)
         except (Exception, asyncio.CancelledError):
@@ -153,6 +155,14 @@ class Membership:
         self._finish(LinkClosed("this replica has left its group; join again to go on"))
 
     # One connection after the other.
+
+    async def _run_until_over(self) -> None:
+        try:
+            await self._run()
+        except Exception as error:  # or all that is waited for here would never come
+            what = f"{type(error).__name__}: {error}"
+            self._finish(ConnectionLost(f"this replica has no connection any more ({what})"))
+            report("the connection of a replica", error)
 
     async def _run(self) -> None:
         attempts = 0
@@ -339,9 +349,9 @@ class Membership:
         except ConnectionLost:
             pass
         except FlexGroupError as error:
-            if not isinstance(packet, Call):
-                raise
-            self._fail(packet.number, error)
+            # Nobody waits for other packets; if the group is destroyed, that is told soon.
+            if isinstance(packet, Call):
+                self._fail(packet.number, error)
         return True
 
     async def _send_later(self, group: Group[bytes]) -> None:
@@ -418,6 +428,8 @@ def parts_of(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
     """Return parts that fit into a message; whether a piece ends there, and whether all do."""
     piece: bytes | None = next(pieces)
     while piece is not None:
+        if not isinstance(piece, bytes | bytearray | memoryview):
+            raise UsageError(f"a snapshot is made of bytes, not of {piece!r:.60}")
         following = next(pieces, None)
         for start in range(0, max(len(piece), 1), BYTES_OF_A_PART):
             end = start + BYTES_OF_A_PART
