@@ -207,6 +207,7 @@ class Membership:
                 await self._check(group)
                 self._is_suitable = True
                 self._begin_if_ready()
+            self._spawn(self._probe(group, listener.ended_with))
             await self._watch(listener.ended_with)
         finally:
             self._group = None
@@ -232,6 +233,16 @@ class Membership:
                 f"'{self._stack}' does not promise {' and '.join(missing)}, which replicas need;"
                 " take ABCAST SAFE"
             )
+
+    async def _probe(self, group: Group[bytes], ended: asyncio.Future[FlexGroupError]) -> None:
+        """End the connection if the server does not answer, though nobody has closed it."""
+        try:
+            while not ended.done():
+                await asyncio.sleep(self._timeout / 4)
+                await group.info()
+        except FlexGroupError as error:
+            if not ended.done():
+                ended.set_result(error)
 
     async def _watch(self, ended: asyncio.Future[FlexGroupError]) -> None:
         """Wait until the connection ends, or nobody tells this replica the state."""
@@ -413,7 +424,8 @@ class _Delivered(Listener[bytes]):
         self._membership.changed(view)
 
     def ended(self, error: FlexGroupError) -> None:
-        self.ended_with.set_result(error)
+        if not self.ended_with.done():
+            self.ended_with.set_result(error)
 
 
 class _Told(Listener[bytes]):
