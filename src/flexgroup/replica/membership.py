@@ -382,13 +382,13 @@ class Membership:
 
     async def _leave_states(self, told: Group[bytes]) -> None:
         async with self._states:
-            with suppress(ConnectionLost, Refusal):
+            with suppress(ConnectionLost, NoAnswer, Refusal):
                 await told.leave()
 
     async def _tell(self, tell: Tell) -> None:
         link = self._link
         assert link is not None
-        with suppress(ConnectionLost):
+        with suppress(ConnectionLost, NoAnswer):
             async with self._states:
                 if self._telling is None:
                     self._telling = await link.attach(f"{self._group_name}/state")
