@@ -172,8 +172,7 @@ class ReplicaMachine:
         """How often nobody in the group had the state, so that this replica went on with its
         own."""
         self._numbers = 0
-        self._answered = 1
-        """Nobody waits for calls below this number."""
+        self._answered = 1  # and so are all calls below this number
         self._pending: dict[int, _Pending] = {}
         self._effects: list[Effect] = []
 
