@@ -66,3 +66,46 @@ def test_threads_call_and_each_call_has_its_place() -> None:
         a.caught_up()
         assert a.value == 150
         assert set(a.members) == {a.process, b.process}
+
+
+class Slow(BlockingReplica):
+    value = 0
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self._is_applying = threading.Event()
+        self._goes_on = threading.Event()
+
+    @ordered
+    def add(self, n: int) -> int:
+        if n == 1:
+            self._is_applying.set()
+            self._goes_on.wait()
+        self.value += n
+        return self.value
+
+    def joined(self, member: str) -> None:
+        self.sizes.append(len(self.members))
+
+
+def test_one_thread_calls_while_a_call_of_another_is_being_applied() -> None:
+    results = []
+    with one_server() as server, Slow().join("slow", server) as slow:
+        first = threading.Thread(target=lambda: results.append(slow.add(1)))
+        first.start()
+        slow._is_applying.wait()
+        threading.Timer(0.05, slow._goes_on.set).start()
+        assert slow.add(2) == 3
+        first.join()
+        assert results == [1]
+
+
+def test_what_is_applied_before_joining_has_returned_sees_the_members() -> None:
+    with (
+        one_server() as server,
+        Slow().join("slow", server) as first,
+        Slow().join("slow", server) as second,
+    ):
+        second.caught_up()
+        first.caught_up()
+        assert first.sizes == second.sizes == [1, 2]

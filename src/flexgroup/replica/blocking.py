@@ -36,14 +36,14 @@ class BlockingReplica(Replicated, BlockingCaller):
         timeout: float = PATIENCE,
     ) -> Self:
         membership = Membership(self, group, servers, name, stack, tls, timeout)
-        background = Background()
+        self._background = Background()
+        self._membership = membership  # calls of others are applied here before this returns
         try:
-            background.wait_for(membership.begin())
+            self._background.wait_for(membership.begin())
         except BaseException:
-            background.stop()
+            self._background.stop()
+            self._membership = None
             raise
-        self._background = background
-        self._membership = membership
         return self
 
     def leave(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import inspect
 import sys
@@ -68,6 +69,8 @@ class Ordered(Generic[P, R]):
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         parameters = list(inspect.signature(function).parameters.values())[1:]
+        # Arguments travel in one sequence, in which those without a default come first.
+        parameters.sort(key=lambda one: (one.kind, one.default is not one.empty))
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise UsageError(
@@ -137,9 +140,16 @@ class Ordered(Generic[P, R]):
         """Call the method, and return what became of it; nothing is ever raised."""
         try:
             called_with = self._arguments_codec.decode(arguments)
-            result = self.function(replica, *msgspec.structs.astuple(called_with))
+            by_place, by_name = [], {}
+            for parameter in self._parameters:
+                argument = getattr(called_with, parameter.name)
+                if parameter.kind is parameter.KEYWORD_ONLY:
+                    by_name[parameter.name] = argument
+                else:
+                    by_place.append(argument)
+            result = self.function(replica, *by_place, **by_name)
             return RETURNED + self._result_codec.encode(result)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             return failure(error)
 
     def result(self, replica: object, outcome: bytes) -> R:
@@ -159,10 +169,14 @@ def ordered(function: Callable[Concatenate[Any, P], R]) -> Ordered[P, R]:
     return Ordered(function)
 
 
-def failure(error: Exception) -> bytes:
-    """Return what tells of an error that a method raised."""
-    text = str(error.args[0]) if len(error.args) == 1 else str(error)
-    return RAISED + values.encode([type(error).__name__, text[:1_000]])
+def failure(error: BaseException) -> bytes:
+    """Return what tells of an error that a method raised, also if it cannot tell that itself."""
+    try:
+        text = str(error.args[0]) if len(error.args) == 1 else str(error)
+    except Exception as another:
+        text = f"its text cannot be made: {type(another).__name__}"
+    told = text[:1_000].encode(errors="backslashreplace").decode()
+    return RAISED + values.encode([type(error).__name__, told])
 
 
 def error_of(outcome: bytes, replica: type) -> Exception:
@@ -180,6 +194,6 @@ def error_of(outcome: bytes, replica: type) -> Exception:
     ):
         try:
             return found(text)
-        except TypeError:
+        except Exception:
             pass  # it wants to be made of something else
     return CallFailed(f"{name}: {text}")

@@ -21,7 +21,7 @@ whoever had called in the old one cannot know what became of the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
@@ -172,6 +172,7 @@ class ReplicaMachine:
         """How often nobody in the group had the state, so that this replica went on with its
         own."""
         self._numbers = 0
+        self._answered = 1  # and so are all calls below this number
         self._pending: dict[int, _Pending] = {}
         self._effects: list[Effect] = []
 
@@ -195,7 +196,9 @@ class ReplicaMachine:
         """Have a method called at all replicas, and return the number of the call."""
         self._numbers += 1
         number = self._numbers
-        pending = _Pending(Call(number, min(self._pending, default=number), method, arguments))
+        while self._answered < number and self._answered not in self._pending:
+            self._answered += 1
+        pending = _Pending(Call(number, self._answered, method, arguments))
         self._pending[number] = pending
         if self.is_ready:
             self._send(pending)
@@ -267,9 +270,13 @@ class ReplicaMachine:
         if name is None:
             return  # it has no state, or has said farewell
         session = self._ledger.sessions[name]
-        for number in range(session.answered, call.answered):
-            session.outcomes.pop(number, None)
-        session.answered = max(session.answered, call.answered)
+        if call.answered > session.answered:
+            known: Iterable[int] = range(session.answered, call.answered)
+            if call.answered - session.answered > len(session.outcomes):
+                known = [number for number in session.outcomes if number < call.answered]
+            for number in known:
+                session.outcomes.pop(number, None)
+            session.answered = call.answered
         outcome = session.outcomes.get(call.number)
         if outcome is None:
             if call.number < session.answered:
@@ -284,6 +291,8 @@ class ReplicaMachine:
         ledger = self._ledger
         if member in ledger.members or member not in ledger.since:
             return
+        if name in ledger.sessions and ledger.sessions[name].process != member:
+            return  # it is that of another
         if name in ledger.departed:
             ledger.departed.remove(name)
         ledger.sessions.setdefault(name, Session(member)).process = member
@@ -363,6 +372,8 @@ class ReplicaMachine:
         assert isinstance(first, _View)
         if part.view < first.number:
             return  # for a member of the same name that is gone
+        if sender not in waiting.since:
+            return  # it has no state, since it is no member
         if part.number == 0:
             waiting.teller = sender
             waiting.view = part.view
@@ -374,15 +385,21 @@ class ReplicaMachine:
         waiting.parts += 1
         waiting.piece += part.data
         if part.ends_piece:
-            piece = bytes(waiting.piece)
+            try:
+                self._take_piece(waiting, bytes(waiting.piece))
+            except Exception as error:  # of what is no state, or not the one of this class
+                self._effects.append(GiveUp(f"{sender} tells another kind of state: {error}"))
+                return
             waiting.piece.clear()
-            if waiting.ledger is None:
-                waiting.ledger = decode_ledger(piece)
-                self._state.begin_restoring()
-            else:
-                self._state.restore(piece)
         if part.ends_state and waiting.ledger is not None:
             self._go_on_with(waiting, waiting.ledger)
+
+    def _take_piece(self, waiting: _Waiting, piece: bytes) -> None:
+        if waiting.ledger is None:
+            waiting.ledger = decode_ledger(piece)
+            self._state.begin_restoring()
+        else:
+            self._state.restore(piece)
 
     def _go_on_with(self, waiting: _Waiting, ledger: Ledger) -> None:
         """The state is complete: do what was delivered since its place."""

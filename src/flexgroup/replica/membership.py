@@ -17,6 +17,7 @@ from flexgroup.client.errors import (
     GroupDestroyed,
     LinkClosed,
     NoAnswer,
+    NotAllowed,
     OutcomeUnknown,
     Refusal,
     ServerBusy,
@@ -65,6 +66,8 @@ class Membership:
     ) -> None:
         if replica.is_member:
             raise UsageError("this object is a replica already: leave, or make another one")
+        if not isinstance(timeout, int | float) or not timeout > 0:
+            raise UsageError(f"timeout={timeout!r} is not possible; give seconds above 0")
         if isinstance(servers, str):
             servers = servers.split(",")
         addresses: list[str | None] = [address.strip() for address in servers or ()]
@@ -83,7 +86,7 @@ class Membership:
         """The group in which newcomers are told the state, while this is one."""
         self._telling: Group[bytes] | None = None
         """The same group, since this has told somebody the state."""
-        self._unsent: deque[bytes] = deque()
+        self._unsent: deque[Packet] = deque()
         """What there was no room for yet."""
         self._over: FlexGroupError | None = None
         """Why there is no membership any more."""
@@ -109,7 +112,7 @@ class Membership:
         self._began: asyncio.Future[None] = loop.create_future()
         self._changed: asyncio.Future[None] = loop.create_future()
         self._heard_at = loop.time()
-        self._running = loop.create_task(self._run())
+        self._running = loop.create_task(self._run_until_over())
         try:
             await asyncio.shield(self._began)
         except (Exception, asyncio.CancelledError):
@@ -153,6 +156,14 @@ class Membership:
 
     # One connection after the other.
 
+    async def _run_until_over(self) -> None:
+        try:
+            await self._run()
+        except Exception as error:  # or all that is waited for here would never come
+            what = f"{type(error).__name__}: {error}"
+            self._finish(ConnectionLost(f"this replica has no connection any more ({what})"))
+            report("the connection of a replica", error)
+
     async def _run(self) -> None:
         attempts = 0
         loop = asyncio.get_running_loop()
@@ -162,7 +173,7 @@ class Membership:
             try:
                 await self._stay_connected(address)
                 error: FlexGroupError = ConnectionLost("the connection was lost")
-            except (GroupDestroyed, BadStack, VersionMismatch, UsageError) as final:
+            except (GroupDestroyed, BadStack, NotAllowed, VersionMismatch, UsageError) as final:
                 self._finish(final)
                 return
             except FlexGroupError as passing:
@@ -180,7 +191,6 @@ class Membership:
         link = await connect(address, name=self.process, tls=self._tls, timeout=self._timeout)
         try:
             self._link = link
-            self._heard()
             states = f"{self._group_name}/state"
             told = await self._joined(lambda: link.join(states, STACK_OF_STATES, open=True))
             self.machine.entering(self.process)
@@ -197,6 +207,7 @@ class Membership:
                 await self._check(group)
                 self._is_suitable = True
                 self._begin_if_ready()
+            self._spawn(self._probe(group, listener.ended_with))
             await self._watch(listener.ended_with)
         finally:
             self._group = None
@@ -222,6 +233,16 @@ class Membership:
                 f"'{self._stack}' does not promise {' and '.join(missing)}, which replicas need;"
                 " take ABCAST SAFE"
             )
+
+    async def _probe(self, group: Group[bytes], ended: asyncio.Future[FlexGroupError]) -> None:
+        """End the connection if the server does not answer, though nobody has closed it."""
+        try:
+            while not ended.done():
+                await asyncio.sleep(self._timeout / 4)
+                await group.info()
+        except FlexGroupError as error:
+            if not ended.done():
+                ended.set_result(error)
 
     async def _watch(self, ended: asyncio.Future[FlexGroupError]) -> None:
         """Wait until the connection ends, or nobody tells this replica the state."""
@@ -283,8 +304,8 @@ class Membership:
         for message in messages:
             try:
                 self.machine.told(message.sender, message.body)
-            except FlexGroupError as error:
-                self._finish(error)
+            except PeerError as error:
+                report(f"a message of {message.sender}", error)
         self._act()
 
     def _act(self) -> None:
@@ -326,24 +347,29 @@ class Membership:
         group = self._group
         if group is None:
             return  # the machine sends calls again, when this is a member again
-        body = encode(packet)
+        if self._unsent or not self._has_room_for(group, packet):
+            self._unsent.append(packet)
+            if len(self._unsent) == 1:
+                self._spawn(self._send_later(group))
+
+    def _has_room_for(self, group: Group[bytes], packet: Packet) -> bool:
+        """Send the packet, and return whether that is done with: what cannot be sent at all must
+        not hold up what follows."""
         try:
-            if self._unsent or not group.send_now([body]):
-                self._unsent.append(body)
-                if len(self._unsent) == 1:
-                    self._spawn(self._send_later(group))
+            return group.send_now([encode(packet)])
         except ConnectionLost:
             pass
         except FlexGroupError as error:
-            if not isinstance(packet, Call):
-                raise
-            self._fail(packet.number, error)
+            # Nobody waits for other packets; if the group is destroyed, that is told soon.
+            if isinstance(packet, Call):
+                self._fail(packet.number, error)
+        return True
 
     async def _send_later(self, group: Group[bytes]) -> None:
         with suppress(ConnectionLost, Refusal):
             while self._unsent:
                 await group.room()
-                while self._unsent and group.send_now([self._unsent[0]]):
+                while self._unsent and self._has_room_for(group, self._unsent[0]):
                     self._unsent.popleft()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -356,13 +382,13 @@ class Membership:
 
     async def _leave_states(self, told: Group[bytes]) -> None:
         async with self._states:
-            with suppress(ConnectionLost, Refusal):
+            with suppress(ConnectionLost, NoAnswer, Refusal):
                 await told.leave()
 
     async def _tell(self, tell: Tell) -> None:
         link = self._link
         assert link is not None
-        with suppress(ConnectionLost):
+        with suppress(ConnectionLost, NoAnswer):
             async with self._states:
                 if self._telling is None:
                     self._telling = await link.attach(f"{self._group_name}/state")
@@ -398,7 +424,8 @@ class _Delivered(Listener[bytes]):
         self._membership.changed(view)
 
     def ended(self, error: FlexGroupError) -> None:
-        self.ended_with.set_result(error)
+        if not self.ended_with.done():
+            self.ended_with.set_result(error)
 
 
 class _Told(Listener[bytes]):
@@ -413,6 +440,8 @@ def parts_of(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
     """Return parts that fit into a message; whether a piece ends there, and whether all do."""
     piece: bytes | None = next(pieces)
     while piece is not None:
+        if not isinstance(piece, bytes | bytearray | memoryview):
+            raise UsageError(f"a snapshot is made of bytes, not of {piece!r:.60}")
         following = next(pieces, None)
         for start in range(0, max(len(piece), 1), BYTES_OF_A_PART):
             end = start + BYTES_OF_A_PART

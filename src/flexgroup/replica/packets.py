@@ -82,6 +82,8 @@ class Ledger(Struct, array_like=True):
     """The first view that each member of the group is known in, newcomers as well."""
 
 
+UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)
+
 Packet = Call | Ready | Farewell | Part | Refused
 
 _encoder = Encoder()
@@ -96,12 +98,12 @@ def encode(packet: Packet | Ledger) -> bytes:
 def decode(data: bytes) -> Packet:
     try:
         return _packets.decode(data)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise PeerError(f"this is nothing that a replica sends: {error}") from None
 
 
 def decode_ledger(data: bytes) -> Ledger:
     try:
         return _ledgers.decode(data)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise PeerError(f"this is not how a state begins: {error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from flexgroup.client.errors import NotMember
@@ -28,23 +29,27 @@ class Replicated(Caller):
     annotates the type.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_caller", "_membership")
+    __slots__ = ("__dict__", "__weakref__", "_applied_in", "_caller", "_membership")
 
     ordered_methods: ClassVar[dict[str, Ordered[..., Any]]] = {}
 
     if TYPE_CHECKING:  # or they would be taken for attributes of which a class tells the type
         _membership: Place | None
         _caller: str
+        _applied_in: int
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = {name: method for name, method in vars(cls).items() if isinstance(method, Ordered)}
-        cls.ordered_methods = cls.ordered_methods | own
+        inherited = [pair for one in reversed(cls.__mro__) for pair in vars(one).items()]
+        cls.ordered_methods = {
+            name: method for name, method in dict(inherited).items() if isinstance(method, Ordered)
+        }
 
     def __new__(cls, *arguments: Any, **by_name: Any) -> Self:
         made = super().__new__(cls)
         made._membership = None
         made._caller = ""
+        made._applied_in = 0
         return made
 
     # What a class may define in its own way.
@@ -86,8 +91,8 @@ class Replicated(Caller):
 
     @property
     def is_applying(self) -> bool:
-        """Whether an ordered method is being applied."""
-        return bool(self._caller)
+        """Whether an ordered method is being applied, in this thread."""
+        return bool(self._caller) and self._applied_in == get_ident()
 
     @property
     def is_member(self) -> bool:

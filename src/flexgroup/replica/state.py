@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from itertools import chain, islice
+from threading import get_ident
 
 from flexgroup.core.errors import UsageError
-from flexgroup.replica.attributes import codecs_of, state_of
+from flexgroup.replica.attributes import check_class_of, codecs_of, state_of
 from flexgroup.replica.calls import failure
 from flexgroup.replica.replicated import Replicated
 
@@ -18,6 +19,7 @@ class ObjectState:
         for method in replica.ordered_methods.values():
             method.prepare()
         codecs_of(type(replica))  # which says now what it would say to the first newcomer
+        check_class_of(replica)
         self._replica = replica
         self._report = report
         self._initially = deepcopy(state_of(replica))
@@ -34,6 +36,7 @@ class ObjectState:
                 UsageError(f"{type(replica).__name__} has no ordered method {method} everywhere")
             )
         replica._caller = caller
+        replica._applied_in = get_ident()
         try:
             return known.apply(replica, arguments)
         finally:

@@ -16,7 +16,9 @@ class Dict(Replica):
     def __init__(self) -> None:
         self.entries: dict[str, Any] = {}
         self.changes: dict[str, int] = {}
-        """How often each key was put or deleted."""
+        """The number of the change that has put each key."""
+        self.changed = 0
+        """How many changes there were."""
 
     @ordered
     def put(self, key: str, value: Any) -> None:
@@ -28,7 +30,7 @@ class Dict(Replica):
         """Delete the key, and return its value, or None if there is none."""
         if key not in self.entries:
             return None
-        self._change(key)
+        del self.changes[key]
         return self.entries.pop(key)
 
     @ordered
@@ -48,7 +50,8 @@ class Dict(Replica):
         return is_so
 
     def _change(self, key: str) -> None:
-        self.changes[key] = self.changes.get(key, 0) + 1
+        self.changed += 1
+        self.changes[key] = self.changed
 
     async def get(self, key: str) -> Any:
         """Return a value that is not older than this call, or None if the key has none."""
@@ -66,6 +69,6 @@ class Dict(Replica):
             yield self.entries.get(key)
 
     def _news(self, key: str, seen: int) -> int:
-        """Return one more than how often the key has changed, if that is more than was seen."""
-        changes = self.changes.get(key, 0)
-        return changes + 1 if changes > seen else 0
+        """Return one more than the number of the key's change, 0 without one, if it is another."""
+        change = self.changes.get(key, 0)
+        return change + 1 if change != seen else 0

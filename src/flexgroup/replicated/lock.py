@@ -16,9 +16,8 @@ class Lock(Replica):
     """Who holds it, and who waits, in the order in which they asked.
 
     A member that dies, or is taken for dead, holds it no more. Nobody can tell it so in time; so
-    what the lock protects asks for `fence`, which grows, and refuses whoever comes with a smaller
-    one. With a lease, a holder that does not renew it for so many seconds, while others wait, has
-    it taken away as well.
+    what the lock protects asks for `fence`, which grows, and refuses whoever has a smaller one.
+    With a lease, a holder that does not renew it for so many seconds while others wait loses it.
     """
 
     def __init__(self, lease: float | None = None) -> None:
@@ -28,6 +27,7 @@ class Lock(Replica):
         """How often somebody came to hold it."""
         self.renewed = 0
         self._lease = lease
+        self._turn = asyncio.Lock()
 
     @property
     def holder(self) -> str | None:
@@ -90,9 +90,10 @@ class Lock(Replica):
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
-        """Hold the lock in `async with lock.held() as fence:`."""
-        fence = await self.acquire()
-        try:
-            yield fence
-        finally:
-            await self.release()
+        """Hold the lock in `async with lock.held() as fence:`; tasks of one process take turns."""
+        async with self._turn:
+            fence = await self.acquire()
+            try:
+                yield fence
+            finally:
+                await self.release()
