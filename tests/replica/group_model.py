@@ -31,6 +31,10 @@ class Lines:
         self.lines: list[str] = []
         self._coming: list[str] = []
 
+    @property
+    def methods(self) -> list[str]:
+        return []
+
     def apply(self, caller: str, method: str, arguments: bytes) -> bytes:
         self.lines.append(f"{caller} {method}")
         return str(len(self.lines)).encode()

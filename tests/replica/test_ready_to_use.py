@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -69,6 +69,20 @@ async def test_each_item_of_a_queue_is_taken_once() -> None:
         assert sorted(await asyncio.gather(*takers)) == list(range(20))
         with pytest.raises(IndexError, match="empty"):
             await b.take()
+
+
+@on_a_loop
+async def test_who_is_cancelled_while_it_gets_an_item_has_taken_none() -> None:
+    async with addresses(1) as (one,), Queue().join("q", one) as queue:
+        for item in range(100):
+            await queue.put(item)
+        got = []
+        for _ in range(50):
+            with suppress(TimeoutError):
+                got.append(await asyncio.wait_for(queue.get(), 0.0005))
+        while queue.items:
+            got.append(await queue.get())
+        assert sorted(got) == list(range(100))
 
 
 @on_a_loop

@@ -218,6 +218,20 @@ async def test_a_state_that_would_come_back_as_another_is_refused_and_says_what_
             await Unclear().join("unclear", one)
 
 
+class NewerShelf(Shelf):
+    @ordered
+    def empty(self) -> None:
+        self.items.clear()
+
+
+@on_a_loop
+async def test_a_newcomer_of_another_class_is_refused_and_told_what_differs() -> None:
+    async with addresses(1) as (one,), Shelf().join("shelf", one) as shelf:
+        with pytest.raises(PeerError, match=r"another than the one here, in empty\(\)"):
+            await NewerShelf().join("shelf", one)
+        assert await shelf.put(Item("tea", 3)) == 1
+
+
 @on_a_loop
 async def test_a_stack_without_a_total_order_is_refused() -> None:
     async with addresses(1) as (one,):

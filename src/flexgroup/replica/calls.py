@@ -85,6 +85,9 @@ class Ordered(Generic[P, R]):
         self._parameters = parameters
         self._arguments: type[msgspec.Struct] | None = None
 
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(parameter.name for parameter in self._parameters)})"
+
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload

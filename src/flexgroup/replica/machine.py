@@ -47,6 +47,10 @@ MOST_DEPARTED = 1_000
 class State(Protocol):
     """The object of which this is a replica."""
 
+    @property
+    def methods(self) -> list[str]:
+        """The ordered methods, with their parameters."""
+
     def apply(self, caller: str, method: str, arguments: bytes) -> bytes:
         """Call the method, and return what became of it."""
 
@@ -398,6 +402,13 @@ class ReplicaMachine:
         if waiting.ledger is None:
             waiting.ledger = decode_ledger(piece)
             self._state.begin_restoring()
+            if strange := set(waiting.ledger.methods) ^ set(self._state.methods):
+                self._effects.append(
+                    GiveUp(
+                        f"the class of {waiting.teller} is another than the one here, in"
+                        f" {', '.join(sorted(strange))}; all replicas of a group have the same"
+                    )
+                )
         else:
             self._state.restore(piece)
 
@@ -434,7 +445,8 @@ class ReplicaMachine:
         self._effects.append(Begin())
         self.times_begun += 1
         if not self._has_state:
-            self._ledger = Ledger(f"{self._session} {view.number}")
+            number = f"{self._session} {view.number}"
+            self._ledger = Ledger(number, methods=self._state.methods)
             self._has_state = True
         self._part_from(list(self.members))
         self._ledger.tellers.clear()

@@ -80,6 +80,8 @@ class Ledger(Struct, array_like=True):
     """Who is to tell each newcomer the state."""
     since: dict[str, int] = {}
     """The first view that each member of the group is known in, newcomers as well."""
+    methods: list[str] = []
+    """The ordered methods of the object, with their parameters: the same at all replicas."""
 
 
 UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)

@@ -26,6 +26,10 @@ class ObjectState:
         self._coming: Replicated | None = None
         """The object with the state that is being restored."""
 
+    @property
+    def methods(self) -> list[str]:
+        return sorted(str(method) for method in self._replica.ordered_methods.values())
+
     def apply(self, caller: str, method: str, arguments: bytes) -> bytes:
         if not method:
             return b""

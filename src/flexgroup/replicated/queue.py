@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
+from flexgroup.core.errors import FlexGroupError
 from flexgroup.replica.calls import ordered
 from flexgroup.replica.object import Replica
 
@@ -25,11 +28,21 @@ class Queue(Replica):
             raise IndexError("the queue is empty")
         return self.items.pop(0)
 
+    @ordered
+    def put_back(self, item: Any) -> None:
+        """Put an item in front of the others: it was taken, and not used."""
+        self.items.insert(0, item)
+
     async def get(self) -> Any:
-        """Take the first item, and wait for one if need be."""
+        """Take the first item, and wait for one if need be. Who is cancelled has taken none."""
         while True:
             await self.until(lambda: self.items)
+            taking = asyncio.ensure_future(self.take())
             try:
-                return await self.take()
+                return await asyncio.shield(taking)
             except IndexError:
                 pass  # another process was quicker
+            except asyncio.CancelledError:
+                with suppress(IndexError, FlexGroupError):
+                    await self.put_back(await taking)
+                raise
