@@ -26,10 +26,6 @@ WRITER = "flexgroup.server.recording.trace_writer"
 PIPE_BYTES = 1 << 20
 """The pipe takes this much at a time, which makes three hundred thousand events a second."""
 
-GIVES_WAY = 10
-"""The niceness that the writer has above that of the server, whose clients wait: to write a second
-of a trace takes longer than a group should stand still when its leader fails."""
-
 
 class RunBegan(Struct, frozen=True, array_like=True, tag=True):
     """A run has begun."""
@@ -106,7 +102,6 @@ class Pipe(Handoff):
             stdout=subprocess.DEVNULL,
             process_group=0,
         )
-        os.setpriority(os.PRIO_PROCESS, self.writer.pid, os.nice(0) + GIVES_WAY)
         assert self.writer.stdin is not None
         self._pipe = self.writer.stdin.fileno()
         os.set_blocking(self._pipe, False)
