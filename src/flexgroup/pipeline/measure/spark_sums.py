@@ -37,7 +37,7 @@ from flexgroup.metrics.sums import (
     duration_sums,
 )
 from flexgroup.pipeline.reading.trace_set import TraceSet
-from flexgroup.pipeline.spark.frames import rows_of, spark_schema, union
+from flexgroup.pipeline.spark.frames import nothing, rows_of, spark_schema, union
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import BY_ALL, BY_LAST, parse_cost_model
 from flexgroup.trace.run_events import multicast_twice
@@ -139,7 +139,7 @@ def _faulty(traces: TraceSet) -> DataFrame:
     rows = [
         (number, process) for number, run in enumerate(traces.described) for process in run.faulty
     ]
-    return rows_of(traces.spark, rows, FAULTY)
+    return rows_of(traces.spark, rows, FAULTY) if rows else nothing(traces.spark, FAULTY)
 
 
 def _deliveries(traces: TraceSet, *columns: str) -> DataFrame:
