@@ -268,7 +268,8 @@ with its share of 64 closed loops, and what these get back is the goodput, from 
 load began: a primary that is replaced has been by then. Servers record traces, which takes them
 time in every row alike. In these, the liar is then named as faulty, and what the stack promises to
 correct processes is verified on Spark. Groups are destroyed at the end, when all that was sent is
-delivered: of what is under way then, the trace says only that it was not. This wrote the table:
+delivered: of what is under way then, the trace says only that it was not. This wrote the table,
+except for the slow primary of PBFT, which is from a run of `--attacks slow` in pure Python:
 
 ```sh
 python -m benchmarks.lying_servers --stacks PBFT --duration 1.5 --csv docs/liars-elsewhere.csv
