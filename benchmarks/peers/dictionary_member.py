@@ -22,9 +22,10 @@ async def run(options: argparse.Namespace) -> None:
         first, end = await asyncio.to_thread(wait_to_begin, loops)
 
         async def loop(key: str, body: bytes) -> None:
-            while True:
-                await dictionary.put(key, body)
-                [body] = loops.delivered([body])
+            following = [body]
+            while following:
+                await dictionary.put(key, following[0])
+                following = loops.delivered(following)
 
         working = [
             asyncio.create_task(loop(f"{options.number} {number}", body))
