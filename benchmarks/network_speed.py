@@ -30,9 +30,11 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from peers.corosync_cluster import CannotRunError, Corosync, entering
 
@@ -192,38 +194,45 @@ Cell = tuple[str, int, int]
 """A system's name, the number of clients, the bytes of a payload."""
 
 
-def available(names: list[str], left_out: dict[str, str]) -> list[System]:
-    usable: list[System] = []
-    for name in names:
-        for system in SYSTEMS[name]:
-            try:
-                system.install()
-                usable.append(system)
-            except CannotRunError as problem:
-                left_out[system.name] = str(problem)
-    return usable
+class Measurable(Protocol):
+    """What any benchmark of this kind measures."""
+
+    @property
+    def name(self) -> str: ...
+    def install(self) -> None: ...
+    def run(self, workload: Workload) -> Summary: ...
 
 
-def run_all(options: argparse.Namespace, left_out: dict[str, str]) -> dict[Cell, Summary]:
-    systems = available(options.systems, left_out)
+def best_of(
+    rounds: int,
+    systems: Sequence[Measurable],
+    workloads: Sequence[Workload],
+    left_out: dict[str, str],
+) -> dict[Cell, Summary]:
+    """Measure all systems in turn, round after round, and return the best of each cell; what cannot
+    be had here is left out."""
     best: dict[Cell, Summary] = {}
-    for _ in range(options.rounds):
-        for payload in options.payloads:
-            for clients in options.clients:
-                for system in systems:
-                    if system.name in left_out:
-                        continue
+
+    def measure_one(system: Measurable, workload: Workload) -> None:
+        figures = system.run(workload)
+        cell = (system.name, workload.clients, workload.payload)
+        if cell not in best or figures.messages_a_second > best[cell].messages_a_second:
+            best[cell] = figures
+        print(".", end="", file=sys.stderr, flush=True)
+
+    for system in systems:
+        try:
+            system.install()
+        except CannotRunError as problem:
+            left_out[system.name] = str(problem)
+    for _ in range(rounds):
+        for workload in workloads:
+            for system in systems:
+                if system.name not in left_out:
                     try:
-                        workload = Workload(options.servers, clients, payload, options.duration)
-                        figures = system.run(workload)
+                        measure_one(system, workload)
                     except (CannotRunError, ProcessFailedError) as problem:
                         left_out[system.name] = str(problem)
-                        continue
-                    cell = (system.name, clients, payload)
-                    before = best.get(cell)
-                    if before is None or figures.messages_a_second > before.messages_a_second:
-                        best[cell] = figures
-                    print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return best
 
@@ -353,7 +362,13 @@ def main() -> int:
     if unknown := set(options.systems) - set(SYSTEMS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from: {', '.join(SYSTEMS)}")
     left_out: dict[str, str] = {}
-    best = run_all(options, left_out)
+    workloads = [
+        Workload(options.servers, clients, payload, options.duration)
+        for payload in options.payloads
+        for clients in options.clients
+    ]
+    systems = [system for name in options.systems for system in SYSTEMS[name]]
+    best = best_of(options.rounds, systems, workloads, left_out)
     found = ratios(best, options.servers)
     return conclude(best, left_out, found, options.json)
 

@@ -18,20 +18,19 @@ from pathlib import Path
 
 from network_speed import (
     INSTALLED,
-    Cell,
     PySyncObj,
     Ratio,
     Workload,
+    best_of,
     conclude,
     environment,
     measured,
     program,
 )
-from peers.corosync_cluster import CannotRunError
 
 from flexgroup.load.local_cluster import LocalCluster
 from flexgroup.load.measurement import Summary
-from flexgroup.load.processes import ProcessFailedError, started
+from flexgroup.load.processes import started
 
 SERVERS = 3
 
@@ -78,25 +77,9 @@ def main() -> int:
     add("--json", action="store_true")
     options = parser.parse_args()
     INSTALLED.mkdir(parents=True, exist_ok=True)
-    workload = Workload(SERVERS, options.clients, options.payload, options.duration)
     left_out: dict[str, str] = {}
-    best: dict[Cell, Summary] = {}
-    for _ in range(options.rounds):
-        for system in SYSTEMS:
-            if system.name in left_out:
-                continue
-            try:
-                system.install()
-                figures = system.run(workload)
-            except (CannotRunError, ProcessFailedError) as problem:
-                left_out[system.name] = str(problem)
-                continue
-            cell = (system.name, options.clients, options.payload)
-            before = best.get(cell)
-            if before is None or figures.messages_a_second > before.messages_a_second:
-                best[cell] = figures
-            print(".", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    workload = Workload(SERVERS, options.clients, options.payload, options.duration)
+    best = best_of(options.rounds, SYSTEMS, [workload], left_out)
     rates = {name: figures.messages_a_second for (name, _, _), figures in best.items()}
     peers = [rates[peer.name] for peer in PEERS if peer.name in rates]
     found = [

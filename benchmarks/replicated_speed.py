@@ -40,6 +40,7 @@ from network_speed import (
     PySyncObj,
     Ratio,
     Workload,
+    best_of,
     conclude,
     free_ports,
 )
@@ -49,7 +50,7 @@ from flexgroup.client import blocking
 from flexgroup.load.closed_loops import share_of
 from flexgroup.load.local_cluster import LocalCluster
 from flexgroup.load.measurement import Load, Summary, cpu_seconds
-from flexgroup.load.processes import WARM_UP, ProcessFailedError, measure, started
+from flexgroup.load.processes import WARM_UP, measure, started
 from flexgroup.wire.seals import make_seal_keys
 
 PAXOS = "LEADER PAXOS"
@@ -273,24 +274,9 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from: {', '.join(SYSTEMS)}")
     INSTALLED.mkdir(parents=True, exist_ok=True)
     left_out: dict[str, str] = {}
-    best: dict[Cell, Summary] = {}
     workload = Workload(SIZE, options.clients, options.payload, options.duration)
-    for _ in range(options.rounds):
-        for system in [system for name in options.systems for system in SYSTEMS[name]]:
-            if system.name in left_out:
-                continue
-            try:
-                system.install()
-                figures = system.run(workload)
-            except (CannotRunError, ProcessFailedError) as problem:
-                left_out[system.name] = str(problem)
-                continue
-            cell = (system.name, options.clients, options.payload)
-            before = best.get(cell)
-            if before is None or figures.messages_a_second > before.messages_a_second:
-                best[cell] = figures
-            print(".", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    systems = [system for name in options.systems for system in SYSTEMS[name]]
+    best = best_of(options.rounds, systems, [workload], left_out)
     found = ratios(best, options.clients, options.payload)
     return conclude(best, left_out, found, options.json)
 

@@ -388,7 +388,8 @@ class Membership:
     async def _tell(self, tell: Tell) -> None:
         link = self._link
         assert link is not None
-        with suppress(ConnectionLost, NoAnswer):
+        # If somebody has destroyed the group of states, newcomers give up when their time is over.
+        with suppress(ConnectionLost, NoAnswer, Refusal):
             async with self._states:
                 if self._telling is None:
                     self._telling = await link.attach(f"{self._group_name}/state")
