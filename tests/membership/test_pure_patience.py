@@ -77,6 +77,7 @@ def test_so_it_is_among_servers_that_keep_their_data(
 def test_so_it_is_in_a_thousand_schedules(
     adapt: Callable[[pytest.MonkeyPatch], None], keeps_data: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`FLEXGROUP_PURE=1 python -m pytest -m large tests/membership` runs them."""
     adapt(monkeypatch)
     run_schedules(1000, 250, keeps_data)
 
