@@ -40,7 +40,7 @@ def outcomes(plan: StackPlan, seeds: range) -> Counter[str]:
 
 
 def test_in_500_schedules() -> None:
-    assert outcomes(parse_stack(SHORT), range(500)) == {"": 500}
+    assert outcomes(parse_stack(SHORT), range(1000, 1500)) == {"": 500}
 
 
 @pytest.mark.large
@@ -55,7 +55,7 @@ LAYERS = ("skeen-cft", "df-cft", "dcc-cft", "ft-abcast")
 @pytest.mark.parametrize("name", LAYERS)
 def test_below_other_layers_in_100_schedules(name: str, every: int) -> None:
     """They save their states after so many entries, and slots are set aside behind that."""
-    assert outcomes(nothing_taken_out(name, every), range(100)) == {"": 100}
+    assert outcomes(nothing_taken_out(name, every), range(1000, 1100)) == {"": 100}
 
 
 @pytest.mark.large
