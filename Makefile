@@ -19,6 +19,9 @@ INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
 READY := $(if $(filter 1,$(FLEXGROUP_PURE)),$(INSTALLED),$(COMPILED))
 
+# Tests start processes by the hundred: each would compile anew what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A stamp is as old as the beginning of its step: what is edited meanwhile is newer.
 BEGIN = touch $@.begun
 END = mv $@.begun $@

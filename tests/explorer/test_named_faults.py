@@ -29,7 +29,7 @@ REDUCED = SearchOptions(reduce=True, symmetry=False)
 BOTH = SearchOptions(reduce=True, symmetry=True)
 
 PATIENCE = SearchLimits(states=10_000)
-ENOUGH = 6
+ENOUGH = 4
 
 
 def faulty(

@@ -62,12 +62,22 @@ def test_nobody_delivers_anything_when_others_may_have_gone_on(
     assert seen["excluded"] > 15
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("adapt", [learns_quickly, asks_for_anything])
+def test_so_it_is_among_servers_that_keep_their_data(
+    adapt: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapt(monkeypatch)
+    seen = run_schedules(1000, 60, keeps_data=True)
+    assert seen["excluded"] > 15
+
+
+@pytest.mark.large
 @pytest.mark.parametrize("adapt", [learns_quickly, asks_for_anything])
 @pytest.mark.parametrize("keeps_data", [False, True])
 def test_so_it_is_in_a_thousand_schedules(
     adapt: Callable[[pytest.MonkeyPatch], None], keeps_data: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`FLEXGROUP_PURE=1 python -m pytest -m large tests/membership` runs them."""
     adapt(monkeypatch)
     run_schedules(1000, 250, keeps_data)
 

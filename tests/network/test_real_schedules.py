@@ -1,6 +1,6 @@
 """Schedules of load and faults on real servers: none is bad, and every cluster comes back.
 
-Twelve short ones; `tests/network/real_trial.py` executes as many as one likes.
+Thirty short ones; `tests/network/real_trial.py` executes as many as one likes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = [needs_namespaces, pytest.mark.slow]
 SHORT = replace(LOAD, servers=(3,), messages=60, changes=6, faults=2, longest=2.0)
 
 
-def test_twelve_schedules_are_good_on_real_servers(tmp_path: Path) -> None:
+def test_thirty_schedules_are_good_on_real_servers(tmp_path: Path) -> None:
     """Those with the least patience take the least time."""
     shortest = (s for s in drawn(0, SHORT) if s.patience == min(PATIENCES))
     bad: list[str] = []
@@ -32,5 +32,5 @@ def test_twelve_schedules_are_good_on_real_servers(tmp_path: Path) -> None:
         if told := report(schedule, execution):
             bad.append(told)
 
-    asyncio.run(execute_all(list(islice(shortest, 12)), tmp_path, 6, when_done))
+    asyncio.run(execute_all(list(islice(shortest, 30)), tmp_path, 6, when_done))
     assert not bad, "\n\n".join(bad)[:20_000]

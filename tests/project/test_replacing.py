@@ -25,6 +25,7 @@ PURE = sorted(TESTS.rglob("test_pure_*.py"))
 
 if compiled():  # otherwise pytest collects them itself
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("path", PURE, ids=[str(path.relative_to(TESTS)) for path in PURE])
     def test_what_replaces_parts_of_the_package_passes(
         path: Path, request: pytest.FixtureRequest

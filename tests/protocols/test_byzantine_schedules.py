@@ -40,13 +40,13 @@ def test_every_schedule_keeps_what_is_promised(
     assert found.broken == "", found.script()
 
 
-@pytest.mark.parametrize("stack", LOGS)
+@pytest.mark.parametrize("stack", STACKS)
 def test_in_200_schedules(stack: str) -> None:
     found = Counter(outcome(stack, SIZES[seed // 2 % 4], seed).broken for seed in range(200))
     assert found == {"": 200}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("stack", STACKS)
 def test_in_2000_schedules(stack: str) -> None:
     found = Counter(outcome(stack, SIZES[seed // 2 % 4], seed).broken for seed in range(2000))

@@ -44,11 +44,11 @@ def test_every_schedule_keeps_what_is_promised(
     assert suspicion_schedule(PAXOS, size, broadcasts, errors, seed, fifo) == ""
 
 
-def test_in_300_schedules() -> None:
-    assert outcomes(PAXOS, range(300)) == {"": 300}
+def test_in_500_schedules() -> None:
+    assert outcomes(PAXOS, range(1000, 1500)) == {"": 500}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_in_5000_schedules() -> None:
     assert outcomes(PAXOS, range(1000, 6000)) == {"": 5000}
 

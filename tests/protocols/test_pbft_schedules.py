@@ -48,11 +48,11 @@ def test_every_schedule_keeps_what_is_promised(
     assert liar_schedule(SHORT if short else PBFT, size, load, seed) == ""
 
 
-def test_in_150_schedules() -> None:
-    assert outcomes(range(150)) == {"": 150}
+def test_in_1000_schedules() -> None:
+    assert outcomes(range(1000, 2000)) == {"": 1000}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_in_10000_schedules() -> None:
     assert outcomes(range(1000, 11000)) == {"": 10000}
 

@@ -56,11 +56,11 @@ def test_every_schedule_keeps_what_is_promised(
     assert replica_schedule(PRIMCAST, tuple(sizes), load, seed) == ""
 
 
-def test_in_500_schedules() -> None:
-    assert outcomes(PRIMCAST, range(500)) == {"": 500}
+def test_in_1000_schedules() -> None:
+    assert outcomes(PRIMCAST, range(1000, 2000)) == {"": 1000}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_in_10000_schedules() -> None:
     assert outcomes(PRIMCAST, range(1000, 11000)) == {"": 10000}
 

@@ -39,11 +39,11 @@ def test_every_schedule_keeps_what_is_promised(
     assert replica_schedule(RAMCAST, tuple(sizes), load, seed) == ""
 
 
-def test_in_700_schedules() -> None:
-    assert Counter([schedule(RAMCAST, seed) for seed in range(700)]) == {"": 700}
+def test_in_2000_schedules() -> None:
+    assert Counter([schedule(RAMCAST, seed) for seed in range(1000, 3000)]) == {"": 2000}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_in_20000_schedules() -> None:
     assert Counter([schedule(RAMCAST, seed) for seed in range(1000, 21_000)]) == {"": 20_000}
 

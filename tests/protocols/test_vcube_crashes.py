@@ -32,13 +32,13 @@ def schedules(stack: str, seeds: range, crashes: int, fifo: bool = False) -> lis
 
 
 @pytest.mark.parametrize("stack", SURVIVORS)
-@pytest.mark.parametrize("crashes", [1, 3])
+@pytest.mark.parametrize("crashes", [1, 2, 3])
 def test_who_is_up_delivers_the_same_in_the_same_order(stack: str, crashes: int) -> None:
     for run in schedules(stack, range(400), crashes):
         assert not run.broken, f"{run.broken}\n{run.script}"
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("stack", SURVIVORS)
 def test_5000_schedules(stack: str) -> None:
     for run in schedules(stack, range(1000, 6000), crashes=2):

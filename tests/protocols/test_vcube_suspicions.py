@@ -31,10 +31,10 @@ def outcomes(stack: str | StackPlan, seeds: range) -> Counter[str]:
 
 
 def test_wrong_suspicions_break_nothing() -> None:
-    assert outcomes(MAJORITY, range(400)) == {"": 400}
+    assert outcomes(MAJORITY, range(1000, 1500)) == {"": 500}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_in_5000_schedules() -> None:
     assert outcomes(MAJORITY, range(1000, 6000)) == {"": 5000}
 

@@ -58,11 +58,11 @@ def test_every_schedule_keeps_what_is_promised(
     assert replica_schedule(WHITE_BOX, tuple(sizes), load, seed).broken == ""
 
 
-def test_in_500_schedules() -> None:
-    assert outcomes(range(500)) == {"": 500}
+def test_in_2000_schedules() -> None:
+    assert outcomes(range(1000, 3000)) == {"": 2000}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_in_20000_schedules() -> None:
     assert outcomes(range(1000, 21_000)) == {"": 20_000}
 

@@ -18,9 +18,12 @@ from flexgroup.virtual.shrinking import shrink
 
 from ..membership.broken_memberships import puts_what_nobody_delivered_last
 from .forcing import freeze_at_every_change
-from .test_schedules_of_servers import FAULTS, report
+from .test_schedules_of_servers import report
 
 CHANGES = Load(messages=150, seconds=0.5, changes=12)
+
+FEW = Load(clients=2, messages=20, faults=2)
+"""Waiting in vain costs by the clients that try to come back."""
 
 OUTAGE = """
 seed 1
@@ -47,7 +50,7 @@ def test_orders_hold_over_changes_that_freeze_what_is_under_way(
     stack: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     freeze_at_every_change(monkeypatch)
-    for seed in range(3):
+    for seed in range(2):
         assert report(seed, stack, CHANGES) == ""
 
 
@@ -69,7 +72,7 @@ def test_servers_that_end_when_they_hear_too_few_are_caught(
     monkeypatch.setattr(
         machine.Membership, "_stand_still", lambda self, _: self._exclude("too few are heard")
     )
-    assert any("in vain" in report(seed, "SKEEN", FAULTS) for seed in range(12))
+    assert any("in vain" in report(seed, "SKEEN", FEW) for seed in range(12))
 
 
 def test_orders_that_servers_lose_at_a_change_are_seen_in_their_traces(
@@ -78,9 +81,8 @@ def test_orders_that_servers_lose_at_a_change_are_seen_in_their_traces(
     """Each run by its name, and with the processes that it has in a trace set."""
     puts_what_nobody_delivered_last(monkeypatch)
     freeze_at_every_change(monkeypatch)
-    load = Load(messages=150, seconds=0.5, changes=12)
     for seed in range(20):
-        execution = Execution(draw_schedule(seed, "RELIABLE ATOMIC", load))
+        execution = Execution(draw_schedule(seed, "RELIABLE ATOMIC", CHANGES))
         execution.run()
         violations = list(execution.recordings.violations())
         if violations:

@@ -31,6 +31,7 @@ from flexgroup.server.recording.handoff import (
 )
 from flexgroup.trace import schema
 from flexgroup.trace.run import Run, planned_liars, with_liars
+from flexgroup.trace.under_way import is_under_way
 from flexgroup.trace.writer import (
     STARTED,
     DestinationSets,
@@ -254,8 +255,18 @@ class ServerTraceWriter:
             return False
         # If nothing was sent at any server, it is not worth a run.
         if (self._directory / STARTED / run_file(run.description.run)).exists():
-            self._describe("runs", run.row())
+            self._describe("runs", self._row(run))
         return True
+
+    def _row(self, run: EndedRun) -> Run:
+        """How a run has ended, as all have recorded it. Replicas stop where they are when somebody
+        destroys their groups: other than at a change, nobody waits for what is under way."""
+        row, name = run.row(), run.description.run
+        if row.complete and row.replicas:
+            told = [place for place, server in enumerate(run.servers) if server in run.marks]
+            if is_under_way(self._directory, name, told):
+                return replace(row, outcome=schema.CUT)
+        return row
 
     def _describe(self, folder: str, run: Run) -> None:
         """Write the row of a run, unless another server was faster that knows as much: who are
