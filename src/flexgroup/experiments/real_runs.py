@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +24,7 @@ import pyarrow.parquet as pq
 
 from flexgroup.client import blocking
 from flexgroup.core.errors import FlexGroupError, UsageError
+from flexgroup.experiments.experiment import HERE, RealRun
 from flexgroup.load.local_cluster import LocalCluster
 from flexgroup.load.measurement import Load, cpu_seconds
 from flexgroup.load.processes import ChildProcess, ProcessFailedError, measure
@@ -36,14 +36,16 @@ from flexgroup.trace.run import Run
 from flexgroup.trace.writer import as_json, prepare_trace_set, run_file, write_part, write_run
 from flexgroup.workloads.catalogue import parse_workload
 
-HERE = "here"
-"""What stands for the network of runs on real servers."""
-
 OPTIONS = ("--log", "none", "--pack", "1")
 """How servers are started: each message of a client is a multicast of its own."""
 
 LISTED_SECONDS = 20.0
 """How long servers may take to write the rest of a trace."""
+
+SETTLED_SECONDS = 60.0
+LOOK_SECONDS = 0.5
+LITTLE = 0.4
+"""Processors that servers which have just started take when they have settled, at most."""
 
 WARM_UP = 4
 """One part in so many of the measured time comes before it: a fifth of the run, as in
@@ -51,45 +53,33 @@ WARM_UP = 4
 
 
 @dataclass(frozen=True)
-class RealRun:
-    """What clients do to servers. Runs of the same name may differ: machines are not exact."""
-
-    stack: str
-    processes: int
-    clients: int
-    workload: str
-    duration: float
-    """Seconds that count; a quarter of that comes before."""
-    seed: int
-
-    @property
-    def answers(self) -> str:
-        """Who answers a client, as the protocol has it: all destinations or the last."""
-        return parse_stack(self.stack).top.answers.value
-
-    @property
-    def run(self) -> str:
-        digest = blake2b(repr(self).encode(), digest_size=4).hexdigest()
-        words = f"real {self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
-        return f"{''.join(c if c.isalnum() or c in '-.' else '-' for c in words)}-{digest}"
-
-
-@dataclass(frozen=True)
 class Counted:
     """What one run cost, beside what its clients saw."""
 
     load: Load
+    client_frames: int
+    """How many frames the process of the clients has read and written."""
     servers: tuple[dict[str, float], ...]
     """How much the totals of each server grew while messages counted."""
     writer_cpu: float
     """Processor seconds of the processes that write the traces; 0 for servers elsewhere."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"load": vars(self.load), "servers": self.servers, "writer_cpu": self.writer_cpu}
+        return {**vars(self), "load": vars(self.load)}
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Counted:
-        return cls(Load.from_json(told["load"]), tuple(told["servers"]), told["writer_cpu"])
+        return cls(
+            Load.from_json(told["load"]),
+            told["client_frames"],
+            tuple(told["servers"]),
+            told["writer_cpu"],
+        )
+
+    @property
+    def cpu(self) -> float:
+        """Return the processor seconds of all processes together."""
+        return self.load.server_cpu + self.load.member_cpu + self.writer_cpu
 
 
 class Servers:
@@ -111,6 +101,17 @@ class Servers:
 
     def close(self) -> None:
         self._stack.close()
+
+    def settle(self) -> None:
+        """Wait until the processes that write traces have loaded what they need."""
+        until = time.monotonic() + SETTLED_SECONDS
+        before = self.writer_cpu()
+        while time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
+            now = self.writer_cpu()
+            if now - before < LOOK_SECONDS * LITTLE:
+                return
+            before = now
 
     def totals(self) -> list[dict[str, float]]:
         """Return what each server has counted since it began."""
@@ -143,6 +144,7 @@ def local_servers(size: int) -> Iterator[Servers]:
             cluster.addresses, traces, lambda: [each.process.pid for each in cluster.servers]
         )
         stack.callback(servers.close)
+        servers.settle()
         yield servers
 
 
@@ -238,10 +240,10 @@ def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
             clients.read_line()
             load = measure([clients], real.duration, server_cpu, warm_up=real.duration / WARM_UP)
             clients.write_line("end")
-            sent = int(clients.read_line())
+            told = json.loads(clients.read_line())
         except ProcessFailedError as error:
-            told = log.read_text(errors="replace").strip().splitlines()
-            why = told[-1].removeprefix("flexgroup: error: ") if told else str(error)
+            said = log.read_text(errors="replace").strip().splitlines()
+            why = said[-1].removeprefix("flexgroup: error: ") if said else str(error)
             raise FlexGroupError(f"the clients of {real.run} have failed: {why}") from None
         finally:
             clients.end(1.0)
@@ -250,7 +252,7 @@ def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
         {name: now[name] - then[name] for name in now}
         for then, now in zip(before, after, strict=True)
     )
-    return Counted(load, grown, written[1] - written[0]), sent
+    return Counted(load, told["frames"], grown, written[1] - written[0]), told["sent"]
 
 
 def _listed(traces: Path) -> dict[str, Run]:

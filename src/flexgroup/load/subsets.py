@@ -66,6 +66,9 @@ class SubsetClients:
     def __init__(self, workload: Workload, clients: int, answers: str, seed: int) -> None:
         self.load = Load()
         self.sent = 0
+        """How many messages were multicast, in all."""
+        self.frames = 0
+        """How often, while messages counted, something came from a server or went to one."""
         self.undelivered = 0
         """How many deliveries of messages that were multicast are still to come."""
         self._workload = workload
@@ -91,6 +94,7 @@ class SubsetClients:
         self.undelivered -= len(bodies)
         if counts:
             self.load.delivered += len(bodies)
+            self.frames += 1
         following: list[Multicast] = []
         for body in bodies:
             client, number = HEAD.unpack_from(body)
@@ -108,6 +112,8 @@ class SubsetClients:
                 self.load.latencies[(now - message.since) // 1_000] += 1
             if now < self._end:
                 following.append(self._next(client, now))
+        if counts:
+            self.frames += len({destinations[0] for destinations, _ in following})
         return following
 
     def _next(self, client: int, now: int) -> Multicast:
@@ -213,7 +219,7 @@ async def run(options: argparse.Namespace) -> None:
         sys.stdin.readline()  # whoever measures looks at the servers before the groups end
         sender.end()
         await asyncio.gather(*(groups[process][process].destroy() for process in range(size)))
-    print(clients.sent, flush=True)
+    print(json.dumps({"sent": clients.sent, "frames": clients.frames}), flush=True)
 
 
 async def groups_over(links: list[Link], prefix: str, stack: str) -> list[list[Group[bytes]]]:
