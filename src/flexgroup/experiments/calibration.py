@@ -156,22 +156,15 @@ def calibrate(directory: Path, progress: Progress = lambda share: None) -> Calib
 
 def learn(counted: dict[RealRun, Counted]) -> Calibration:
     """Return the constants that account best for the processor time of the runs."""
-    servers, writer = _servers_cost(counted)
+    servers = _servers_cost(counted)
     client, frame = _clients_cost(counted)
     constants = Constants(
         cores=os.cpu_count() or 1,
         delay=_delay(counted),
-        read=servers["read"],
-        write=servers["write"],
-        byte=servers["byte"],
-        # What is recorded of each is written by another process of the same machine.
-        send=servers["send"] + writer,
-        receive=servers["receive"] + writer,
-        cast=servers["cast"] + writer,
-        deliver=servers["deliver"] + writer,
         client=client,
         frame=frame,
-        background=_background(counted, servers, writer),
+        background=_background(counted, servers),
+        **servers,
     )
     return Calibration(
         constants,
@@ -202,8 +195,8 @@ def _solved(rows: Sequence[Sequence[float]], results: Sequence[float]) -> list[f
     return [float(each) for each in found]
 
 
-def _servers_cost(counted: dict[RealRun, Counted]) -> tuple[dict[str, float], float]:
-    """Return what each of COSTS takes of a server, and an event of the process that writes."""
+def _servers_cost(counted: dict[RealRun, Counted]) -> dict[str, float]:
+    """Return what each of COSTS takes of a server."""
     shares = [
         (_features(totals), totals["cpu_seconds"])
         for each in counted.values()
@@ -213,15 +206,7 @@ def _servers_cost(counted: dict[RealRun, Counted]) -> tuple[dict[str, float], fl
     if len(shares) < len(COSTS):
         raise UsageError("the servers were hardly busy; is the machine stopped or overloaded?")
     found = _solved([row for row, _ in shares], [cpu for _, cpu in shares])
-    writers = [(_events(each), each.writer_cpu) for each in counted.values() if each.writer_cpu]
-    (writer,) = _solved([[e] for e, _ in writers], [c for _, c in writers]) if writers else (0.0,)
-    return dict(zip(COSTS, found, strict=True)), writer
-
-
-def _events(counted: Counted) -> float:
-    """Return how many events the servers have recorded."""
-    names = ("packets_sent", "packets_received", "multicasts", "deliveries")
-    return sum(totals[name] for totals in counted.servers for name in names)
+    return dict(zip(COSTS, found, strict=True))
 
 
 def _clients_cost(counted: dict[RealRun, Counted]) -> tuple[float, float]:
@@ -243,13 +228,13 @@ def _delay(counted: dict[RealRun, Counted]) -> float:
     return max(0.0, trip - cpu) / 2
 
 
-def _background(counted: dict[RealRun, Counted], servers: dict[str, float], writer: float) -> float:
+def _background(counted: dict[RealRun, Counted], servers: dict[str, float]) -> float:
     """Return the share of all processors that goes to what servers tell each other in any case,
     while messages go to single servers: what these messages cost is taken off."""
     each = _run(counted, MANY, 1)
     messages = each.load.completed
     one = sum(servers[name] for name in ("read", "write", "cast", "deliver"))
-    left = each.load.server_cpu - messages * one + each.writer_cpu - _events(each) * writer
+    left = each.load.server_cpu - messages * one
     return min(0.5, max(0.0, left / each.load.seconds / (os.cpu_count() or 1)))
 
 

@@ -182,17 +182,17 @@ def _predictions(findings: Findings, network: str, traces: Path | None) -> str:
                 f"{each.error:+.0%}" if abs(each.error) <= NEAR else f"**{each.error:+.0%}**",
                 f"{point.latency:.2f}",
                 f"{each.predicted.latency:.2f}",
-                *("-" if value is None else f"{value:,.0f}" for value in cpu or (None,) * 3),
+                *("-" if value is None else f"{value:,.0f}" for value in cpu or (None,) * 2),
             ]
         )
     _, told = is_predicted(findings, network)
     head = [
         "", "workload", "clients", "messages/s", "predicted", "error", "latency ms", "predicted",
-        "servers, CPU us a message", "their writers of traces", "clients",
+        "servers, CPU us a message", "clients, CPU us a message",
     ]  # fmt: skip
     return "\n".join(
         [
-            f"Predicted {told}. The last three columns are processor time for one message, which "
+            f"Predicted {told}. The last two columns are processor time for one message, which "
             "depends less than throughput on what else the machine does.",
             "",
             *table(head, rows),
@@ -200,9 +200,9 @@ def _predictions(findings: Findings, network: str, traces: Path | None) -> str:
     )
 
 
-def _cpu(traces: Path, point: Point) -> tuple[float, float, float] | None:
-    """Return the microseconds of processors that a message took: of servers, of what writes their
-    traces, and of the clients; over all repetitions."""
+def _cpu(traces: Path, point: Point) -> tuple[float, float] | None:
+    """Return the microseconds of processors that a message took, of servers and of the clients,
+    over all repetitions."""
     runs = [
         run
         for scale in (SMALL, PAPER)
@@ -217,7 +217,6 @@ def _cpu(traces: Path, point: Point) -> tuple[float, float, float] | None:
         return None
     return (
         sum(each.load.server_cpu for each in counted) / messages * 1e6,
-        sum(each.writer_cpu for each in counted) / messages * 1e6,
         sum(each.load.member_cpu for each in counted) / messages * 1e6,
     )
 

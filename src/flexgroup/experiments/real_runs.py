@@ -8,12 +8,14 @@ written last, so a run that has one is finished, as in sweeps of simulations.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,8 +63,6 @@ class Counted:
     """How many frames the process of the clients has read and written."""
     servers: tuple[dict[str, float], ...]
     """How much the totals of each server grew while messages counted."""
-    writer_cpu: float
-    """Processor seconds of the processes that write the traces; 0 for servers elsewhere."""
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "load": vars(self.load)}
@@ -73,13 +73,7 @@ class Counted:
             Load.from_json(told["load"]),
             told["client_frames"],
             tuple(told["servers"]),
-            told["writer_cpu"],
         )
-
-    @property
-    def cpu(self) -> float:
-        """Return the processor seconds of all processes together."""
-        return self.load.server_cpu + self.load.member_cpu + self.writer_cpu
 
 
 class Servers:
@@ -105,10 +99,10 @@ class Servers:
     def settle(self) -> None:
         """Wait until the processes that write traces have loaded what they need."""
         until = time.monotonic() + SETTLED_SECONDS
-        before = self.writer_cpu()
+        before = cpu_seconds(self._writers())
         while time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
-            now = self.writer_cpu()
+            now = cpu_seconds(self._writers())
             if now - before < LOOK_SECONDS * LITTLE:
                 return
             before = now
@@ -117,9 +111,25 @@ class Servers:
         """Return what each server has counted since it began."""
         return [dict(link.inspect()["totals"]) for link in self._links]
 
-    def writer_cpu(self) -> float:
-        """Return the processor seconds of the processes that write the traces so far."""
-        return cpu_seconds(child for pid in self._pids() for child in _children_of(pid))
+    @contextmanager
+    def nothing_written(self) -> Iterator[None]:
+        """Have the processes that write the traces stand still meanwhile, as what they cost is no
+        part of what is measured; the servers keep what is to be written."""
+        writers = self._writers()
+        try:
+            _signal(writers, signal.SIGSTOP)
+            yield
+        finally:
+            _signal(writers, signal.SIGCONT)
+
+    def _writers(self) -> list[int]:
+        return [child for pid in self._pids() for child in _children_of(pid)]
+
+
+def _signal(processes: Iterable[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def _number_of(told: dict[str, Any]) -> int:
@@ -226,10 +236,8 @@ def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
         "--answers", real.answers, "--seed", str(real.seed),
     ]  # fmt: skip
     totals: list[list[dict[str, float]]] = []
-    written: list[float] = []
 
     def server_cpu() -> float:
-        written.append(servers.writer_cpu())
         totals.append(servers.totals())
         return sum(each["cpu_seconds"] for each in totals[-1])
 
@@ -238,7 +246,9 @@ def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
         clients = ChildProcess(command, log=log)
         try:
             clients.read_line()
-            load = measure([clients], real.duration, server_cpu, warm_up=real.duration / WARM_UP)
+            with servers.nothing_written():
+                warm_up = real.duration / WARM_UP
+                load = measure([clients], real.duration, server_cpu, warm_up=warm_up)
             clients.write_line("end")
             told = json.loads(clients.read_line())
         except ProcessFailedError as error:
@@ -252,7 +262,7 @@ def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
         {name: now[name] - then[name] for name in now}
         for then, now in zip(before, after, strict=True)
     )
-    return Counted(load, told["frames"], grown, written[1] - written[0]), told["sent"]
+    return Counted(load, told["frames"], grown), told["sent"]
 
 
 def _listed(traces: Path) -> dict[str, Run]:
