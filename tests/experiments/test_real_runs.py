@@ -117,10 +117,10 @@ def test_a_server_that_is_killed_in_the_middle_is_told_and_leaves_no_run(tmp_pat
 
 def test_servers_that_join_messages_are_refused(tmp_path: Path) -> None:
     recorded = tmp_path / "recorded"
-    many = RealRun("skeen", 1, 64, "broadcast", SHORT, 1)
+    many = RealRun("skeen", 2, 64, "broadcast", SHORT, 1)
     options = ["--log", "none", "--trace", str(recorded)]
     with (
-        LocalCluster(1, tmp_path / "logs", options) as cluster,
+        LocalCluster(2, tmp_path / "logs", options) as cluster,
         given_servers(cluster.addresses, recorded) as servers,
         pytest.raises(UsageError, match="start servers with --pack 1"),
     ):

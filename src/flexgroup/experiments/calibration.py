@@ -123,7 +123,7 @@ def read_calibration(file: Path) -> Calibration:
         return Calibration(constants, tuple(Explained(**each) for each in told["explained"]))
     except OSError as error:
         raise UsageError(
-            f"cannot read '{file}': {error.strerror}; run flexgroup calibrate"
+            f"cannot read '{file}': {error.strerror}; write it with flexgroup calibrate --out FILE"
         ) from None
     except (ValueError, KeyError, TypeError):
         raise UsageError(

@@ -41,7 +41,7 @@ from flexgroup.workloads.catalogue import parse_workload
 OPTIONS = ("--log", "none", "--pack", "1")
 """How servers are started: each message of a client is a multicast of its own."""
 
-LISTED_SECONDS = 20.0
+LISTED_SECONDS = 60.0
 """How long servers may take to write the rest of a trace."""
 
 SETTLED_SECONDS = 60.0
