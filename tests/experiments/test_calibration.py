@@ -11,8 +11,7 @@ import pytest
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments.calibration import (
     COSTS,
-    FEW,
-    MANY,
+    COUNTERS,
     learn,
     micro_runs,
     read_calibration,
@@ -26,35 +25,32 @@ from flexgroup.worlds.simulator.networks import parse_network
 
 TRUE = dict(zip(COSTS, (40e-6, 30e-6, 12e-6, 18e-6, 90e-9, 25e-6, 35e-6), strict=True))
 CLIENT, FRAME, DELAY = 5e-6, 15e-6, 70e-6
-TOTALS = (
-    "frames_received", "frames_sent", "packets_sent", "packets_received", "bytes_sent",
-    "multicasts", "deliveries",
-)  # fmt: skip
+IDLE = 10e-3
 
 
 def a_run(real: RealRun, random: Random) -> Counted:
     """What a run would have cost with the true constants."""
     servers = []
     for _ in range(real.processes):
-        did = {name: float(random.randrange(500, 5_000)) for name in TOTALS}
-        did["bytes_sent"] *= 100
-        did["bytes_received"] = 0.0
-        did["cpu_seconds"] = sum(
-            TRUE[cost] * did[name] for cost, name in zip(COSTS, TOTALS, strict=True)
+        did = {name: float(random.randrange(500, 5_000)) for name in COUNTERS}
+        did["packet_bytes"] *= 100
+        did["cpu_seconds"] = IDLE + sum(
+            TRUE[cost] * did[name] for cost, name in zip(COSTS, COUNTERS, strict=True)
         )
         servers.append(did)
     frames = random.randrange(2_000, 9_000)
     load = Load(seconds=1.0, completed=2_000, delivered=random.randrange(2_000, 30_000))
     load.server_cpu = sum(each["cpu_seconds"] for each in servers)
     load.member_cpu = CLIENT * (load.completed + load.delivered) + FRAME * frames
-    cpu = (load.server_cpu + load.member_cpu) / load.completed
-    load.latencies = Counter({round((cpu + 2 * DELAY) * 1e6): load.completed})
+    one = sum(TRUE[name] for name in ("read", "write", "cast", "deliver"))
+    trip = one + 2 * (CLIENT + FRAME + DELAY)
+    load.latencies = Counter({round(trip * 1e6): load.completed})
     return Counted(load, frames, tuple(servers))
 
 
 def test_constants_are_found_again() -> None:
     random = Random(5)
-    runs = [*micro_runs(FEW), *micro_runs(MANY)]
+    runs = micro_runs()
     calibration = learn({real: a_run(real, random) for real in runs})
     found = calibration.constants
     for name in COSTS:
@@ -68,15 +64,15 @@ def test_constants_are_found_again() -> None:
 
 def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     random = Random(6)
-    runs = [*micro_runs(FEW), *micro_runs(MANY)]
+    runs = micro_runs()
     calibration = learn({real: a_run(real, random) for real in runs})
     write_calibration(calibration, tmp_path / "machine.json")
     assert read_calibration(tmp_path / "machine.json") == calibration
 
 
 def test_a_machine_that_does_nothing_teaches_nothing() -> None:
-    real = micro_runs(FEW)[0]
-    idle = dict.fromkeys([*TOTALS, "bytes_received", "cpu_seconds"], 0.0)
+    real = micro_runs()[0]
+    idle = dict.fromkeys([*COUNTERS, "cpu_seconds"], 0.0)
     with pytest.raises(UsageError, match="the servers were hardly busy"):
         learn({real: Counted(Load(seconds=1.0), 0, (idle,))})
 
@@ -93,7 +89,5 @@ def test_every_point_is_measured_and_predicted_and_none_is_calibrated_on(scale: 
         for run in experiment.scenarios(scale)
     }
     assert real == simulated
-    learnt = {
-        (run.stack, run.processes, run.workload) for n in (FEW, MANY) for run in micro_runs(n)
-    }
+    learnt = {(run.stack, run.processes, run.workload) for run in micro_runs()}
     assert not learnt & {(stack, n, workload) for stack, n, _, workload, _ in real}

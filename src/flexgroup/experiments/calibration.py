@@ -1,10 +1,10 @@
 """The constants of a machine, measured by small runs of real servers, for the simulator.
 
-Every run is one of a few servers, or of a load that no figure has: messages to one server alone, or
-to all. Servers tell what they did meanwhile (frames, packets, bytes, messages taken and handed out)
-and how much processor time it took. What each of these costs is the non-negative solution, with the
-least squares of relative errors, of one equation for each server in each run. Nothing is fitted to
-the throughput of any run.
+Every run has a load that no figure has: messages to one server alone, or to all. Servers tell what
+they did meanwhile (frames, packets, bytes, messages taken and handed out) and how much processor
+time it took. What each of these costs is the non-negative solution, with the least squares of
+relative errors, of one equation for each server in each run. Nothing is fitted to the throughput of
+any run.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ from flexgroup.trace.run import SOFTWARE
 
 Progress = Callable[[float], None]
 
-FEW, MANY = 4, 16
+SERVERS = 16
+"""As many as the figures have: processes that share processors are dearer the more there are."""
 STACKS = ("skeen", "df", "dcc", "dcc/rv")
 PLAIN = "best-effort"
+TO_ONE, TO_ALL = "random:1", "broadcast"
 SECONDS = 1.0
 
 COSTS = ("read", "write", "send", "receive", "byte", "cast", "deliver")
-LEAST_CPU = 0.02
+COUNTERS = (
+    "frames_received", "frames_sent", "packets_sent", "packets_received", "packet_bytes",
+    "multicasts", "deliveries",
+)  # fmt: skip
+"""How servers call what COSTS are the costs of."""
+
+LEAST_CPU = 0.015
 """Processor seconds below which a server's share of a run is too little to learn from."""
 
 
-def micro_runs(servers: int) -> list[RealRun]:
-    """Return the runs that constants are learnt from, for one size of a cluster."""
-
-    def runs(stack: str, workload: str, *clients: int) -> list[RealRun]:
-        return [RealRun(stack, servers, count, workload, SECONDS, 1) for count in clients]
-
-    if servers == FEW:
-        found = [*runs(PLAIN, "random:1", 1, 8, 32), *runs(PLAIN, "broadcast", 1, 32)]
-        for stack in STACKS:
-            found += [*runs(stack, "broadcast", 1, 16), *runs(stack, "partitioned:2x2", 8)]
-        return found
-    found = runs(PLAIN, "random:1", 1, 32)
-    for stack in STACKS:
-        found += runs(stack, "broadcast", 2)
-    return found
+def micro_runs() -> list[RealRun]:
+    """Return the runs that constants are learnt from: messages to one server, or to all."""
+    alone = [RealRun(PLAIN, SERVERS, clients, TO_ONE, SECONDS, 1) for clients in (1, 8, 32)]
+    return alone + [
+        RealRun(stack, SERVERS, clients, TO_ALL, SECONDS, 1)
+        for stack in (PLAIN, *STACKS)
+        for clients in (2, 16)
+    ]
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Constants:
     frame: float
     """A frame, for that process."""
     background: float
-    """The share of all processors that 16 servers take for what is not about messages."""
+    """The share of all processors that the servers take for what is not about messages."""
 
     @property
     def network(self) -> str:
@@ -137,30 +138,23 @@ def write_calibration(calibration: Calibration, file: Path) -> None:
 
 def calibrate(directory: Path, progress: Progress = lambda share: None) -> Calibration:
     """Make the small runs, those that are not in the directory yet, and learn from them."""
-    planned = {size: micro_runs(size) for size in (FEW, MANY)}
-    count = sum(map(len, planned.values()))
-    done = 0
-    for size, runs in planned.items():
-        missing = [real for real in runs if not is_finished(directory, real)]
-        done += len(runs) - len(missing)
-        if not missing:
-            continue
-        with local_servers(size) as servers:
-            for real in missing:
-                progress(done / count)
+    runs = micro_runs()
+    missing = [real for real in runs if not is_finished(directory, real)]
+    if missing:
+        with local_servers(SERVERS) as servers:
+            for done, real in enumerate(missing, len(runs) - len(missing)):
+                progress(done / len(runs))
                 record_real(real, servers, directory)
-                done += 1
-    counted = {real: counted_of(directory, real.run) for runs in planned.values() for real in runs}
-    return learn(counted)
+    return learn({real: counted_of(directory, real.run) for real in runs})
 
 
 def learn(counted: dict[RealRun, Counted]) -> Calibration:
     """Return the constants that account best for the processor time of the runs."""
-    servers = _servers_cost(counted)
+    servers, idle = _servers_cost(counted)
     client, frame = _clients_cost(counted)
     constants = Constants(
         cores=os.cpu_count() or 1,
-        delay=_delay(counted),
+        delay=_delay(counted, servers, client, frame),
         client=client,
         frame=frame,
         background=_background(counted, servers),
@@ -169,7 +163,7 @@ def learn(counted: dict[RealRun, Counted]) -> Calibration:
     return Calibration(
         constants,
         tuple(
-            Explained(real.run, each.load.server_cpu, _explained(each, servers))
+            Explained(real.run, each.load.server_cpu, _explained(each, servers, idle))
             for real, each in counted.items()
         ),
     )
@@ -177,15 +171,7 @@ def learn(counted: dict[RealRun, Counted]) -> Calibration:
 
 def _features(totals: dict[str, float]) -> list[float]:
     """Return how often a server did each of COSTS."""
-    return [
-        totals["frames_received"],
-        totals["frames_sent"],
-        totals["packets_sent"],
-        totals["packets_received"],
-        totals["bytes_sent"] + totals["bytes_received"],
-        totals["multicasts"],
-        totals["deliveries"],
-    ]
+    return [totals[name] for name in COUNTERS]
 
 
 def _solved(rows: Sequence[Sequence[float]], results: Sequence[float]) -> list[float]:
@@ -195,18 +181,18 @@ def _solved(rows: Sequence[Sequence[float]], results: Sequence[float]) -> list[f
     return [float(each) for each in found]
 
 
-def _servers_cost(counted: dict[RealRun, Counted]) -> dict[str, float]:
-    """Return what each of COSTS takes of a server."""
+def _servers_cost(counted: dict[RealRun, Counted]) -> tuple[dict[str, float], float]:
+    """Return what each of COSTS takes of a server, and what a second takes without any."""
     shares = [
-        (_features(totals), totals["cpu_seconds"])
+        ([*_features(totals), each.load.seconds], totals["cpu_seconds"])
         for each in counted.values()
         for totals in each.servers
         if totals["cpu_seconds"] > LEAST_CPU
     ]
-    if len(shares) < len(COSTS):
+    if len(shares) <= len(COSTS):
         raise UsageError("the servers were hardly busy; is the machine stopped or overloaded?")
-    found = _solved([row for row, _ in shares], [cpu for _, cpu in shares])
-    return dict(zip(COSTS, found, strict=True))
+    *costs, idle = _solved([row for row, _ in shares], [cpu for _, cpu in shares])
+    return dict(zip(COSTS, costs, strict=True)), idle
 
 
 def _clients_cost(counted: dict[RealRun, Counted]) -> tuple[float, float]:
@@ -219,37 +205,38 @@ def _clients_cost(counted: dict[RealRun, Counted]) -> tuple[float, float]:
     return client, frame
 
 
-def _delay(counted: dict[RealRun, Counted]) -> float:
-    """Return half of what is left of a round trip without the processor time that it takes; of the
+def _lone_client(counted: dict[RealRun, Counted]) -> Counted:
+    return next(
+        each for real, each in counted.items() if (real.workload, real.clients) == (TO_ONE, 1)
+    )
+
+
+def _delay(
+    counted: dict[RealRun, Counted], servers: dict[str, float], client: float, frame: float
+) -> float:
+    """Return half of what is left of a round trip without the processor time of a message; of the
     median, so that what else a machine does now and then weighs little."""
-    each = _run(counted, FEW, 1)
-    trip = each.load.percentile(0.5) / 1_000
-    cpu = (each.load.server_cpu + each.load.member_cpu) / max(1, each.load.completed)
-    return max(0.0, trip - cpu) / 2
+    each = _lone_client(counted)
+    return max(0.0, each.load.percentile(0.5) / 1_000 - _one(servers) - 2 * (client + frame)) / 2
 
 
 def _background(counted: dict[RealRun, Counted], servers: dict[str, float]) -> float:
     """Return the share of all processors that goes to what servers tell each other in any case,
     while messages go to single servers: what these messages cost is taken off."""
-    each = _run(counted, MANY, 1)
-    messages = each.load.completed
-    one = sum(servers[name] for name in ("read", "write", "cast", "deliver"))
-    left = each.load.server_cpu - messages * one
+    each = _lone_client(counted)
+    left = each.load.server_cpu - each.load.completed * _one(servers)
     return min(0.5, max(0.0, left / each.load.seconds / (os.cpu_count() or 1)))
 
 
-def _run(counted: dict[RealRun, Counted], servers: int, clients: int) -> Counted:
-    wanted = (PLAIN, servers, clients, "random:1")
-    return next(
-        each
-        for real, each in counted.items()
-        if (real.stack, real.processes, real.clients, real.workload) == wanted
-    )
+def _one(servers: dict[str, float]) -> float:
+    """Return what a message costs a server that takes it from a client and hands it to a member."""
+    return sum(servers[name] for name in ("read", "write", "cast", "deliver"))
 
 
-def _explained(counted: Counted, servers: dict[str, float]) -> float:
-    return sum(
-        factor * servers[name]
+def _explained(counted: Counted, servers: dict[str, float], idle: float) -> float:
+    busy = sum(
+        count * servers[name]
         for totals in counted.servers
-        for name, factor in zip(COSTS, _features(totals), strict=True)
+        for name, count in zip(COSTS, _features(totals), strict=True)
     )
+    return busy + idle * counted.load.seconds * len(counted.servers)

@@ -62,7 +62,8 @@ class Counted:
     client_frames: int
     """How many frames the process of the clients has read and written."""
     servers: tuple[dict[str, float], ...]
-    """How much the totals of each server grew while messages counted."""
+    """How much the totals of each server grew while messages counted, and `packet_bytes`: how many
+    bytes the packets had that it sent or received then, as far as traces tell."""
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "load": vars(self.load)}
@@ -203,6 +204,7 @@ def record_real(real: RealRun, servers: Servers, directory: Path) -> Counted:
             f"the clients have sent {sent:,} messages, and the servers have recorded "
             f"{tables[schema.MULTICAST].num_rows:,} multicasts; start servers with --pack 1"
         )
+    counted = replace(counted, servers=_with_packet_bytes(counted.servers, tables.get(schema.SEND)))
     for kind, table in tables.items():
         write_part(directory, kind, run_file(real.run), table)
     file = counted_file(directory, real.run)
@@ -299,6 +301,30 @@ def _tables(traces: Path, recorded: str, run: str) -> dict[str, pa.Table]:
         )
         tables[kind] = table.set_column(table.schema.get_field_index("run"), "run", named)
     return tables
+
+
+def _with_packet_bytes(
+    servers: Sequence[dict[str, float]], sends: pa.Table | None
+) -> tuple[dict[str, float], ...]:
+    """Return the totals with the bytes of packets: the mean size in the whole run, as often as
+    packets were sent and received while messages counted."""
+    if sends is None:
+        return tuple({**totals, "packet_bytes": 0.0} for totals in servers)
+    source, target, headers, payloads = (
+        sends[name].to_numpy() for name in ("process", "peer", "header_bytes", "payload_bytes")
+    )
+    sizes = headers + payloads
+    found = []
+    for process, totals in enumerate(servers):
+        count = 0.0
+        for name, mine, other in (
+            ("packets_sent", source, target),
+            ("packets_received", target, source),
+        ):
+            chosen = sizes[(mine == process) & (other != process)]
+            count += totals[name] * (float(chosen.mean()) if len(chosen) else 0.0)
+        found.append({**totals, "packet_bytes": count})
+    return tuple(found)
 
 
 def _forget(traces: Path, recorded: str) -> None:
