@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from flexgroup.cli.main import main
 from flexgroup.core.errors import FlexGroupError, UsageError
 from flexgroup.experiments import network_run
-from flexgroup.experiments.experiment import HERE, RealRun
+from flexgroup.experiments.directory import reserved_directory
+from flexgroup.experiments.experiment import HERE, SMALL, Experiment, Grid, RealRun
+from flexgroup.experiments.figure import Figure, Kind, Series
 from flexgroup.experiments.network_run import Given, make_real_runs
 from flexgroup.experiments.real_runs import (
     Servers,
@@ -25,6 +28,11 @@ from flexgroup.load.local_cluster import LocalCluster
 from flexgroup.properties.catalogue import check
 from flexgroup.properties.verdict import Outcome
 from flexgroup.trace.reader import load_history, read_runs
+
+from .tiny import run_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SHORT = 0.2
 SKEEN = RealRun("skeen", 2, 3, "random:N", SHORT, 1)
@@ -75,6 +83,27 @@ def test_runs_that_are_finished_are_not_made_again(
     assert make_real_runs([SKEEN, DCC], tmp_path, None, lambda share: None) == 1
     assert make_real_runs([SKEEN, DCC], tmp_path, None, lambda share: None) == 0
     assert {run.run for run in read_runs(tmp_path)} == {SKEEN.run, DCC.run}
+
+
+def test_measured_and_predicted_points_are_verified_and_stand_beside_each_other(
+    spark: SparkSession, two_servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_run, "_servers", lambda size, given: Kept(two_servers))
+    grid = Grid(("skeen",), ("random:N",), (3,), (1,), SHORT, (2,), ("machine",), entry="first")
+    series = tuple(Series(where, "skeen", "random:N", 2, where) for where in (HERE, "machine"))
+    figure = Figure("t", "Two servers", Kind.CURVES, series, ("throughput", "latency"))
+    experiment = Experiment(
+        "tiny-network", "Two servers", "a test", {SMALL: [grid]}, (figure,), real={SMALL: [SKEEN]}
+    )
+    with reserved_directory(experiment, SMALL, tmp_path / "out", force=False) as directory:
+        make_real_runs(experiment.real[SMALL], directory.traces, None, lambda share: None)
+    result = run_here(spark, experiment, tmp_path / "out")
+    assert result.outcomes.keys() == {"holds"}
+    points = {row["network"]: row for row in result.points}
+    assert points.keys() == {HERE, "machine"}
+    assert all(row["throughput"] > 0 for row in points.values())
+    assert points[HERE]["steps"] == points["machine"]["steps"]
+    assert "| here | machine |" in result.directory.page.read_text(encoding="utf-8")
 
 
 class Kept:
