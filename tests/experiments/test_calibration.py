@@ -39,13 +39,13 @@ def a_run(real: RealRun, random: Random) -> Counted:
         )
         servers.append(did)
     frames = random.randrange(2_000, 9_000)
-    load = Load(seconds=1.0, completed=2_000, delivered=random.randrange(2_000, 30_000))
-    load.server_cpu = sum(each["cpu_seconds"] for each in servers)
-    load.member_cpu = CLIENT * (load.completed + load.delivered) + FRAME * frames
+    messages = random.randrange(1_000, 9_000)
+    deliveries = sum(did["deliveries"] for did in servers)
     one = sum(TRUE[name] for name in ("read", "write", "cast", "deliver"))
     trip = one + 2 * (CLIENT + FRAME + DELAY)
-    load.latencies = Counter({round(trip * 1e6): load.completed})
-    return Counted(load, frames, tuple(servers))
+    load = Load(completed=1, latencies=Counter({round(trip * 1e6): 1}))
+    client_cpu = CLIENT * (messages + deliveries) + FRAME * frames
+    return Counted(load, 1.0, messages, frames, client_cpu, tuple(servers))
 
 
 def test_constants_are_found_again() -> None:
@@ -74,7 +74,7 @@ def test_a_machine_that_does_nothing_teaches_nothing() -> None:
     real = micro_runs()[0]
     idle = dict.fromkeys([*COUNTERS, "cpu_seconds"], 0.0)
     with pytest.raises(UsageError, match="the servers were hardly busy"):
-        learn({real: Counted(Load(seconds=1.0), 0, (idle,))})
+        learn({real: Counted(Load(), 1.0, 0, 0, 0.0, (idle,))})
 
 
 @pytest.mark.parametrize("scale", [SMALL, PAPER])

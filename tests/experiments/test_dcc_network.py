@@ -54,10 +54,10 @@ def test_the_page_has_every_error_and_what_a_message_has_cost(tmp_path: Path) ->
         for run in experiment.real[SMALL]
         if (run.stack, run.workload, run.clients) == ("skeen", "random:2", 64)
     )
-    load = Load(seconds=1.0, completed=1_000, server_cpu=0.9, member_cpu=0.1)
+    counted = Counted(Load(), 1.0, 1_000, 0, 0.1, ({"cpu_seconds": 0.4}, {"cpu_seconds": 0.5}))
     file = counted_file(tmp_path, run.run)
     file.parent.mkdir()
-    file.write_text(json.dumps(Counted(load, 0, ()).to_json()), encoding="utf-8")
+    file.write_text(json.dumps(counted.to_json()), encoding="utf-8")
     told = experiment.conclusions["7.1d"](findings(1.5)).splitlines()
     assert told[0].startswith("Predicted within 25% at 0 of 16 points.")
     assert told[4] == (

@@ -58,9 +58,10 @@ def test_what_servers_record_keeps_all_promises(
     verdicts = check(load_history(tmp_path, run), run.promised)
     assert {verdict.outcome for verdict in verdicts} == {Outcome.HOLDS}
     told = run.told_events or {}
-    assert told["multicast"] >= counted.load.completed > 0
+    assert told["multicast"] == counted.messages > 0
+    assert told["deliver"] == counted.deliveries
     assert counted_of(tmp_path, real.run) == counted
-    assert sum(each["cpu_seconds"] for each in counted.servers) > 0
+    assert min(each["cpu_seconds"] for each in counted.servers) > 0
 
 
 def test_runs_that_are_finished_are_not_made_again(

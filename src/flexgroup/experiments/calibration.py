@@ -163,7 +163,7 @@ def learn(counted: dict[RealRun, Counted]) -> Calibration:
     return Calibration(
         constants,
         tuple(
-            Explained(real.run, each.load.server_cpu, _explained(each, servers, idle))
+            Explained(real.run, each.server_cpu, _explained(each, servers, idle))
             for real, each in counted.items()
         ),
     )
@@ -184,7 +184,7 @@ def _solved(rows: Sequence[Sequence[float]], results: Sequence[float]) -> list[f
 def _servers_cost(counted: dict[RealRun, Counted]) -> tuple[dict[str, float], float]:
     """Return what each of COSTS takes of a server, and what a second takes without any."""
     shares = [
-        ([*_features(totals), each.load.seconds], totals["cpu_seconds"])
+        ([*_features(totals), each.seconds], totals["cpu_seconds"])
         for each in counted.values()
         for totals in each.servers
         if totals["cpu_seconds"] > LEAST_CPU
@@ -197,9 +197,9 @@ def _servers_cost(counted: dict[RealRun, Counted]) -> tuple[dict[str, float], fl
 
 def _clients_cost(counted: dict[RealRun, Counted]) -> tuple[float, float]:
     rows = [
-        ([each.load.completed + each.load.delivered, each.client_frames], each.load.member_cpu)
+        ([each.messages + each.deliveries, each.client_frames], each.client_cpu)
         for each in counted.values()
-        if each.load.member_cpu > LEAST_CPU
+        if each.client_cpu > LEAST_CPU
     ]
     client, frame = _solved([row for row, _ in rows], [cpu for _, cpu in rows])
     return client, frame
@@ -224,8 +224,8 @@ def _background(counted: dict[RealRun, Counted], servers: dict[str, float]) -> f
     """Return the share of all processors that goes to what servers tell each other in any case,
     while messages go to single servers: what these messages cost is taken off."""
     each = _lone_client(counted)
-    left = each.load.server_cpu - each.load.completed * _one(servers)
-    return min(0.5, max(0.0, left / each.load.seconds / (os.cpu_count() or 1)))
+    left = each.server_cpu - each.messages * _one(servers)
+    return min(0.5, max(0.0, left / each.seconds / (os.cpu_count() or 1)))
 
 
 def _one(servers: dict[str, float]) -> float:
@@ -239,4 +239,4 @@ def _explained(counted: Counted, servers: dict[str, float], idle: float) -> floa
         for totals in counted.servers
         for name, count in zip(COSTS, _features(totals), strict=True)
     )
-    return busy + idle * counted.load.seconds * len(counted.servers)
+    return busy + idle * counted.seconds * len(counted.servers)

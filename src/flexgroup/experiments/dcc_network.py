@@ -214,12 +214,12 @@ def _cpu(traces: Path, point: Point) -> tuple[float, float] | None:
         and counted_file(traces, run.run).exists()
     ]
     counted: list[Counted] = [counted_of(traces, run.run) for run in runs]
-    messages = sum(each.load.completed for each in counted)
+    messages = sum(each.messages for each in counted)
     if not messages:
         return None
     return (
-        sum(each.load.server_cpu for each in counted) / messages * 1e6,
-        sum(each.load.member_cpu for each in counted) / messages * 1e6,
+        sum(each.server_cpu for each in counted) / messages * 1e6,
+        sum(each.client_cpu for each in counted) / messages * 1e6,
     )
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -56,25 +57,37 @@ WARM_UP = 4
 
 @dataclass(frozen=True)
 class Counted:
-    """What one run cost, beside what its clients saw."""
+    """What one run cost, from before its first message until its last delivery, beside what its
+    clients saw. Servers are not asked in between: they would answer late when they are busy."""
 
     load: Load
+    """What the clients saw while messages counted."""
+    seconds: float
+    messages: int
     client_frames: int
     """How many frames the process of the clients has read and written."""
+    client_cpu: float
+    """The seconds of processor time that this process took."""
     servers: tuple[dict[str, float], ...]
-    """How much the totals of each server grew while messages counted, and `packet_bytes`: how many
-    bytes the packets had that it sent or received then, as far as traces tell."""
+    """How much the totals of each server grew, and `packet_bytes`: how many bytes the packets had
+    that it sent or received, as far as traces tell."""
+
+    @property
+    def server_cpu(self) -> float:
+        """Return the seconds of processor time that all servers took."""
+        return sum(totals["cpu_seconds"] for totals in self.servers)
+
+    @property
+    def deliveries(self) -> float:
+        return sum(totals["deliveries"] for totals in self.servers)
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "load": vars(self.load)}
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Counted:
-        return cls(
-            Load.from_json(told["load"]),
-            told["client_frames"],
-            tuple(told["servers"]),
-        )
+        read = {"load": Load.from_json(told["load"]), "servers": tuple(told["servers"])}
+        return cls(**{**told, **read})
 
 
 class Servers:
@@ -196,12 +209,12 @@ def record_real(real: RealRun, servers: Servers, directory: Path) -> Counted:
         )
     prepare_trace_set(directory, real.run)
     before = _listed(servers.traces)
-    counted, sent = _load(real, servers)
+    counted = _load(real, servers)
     described = _recorded_run(servers.traces, before, real)
     tables = _tables(servers.traces, described.run, real.run)
-    if tables[schema.MULTICAST].num_rows != sent:
+    if tables[schema.MULTICAST].num_rows != counted.messages:
         raise UsageError(
-            f"the clients have sent {sent:,} messages, and the servers have recorded "
+            f"the clients have sent {counted.messages:,} messages, and the servers have recorded "
             f"{tables[schema.MULTICAST].num_rows:,} multicasts; start servers with --pack 1"
         )
     counted = replace(counted, servers=_with_packet_bytes(counted.servers, tables.get(schema.SEND)))
@@ -229,28 +242,26 @@ def record_real(real: RealRun, servers: Servers, directory: Path) -> Counted:
     return counted
 
 
-def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
-    """Let the clients run; return what was counted, and how many messages they sent."""
+def _load(real: RealRun, servers: Servers) -> Counted:
+    """Let the clients run, and return what was counted."""
     command = [
         sys.executable, "-m", "flexgroup.load.subsets", *servers.addresses,
         "--groups", f"load-{secrets.token_hex(4)}", "--stack", real.stack,
         "--workload", real.workload, "--clients", str(real.clients),
         "--answers", real.answers, "--seed", str(real.seed),
     ]  # fmt: skip
-    totals: list[list[dict[str, float]]] = []
-
-    def server_cpu() -> float:
-        totals.append(servers.totals())
-        return sum(each["cpu_seconds"] for each in totals[-1])
-
     with TemporaryDirectory() as folder:
         log = Path(folder) / "clients.log"
         clients = ChildProcess(command, log=log)
+        pids = [clients.process.pid]
         try:
             clients.read_line()
             with servers.nothing_written():
+                began, before, cpu = time.monotonic(), servers.totals(), cpu_seconds(pids)
                 warm_up = real.duration / WARM_UP
-                load = measure([clients], real.duration, server_cpu, warm_up=warm_up)
+                load = measure([clients], real.duration, lambda: 0.0, warm_up=warm_up)
+                seconds = time.monotonic() - began
+                after, cpu = servers.totals(), cpu_seconds(pids) - cpu
             clients.write_line("end")
             told = json.loads(clients.read_line())
         except ProcessFailedError as error:
@@ -259,12 +270,11 @@ def _load(real: RealRun, servers: Servers) -> tuple[Counted, int]:
             raise FlexGroupError(f"the clients of {real.run} have failed: {why}") from None
         finally:
             clients.end(1.0)
-    before, after = totals
     grown = tuple(
         {name: now[name] - then[name] for name in now}
         for then, now in zip(before, after, strict=True)
     )
-    return Counted(load, told["frames"], grown), told["sent"]
+    return Counted(load, seconds, told["sent"], told["frames"], cpu, grown)
 
 
 def _listed(traces: Path) -> dict[str, Run]:
@@ -306,25 +316,20 @@ def _tables(traces: Path, recorded: str, run: str) -> dict[str, pa.Table]:
 def _with_packet_bytes(
     servers: Sequence[dict[str, float]], sends: pa.Table | None
 ) -> tuple[dict[str, float], ...]:
-    """Return the totals with the bytes of packets: the mean size in the whole run, as often as
-    packets were sent and received while messages counted."""
+    """Return the totals with the bytes of packets to and from others, as traces tell them."""
     if sends is None:
         return tuple({**totals, "packet_bytes": 0.0} for totals in servers)
     source, target, headers, payloads = (
-        sends[name].to_numpy() for name in ("process", "peer", "header_bytes", "payload_bytes")
+        sends[name].to_numpy().copy()
+        for name in ("process", "peer", "header_bytes", "payload_bytes")
     )
-    sizes = headers + payloads
-    found = []
-    for process, totals in enumerate(servers):
-        count = 0.0
-        for name, mine, other in (
-            ("packets_sent", source, target),
-            ("packets_received", target, source),
-        ):
-            chosen = sizes[(mine == process) & (other != process)]
-            count += totals[name] * (float(chosen.mean()) if len(chosen) else 0.0)
-        found.append({**totals, "packet_bytes": count})
-    return tuple(found)
+    # A packet to oneself is in no frame.
+    sizes = np.where(source == target, 0, headers + payloads)
+    count = len(servers)
+    moved = np.bincount(source, sizes, count) + np.bincount(target, sizes, count)
+    return tuple(
+        {**totals, "packet_bytes": float(moved[process])} for process, totals in enumerate(servers)
+    )
 
 
 def _forget(traces: Path, recorded: str) -> None:

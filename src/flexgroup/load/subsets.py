@@ -68,7 +68,7 @@ class SubsetClients:
         self.sent = 0
         """How many messages were multicast, in all."""
         self.frames = 0
-        """How often, while messages counted, something came from a server or went to one."""
+        """How often something came from a server or went to one."""
         self.undelivered = 0
         """How many deliveries of messages that were multicast are still to come."""
         self._workload = workload
@@ -94,7 +94,6 @@ class SubsetClients:
         self.undelivered -= len(bodies)
         if counts:
             self.load.delivered += len(bodies)
-            self.frames += 1
         following: list[Multicast] = []
         for body in bodies:
             client, number = HEAD.unpack_from(body)
@@ -112,8 +111,7 @@ class SubsetClients:
                 self.load.latencies[(now - message.since) // 1_000] += 1
             if now < self._end:
                 following.append(self._next(client, now))
-        if counts:
-            self.frames += len({destinations[0] for destinations, _ in following})
+        self.frames += 1 + len({destinations[0] for destinations, _ in following})
         return following
 
     def _next(self, client: int, now: int) -> Multicast:
