@@ -83,7 +83,7 @@ ARCHITECTURE = {
     "experiments": (
         "core liars protocols workloads trace properties metrics worlds client load pipeline"
         " report _pure sweeps.tasks sweeps.folder",
-        "numpy pyarrow pyspark",
+        "numpy scipy pyarrow pyspark",
     ),
     "report": (
         "core trace properties metrics diagram pipeline _pure",

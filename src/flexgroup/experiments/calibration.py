@@ -34,7 +34,7 @@ from flexgroup.trace.run import SOFTWARE
 Progress = Callable[[float], None]
 
 SERVERS = 16
-"""As many as the figures have: processes that share processors are dearer the more there are."""
+"""The number that the figures have: the more processes share processors, the dearer they are."""
 STACKS = ("skeen", "df", "dcc", "dcc/rv")
 PLAIN = "best-effort"
 TO_ONE, TO_ALL = "random:1", "broadcast"
