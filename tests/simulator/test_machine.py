@@ -69,3 +69,8 @@ def test_traces_of_a_machine_keep_all_promises(stack: str, tmp_path: Path) -> No
 def test_machines_that_cannot_be_are_refused(network: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         parse_network(network)
+
+
+def test_only_the_first_destination_can_multicast_for_a_client() -> None:
+    with pytest.raises(UsageError, match="entry is 'last'; write 'first'"):
+        run_scenario(Scenario("skeen", 4, 2, "random:2", "machine", 0.05, entry="last"))

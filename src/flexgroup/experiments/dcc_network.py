@@ -29,7 +29,6 @@ from flexgroup.experiments.findings import Findings, Point, listed
 from flexgroup.experiments.page import table
 from flexgroup.experiments.real_runs import Counted, counted_file, counted_of
 
-SMALL_CLIENTS = (ONE, 8, MOST)
 FEW_CLIENTS = (ONE, MOST)
 SECONDS = {SMALL: 1.0, PAPER: 4.0}
 """How long messages count in a run on real servers."""
@@ -68,7 +67,7 @@ def _grids(scale: str, network: str) -> list[Grid]:
     mixed = [with_random(groups, share) for groups in GROUPS for share in SHARES]
     most = (MOST,) if scale == SMALL else FEW_CLIENTS
     return [
-        grid(dcc.COMPARED, RANDOM, SMALL_CLIENTS),
+        grid(dcc.COMPARED, RANDOM, FEW_CLIENTS),
         grid(dcc.COMPARED, ("tpcc",), FEW_CLIENTS),
         grid(dcc.DCC, ("tpcc",), FEW_CLIENTS, SIZES),
         grid(dcc.COMPARED, GROUPS, FEW_CLIENTS),

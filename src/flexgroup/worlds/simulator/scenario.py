@@ -357,6 +357,10 @@ def _check(scenario: Scenario) -> None:
         )
     if not 0 <= scenario.drain < 1e6:
         raise UsageError(f"a drain time of {scenario.drain} s is not possible; give 0 to 1e6")
+    if scenario.entry not in ("", FIRST):
+        raise UsageError(
+            f"entry is '{scenario.entry}'; write '{FIRST}', or nothing if clients multicast"
+        )
     if not 0 <= scenario.seed < 1 << 63:
         raise UsageError(f"the seed {scenario.seed} is not possible; give 0 to 2**63 - 1")
 
