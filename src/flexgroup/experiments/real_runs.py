@@ -8,14 +8,12 @@ written last, so a run that has one is finished, as in sweeps of simulations.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,6 +44,7 @@ LISTED_SECONDS = 60.0
 """How long servers may take to write the rest of a trace."""
 
 SETTLED_SECONDS = 60.0
+RELEASE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
 LITTLE = 0.4
 """Processors that servers which have just started take when they have settled, at most."""
@@ -129,21 +128,17 @@ class Servers:
     def nothing_written(self) -> Iterator[None]:
         """Have the processes that write the traces stand still meanwhile, as what they cost is no
         part of what is measured; the servers keep what is to be written."""
-        writers = self._writers()
+        # Another process holds them, so that they go on if this one is killed meanwhile.
+        pids = [str(writer) for writer in self._writers()]
+        holding = ChildProcess([sys.executable, "-m", "flexgroup.load.standstill", *pids])
         try:
-            _signal(writers, signal.SIGSTOP)
+            holding.read_line()
             yield
         finally:
-            _signal(writers, signal.SIGCONT)
+            holding.end(RELEASE_SECONDS)
 
     def _writers(self) -> list[int]:
         return [child for pid in self._pids() for child in _children_of(pid)]
-
-
-def _signal(processes: Iterable[int], number: signal.Signals) -> None:
-    for process in processes:
-        with suppress(ProcessLookupError):
-            os.kill(process, number)
 
 
 def _number_of(told: dict[str, Any]) -> int:
