@@ -46,7 +46,7 @@ ARCHITECTURE = {
     "client": ("core wire", "msgspec"),
     "replica": ("core client", "msgspec"),
     "replicated": ("core replica", ""),
-    "load": ("core wire client", ""),
+    "load": ("core wire client workloads", ""),
     "virtual.world": ("", ""),
     "virtual.network": ("virtual.world", ""),
     "virtual.loop": ("virtual.world", ""),
@@ -81,9 +81,9 @@ ARCHITECTURE = {
         "numpy pyarrow pyspark",
     ),
     "experiments": (
-        "core liars protocols workloads trace properties metrics worlds pipeline report _pure"
-        " sweeps.tasks sweeps.folder",
-        "numpy pyarrow pyspark",
+        "core liars protocols workloads trace properties metrics worlds client load pipeline"
+        " report _pure sweeps.tasks sweeps.folder",
+        "numpy scipy pyarrow pyspark",
     ),
     "report": (
         "core trace properties metrics diagram pipeline _pure",

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexgroup.cli.arguments import Command, Option, flag, path_here, print_json
+from flexgroup.cli.arguments import Command, Group, Option, flag, path_here, print_json, repeated
 from flexgroup.cli.progress import progress_bar
 from flexgroup.cli.spark_commands import master_option
 from flexgroup.core.errors import UsageError
 from flexgroup.properties.verdict import Outcome
 
 if TYPE_CHECKING:
+    from flexgroup.experiments.directory import Directory
     from flexgroup.experiments.experiment import Experiment
-    from flexgroup.experiments.run import Result
+    from flexgroup.experiments.run import Result, Stage
     from flexgroup.sweeps.tasks import Progress
 
 SCALES = ("small", "paper")
+WORLDS = ("simulator", "network")
+ON_NETWORK = "dcc"
+"""The experiment that can be run on real servers."""
 
 
 COMMAND = Command(
@@ -39,6 +43,28 @@ COMMAND = Command(
         ),
         master_option("; DIR must be a path that all its machines share"),
         flag("--force", "remove what is in DIR and begin anew"),
+        Group(
+            "on real servers",
+            Option(
+                "--world", choices=WORLDS, default=WORLDS[0],
+                help="network: run dcc on 16 servers of this machine, too, beside simulations of "
+                "this machine (simulator)",
+            ),
+            repeated(
+                "--connect", "HOST:PORT",
+                "a running server to use instead of those of this machine; repeat it for each of "
+                "the 16, which are started with --pack 1 and --trace",
+            ),
+            Option(
+                "--traces", type=path_here, metavar="DIR",
+                help="with --connect: the folder that these servers record into",
+            ),
+            Option(
+                "--machine", type=path_here, metavar="FILE",
+                help="the constants of the machine, as flexgroup calibrate writes them; without "
+                "it, they are measured first",
+            ),
+        ),
     ),
 )  # fmt: skip
 
@@ -51,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from flexgroup.experiments.catalogue import find_experiment
 
     experiment = find_experiment(options.name)
+    _check_world(options)
     if options.out is None:
         raise UsageError(f"say where results go, for example: --out runs/{experiment.name}")
     from flexgroup.experiments.directory import reserved_directory
@@ -63,7 +90,13 @@ def run(options: argparse.Namespace) -> int:
     def stage(doing: str) -> AbstractContextManager[Progress]:
         return progress_bar(doing, wanted=not options.json)
 
-    with reserved_directory(experiment, options.scale, options.out, options.force) as directory:
+    with ExitStack() as stack:
+        if options.world == "network":
+            experiment, directory = stack.enter_context(_network_chapter(options, stage))
+        else:
+            directory = stack.enter_context(
+                reserved_directory(experiment, options.scale, options.out, options.force)
+            )
         with stage("starting Spark"):
             started = start(
                 options.master, f"flexgroup experiment {experiment.name}", _settings(options)
@@ -72,6 +105,25 @@ def run(options: argparse.Namespace) -> int:
         report = write_report(directory.path)
     _show(options, experiment, result, report, started.seconds)
     return 1 if result.violations else 0
+
+
+def _check_world(options: argparse.Namespace) -> None:
+    if options.world == "network":
+        if options.name != ON_NETWORK:
+            raise UsageError(f"--world network is for the experiment '{ON_NETWORK}' only")
+        if bool(options.connect) != (options.traces is not None):
+            raise UsageError("--connect and --traces go together: servers, and where they record")
+    elif options.connect or options.traces is not None or options.machine is not None:
+        raise UsageError("--connect, --traces and --machine go with --world network")
+
+
+def _network_chapter(
+    options: argparse.Namespace, stage: Stage
+) -> AbstractContextManager[tuple[Experiment, Directory]]:
+    from flexgroup.experiments.network_run import Given, network_chapter
+
+    given = Given(tuple(options.connect), options.traces) if options.connect else None
+    return network_chapter(options.scale, options.out, options.force, options.machine, given, stage)
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import NoReturn
 from flexgroup import __version__
 from flexgroup.cli import (
     bench,
+    calibrate,
     certificates,
     cluster,
     conform,
@@ -48,6 +49,7 @@ COMMANDS = (
     cluster,
     schedules,
     bench,
+    calibrate,
     probe,
     certificates,
     docs,

@@ -28,6 +28,8 @@ class Directory:
         self.tables = path / "tables"
         self.page = path / "figures.md"
         self.elsewhere = path / "elsewhere.csv"
+        self.machine = path / "machine.json"
+        self.calibration = path / "calibration"
 
     def measured_elsewhere(self) -> list[list[str]]:
         """Return the rows of the table that something else wrote here, the head first."""
@@ -36,10 +38,16 @@ class Directory:
         with self.elsewhere.open(encoding="utf-8", newline="") as file:
             return [row for row in csv.reader(file) if row]
 
+    def tell(self, experiment: Experiment, scale: str) -> None:
+        """Write what is run here."""
+        described = json.dumps(describe(experiment, scale), indent=2) + "\n"
+        write_whole(self.description, described.encode())
+
     def ours(self) -> list[Path]:
         """Everything that an experiment writes."""
         drawn = self.path / "figures", self.path / "report.html"
-        return [self.traces, self.tables, self.page, *drawn, self.description]
+        machine = self.machine, self.calibration
+        return [self.traces, self.tables, self.page, *drawn, *machine, self.description]
 
 
 @contextmanager
@@ -59,8 +67,7 @@ def reserved_directory(
         with writable(path, "an experiment", "--out"):
             if force:
                 _remove(directory)
-            described = json.dumps(describe(experiment, scale), indent=2) + "\n"
-            write_whole(directory.description, described.encode())
+            directory.tell(experiment, scale)
         yield directory
 
 
@@ -72,14 +79,14 @@ def describe(experiment: Experiment, scale: str) -> dict[str, Any]:
         "scale": scale,
         "software": SOFTWARE,
         "source": experiment.source,
-        "runs": len(experiment.scenarios(scale)),
+        "runs": len(experiment.scenarios(scale)) + len(experiment.real.get(scale, ())),
         "figures": [figure.to_json() for figure in experiment.figures],
     }
 
 
 def _refuse_others(directory: Directory, experiment: Experiment, scale: str) -> None:
     if not directory.description.exists():
-        brought = (LOCK, directory.elsewhere.name)
+        brought = (LOCK, directory.elsewhere.name, directory.machine.name)
         if any(path.name not in brought for path in directory.path.iterdir()):
             raise UsageError(f"'{directory.path}' is not empty and holds no experiment; {ANOTHER}")
         return
@@ -97,6 +104,7 @@ def _refuse_others(directory: Directory, experiment: Experiment, scale: str) -> 
             f"not {experiment.name} at {scale} by {SOFTWARE}; {ANOTHER}"
         )
     runs = {scenario.run for scenario in experiment.scenarios(scale)}
+    runs.update(real.run for real in experiment.real.get(scale, ()))
     for file in (directory.traces / "runs").glob("*.parquet"):
         if file.stem not in runs and not file.name.startswith("_"):
             raise UsageError(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import product
 
 from flexgroup.experiments.figure import Figure
 from flexgroup.experiments.findings import NETWORK, Findings
+from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.worlds.simulator.fault_plans import Faults
 from flexgroup.worlds.simulator.scenario import Scenario
 
@@ -19,6 +21,9 @@ NO_FAULTS = Faults()
 SMALL = "small"
 PAPER = "paper"
 SCALES = (SMALL, PAPER)
+
+HERE = "here"
+"""What stands for the network of runs on real servers."""
 
 Judgement = tuple[bool, str]
 """Whether a claim appears in the measurements, and the figures that say so."""
@@ -49,6 +54,15 @@ class Grid:
     links: str = ""
     rate: float = 0.0
     """Messages per second and client; 0 for clients that wait for answers."""
+    entry: str = ""
+    """Who multicasts for clients, as in a Scenario."""
+
+    def real_runs(self) -> Iterator[RealRun]:
+        """Return the same runs on real servers, which have one network."""
+        for stack, workload, processes, clients, seed in product(
+            self.stacks, self.workloads, self.processes, self.clients, self.seeds
+        ):
+            yield RealRun(stack, processes, clients, workload, self.duration, seed)
 
     def scenarios(self) -> Iterator[Scenario]:
         for stack, workload, processes, network, clients, seed in product(
@@ -68,7 +82,32 @@ class Grid:
                 groups=self.groups,
                 links=self.links,
                 rate=self.rate,
+                entry=self.entry,
             )
+
+
+@dataclass(frozen=True)
+class RealRun:
+    """What clients do to servers. Runs of the same name may differ: machines are not exact."""
+
+    stack: str
+    processes: int
+    clients: int
+    workload: str
+    duration: float
+    """Seconds that count; a quarter of that comes before."""
+    seed: int
+
+    @property
+    def answers(self) -> str:
+        """Who answers a client, as the protocol has it: all destinations or the last."""
+        return parse_stack(self.stack).top.answers.value
+
+    @property
+    def run(self) -> str:
+        digest = blake2b(repr(self).encode(), digest_size=4).hexdigest()
+        words = f"real {self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
+        return f"{''.join(c if c.isalnum() or c in '-.' else '-' for c in words)}-{digest}"
 
 
 @dataclass(frozen=True)
@@ -109,6 +148,8 @@ class Experiment:
     elsewhere: str = ""
     """What a table shows that something else than a simulation wrote into the directory, as
     `elsewhere.csv`; empty if none belongs to it."""
+    real: Mapping[str, Sequence[RealRun]] = field(default_factory=dict)
+    """The runs of each scale that are made on real servers before the simulations."""
 
     def scenarios(self, scale: str) -> list[Scenario]:
         """Return each run once, in the order of the grids."""
@@ -118,6 +159,8 @@ class Experiment:
         """Return those about networks and sizes that this scale runs."""
         grids = self.grids[scale]
         networks = {network for grid in grids for network in grid.networks}
+        if self.real:
+            networks.add(HERE)
         largest = max(size for grid in grids for size in grid.processes)
         return [
             claim

@@ -35,7 +35,7 @@ def page(
     if experiment.elsewhere:
         lines += ["## Measured elsewhere", "", experiment.elsewhere, ""]
         if elsewhere:
-            lines += _table(elsewhere[0], elsewhere[1:])
+            lines += table(elsewhere[0], elsewhere[1:])
         else:
             lines += ["Not yet: there is no `elsewhere.csv` beside this page."]
         lines += [""]
@@ -46,7 +46,7 @@ def page(
              row["evidence"]]
             for row in claims
         ]  # fmt: skip
-        lines += _table(["claim", "section", "the claim", "appears", "here"], rows)
+        lines += table(["claim", "section", "the claim", "appears", "here"], rows)
     return "\n".join(lines) + "\n"
 
 
@@ -68,7 +68,7 @@ def _section(figure: Figure, points: Sequence[Row]) -> Iterator[str]:
             for series in figure.series
             for row in figure.points_of(series, points)
         ]
-        yield from _table(["", "workload", *headings], rows)
+        yield from table(["", "workload", *headings], rows)
     else:
         is_curves = figure.kind is Kind.CURVES
         by = f"by {heading(figure.varied)}" if is_curves else "with the most clients"
@@ -95,7 +95,7 @@ def _side_by_side(figure: Figure, metrics: Sequence[str], points: Sequence[Row])
         first = "" if any(series.under for series in figure.series) else "workload"
         keys = {key: str(key) for key in cells}
     rows = [[text, *(cells[key].get(label, "") for label in labels)] for key, text in keys.items()]
-    return _table([first, *labels], rows)
+    return table([first, *labels], rows)
 
 
 def heading(metric: str) -> str:
@@ -110,7 +110,7 @@ def told(row: Row, metric: str) -> str:
     return "-" if value is None else found.text(value)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "| " + " | ".join(head) + " |",
         "|" + " --- |" * len(head),

@@ -119,13 +119,14 @@ def measure(
     seconds: float,
     server_cpu: Callable[[], float],
     progress: Callable[[float], None] = lambda share: None,
+    warm_up: float = WARM_UP,
 ) -> Load:
     """Let the members send for so many seconds, and return what they saw.
 
     `server_cpu` tells the processor time of all servers so far.
     """
     pids = [member.process.pid for member in members]
-    begin = time.monotonic() + WARM_UP
+    begin = time.monotonic() + warm_up
     end = begin + seconds
     for member in members:
         member.write_line(f"{begin} {end}")
@@ -143,13 +144,19 @@ def measure(
 # In a member process.
 
 
-def wait_to_begin(loops: ClosedLoops) -> tuple[list[bytes], float]:
-    """Return the first messages to send, and when to end, as soon as all members are ready."""
+def wait_for_times() -> tuple[float, float]:
+    """Return the times between which messages count, as soon as all members are ready."""
     print("ready", flush=True)
     line = sys.stdin.readline()
     if not line:
         sys.exit(1)  # whoever started this process has ended
     begin, end = map(float, line.split())
+    return begin, end
+
+
+def wait_to_begin(loops: ClosedLoops) -> tuple[list[bytes], float]:
+    """Return the first messages to send, and when to end, as soon as all members are ready."""
+    begin, end = wait_for_times()
     return loops.begin(begin, end), end
 
 

@@ -7,7 +7,8 @@ the last one. Where processes replicate each other, all members of each destinat
 those of the last group, and a client is content with the first answer of each.
 
 Members multicast as planned. Nobody sends them answers: what all have delivered is answered.
-Where only members multicast, a client hands its messages to one of them, in no time.
+Where only members multicast, a client hands its messages to one of them, in no time. If a scenario
+says so, that is the first destination, as clients of real servers may have it.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Clients(Application):
         random: Random,
         planned: list[tuple[int, int]],
         members_only: bool,
+        by_first: bool = False,
         replicas: Replicas,
         liars: frozenset[int] = frozenset(),
     ) -> None:
@@ -76,6 +78,8 @@ class Clients(Application):
         """Multicasts by members, as (time, process)."""
         self.members_only = members_only
         """Client c has its messages multicast by member c modulo their number."""
+        self.by_first = by_first
+        """Messages of clients are multicast by their first destinations."""
         self.group_of = {p: number for number, group in enumerate(replicas) for p in group}
         """The group of each process, where one answer of a group is enough."""
         self.liars = liars
@@ -150,8 +154,13 @@ class Clients(Application):
     def _multicast(self, simulation: Simulation, client: int, time: int) -> None:
         if time >= self.stop_at:
             return
-        process = client % self.size if self.members_only else self.size + client
-        m = self._next_message(process, self.workload.next(client, self.random))
+        destinations = self.workload.next(client, self.random)
+        process = self.size + client
+        if self.by_first:
+            process = destinations[0]
+        elif self.members_only:
+            process = client % self.size
+        m = self._next_message(process, destinations)
         lacking = 1 if self.last_answers else self._answers_to(m.destinations)
         self._waiting[m.id] = Waiting(time, lacking, client, m.destinations)
         if not simulation.cast(process, time, m):

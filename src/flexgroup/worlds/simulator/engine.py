@@ -34,6 +34,7 @@ from flexgroup.worlds.simulator.events import (
     new_event_queue,
 )
 from flexgroup.worlds.simulator.faults import FaultPlan
+from flexgroup.worlds.simulator.machine import Arrived, Delivered, Machine, RoundEnd
 from flexgroup.worlds.simulator.network import Network
 
 TICK: Final = 1_000_000
@@ -99,7 +100,14 @@ class Simulation(World):
         self._begun = 0
         """When the packet arrived that is being handled."""
         self._contention = network.contention
+        self._machine = Machine(network, size) if network.cores else None
+        """The processors, where processes share them."""
         self._unreliable = network.loss > 0 or network.duplication > 0 or bool(faults.partitions)
+        self._answer: Answer | None = None
+        """The answer to a client that the delivery at hand is, where processors are shared."""
+        self._answered_client = 0
+        self._clients_time = 0
+        """How far the round of the clients has come, where processors are shared."""
         self._plan_faults()
 
     def start(self) -> None:
@@ -114,6 +122,8 @@ class Simulation(World):
         while left and queue.is_before(until):
             left -= 1
             cause = queue.pop()
+            if self._machine is not None and self._waits(self._machine, cause):
+                continue
             if isinstance(cause, Transmission):
                 self._arrive(queue.target, queue.source, queue.sent, queue.time, cause)
             else:
@@ -134,11 +144,18 @@ class Simulation(World):
     def cast(self, process: int, time: int, m: Message) -> bool:
         """Let this process multicast m now, or as soon as it is free; return whether it does, and
         has not crashed then."""
+        if self._machine is not None:
+            self._hand_over(self._machine, process, time, m)
+            return True
         return self._attend(self.hosts[process], time, m)
 
     def answer(self, process: int, client: int, message: int) -> None:
         """Let a process send a client the answer to its message."""
         host = self.hosts[process]
+        if self._machine is not None:
+            self._answer = Answer(process, message)
+            self._answered_client = client
+            return
         host.time += self.network.send_cost
         delay = self.network.delay(process, client, None, self.random)
         self.queue.push(host.time + delay, client, process, 0, Answer(process, message))
@@ -150,6 +167,9 @@ class Simulation(World):
         network = self.network
         queue = self.queue
         cost = 0
+        if self._machine is not None and self._machine.current == source:
+            self._send_in_round(self._machine, host, to, transmission)
+            return
         if transmission.work_of == COMPLETION:
             self._complete(host, to[0], transmission)
             return
@@ -182,7 +202,15 @@ class Simulation(World):
                 queue.push(arrival, target, source, step, transmission)
 
     def on_deliver(self, host: Host, m: Message) -> None:
+        machine = self._machine
+        if machine is None:
+            self.application.delivered(self, host.process, host.time, m)
+            return
+        host.time += self.network.deliver_cost + machine.writing(machine.clients)
+        self._answer = None
         self.application.delivered(self, host.process, host.time, m)
+        told: object = Delivered() if self._answer is None else self._answer
+        machine.outbox.append((machine.clients, self._answered_client, self._delay(host), told))
 
     def on_store(self, host: Host, effects: list[Store]) -> bool:
         network = self.network
@@ -207,6 +235,98 @@ class Simulation(World):
 
     def on_offer(self, host: Host, level: int, name: str, options: int) -> int:
         return int(self.random.random() * options)
+
+    # What is done in rounds, where processes share processors.
+
+    def _waits(self, machine: Machine, cause: object) -> bool:
+        """Have what happens wait for a processor, and let processes run that have one; return
+        whether it is something that needs one."""
+        queue = self.queue
+        time, target = queue.time, queue.target
+        if isinstance(cause, RoundEnd):
+            machine.leave(target)
+        elif isinstance(cause, (Answer, Delivered)):
+            machine.arrive(machine.clients, Arrived(time, queue.source, target, cause))
+        elif isinstance(cause, (Transmission, Message, TimerEnd)) and target < self.size:
+            machine.arrive(target, Arrived(time, queue.source, queue.sent, cause))
+        else:
+            return False
+        while True:
+            arrived = machine.begin_round()
+            if not arrived:
+                return True
+            self._round(machine, time, arrived)
+
+    def _round(self, machine: Machine, began: int, arrived: list[Arrived]) -> None:
+        """Let a process handle all that has arrived; what it sends leaves at the end."""
+        process = machine.current
+        reading = machine.reading(arrived)
+        if process == machine.clients:
+            self._clients_time = began + reading
+            for each in arrived:
+                self._clients_time += self.network.client_cost
+                if isinstance(each.cause, Answer):
+                    answer = each.cause
+                    self.application.answered(
+                        self, each.sent, answer.process, self._clients_time, answer.message
+                    )
+            ended = self._clients_time
+        else:
+            host = self.hosts[process]
+            host.time = began + reading
+            for each in arrived:
+                if isinstance(each.cause, Transmission):
+                    self._arrive(process, each.source, each.sent, each.time, each.cause)
+                else:
+                    if isinstance(each.cause, Message):
+                        host.time += self.network.cast_cost
+                    self._attend(host, each.time, each.cause)
+                while machine.own:
+                    step, own = machine.own.pop(0)
+                    assert isinstance(own, Transmission)
+                    self._arrive(process, process, step, host.time, own)
+            ended = host.time
+        ended = machine.end_of(began, ended)
+        for target, step, delay, sent in machine.outbox:
+            arrival = ended + delay
+            if isinstance(sent, Transmission) and self.network.fifo:
+                arrival = self._channels[process].in_order(target, arrival)
+            if target == machine.clients:
+                self.queue.push(arrival, step, process, 0, sent)
+            else:
+                self.queue.push(arrival, target, process, step, sent)
+        machine.outbox.clear()
+        machine.current = -1
+        self.queue.push(ended, process, 0, 0, RoundEnd())
+
+    def _send_in_round(
+        self, machine: Machine, host: Host, to: tuple[int, ...], transmission: Transmission
+    ) -> None:
+        network = self.network
+        size = transmission.header_bytes + transmission.payload_bytes
+        cost = network.send_cost + size * network.byte_cost_ps // 1000
+        for target in to:
+            if target != host.process:
+                host.time += cost + machine.writing(target)
+            step = host.sent(target, transmission)
+            if target == host.process:
+                machine.own.append((step, transmission))
+            else:
+                delay = network.delay(host.process, target, transmission.packet, self.random)
+                machine.outbox.append((target, step, delay, transmission))
+
+    def _hand_over(self, machine: Machine, process: int, time: int, m: Message) -> None:
+        """Let the clients send a server a message to multicast."""
+        if machine.current != machine.clients:
+            self.queue.push(time, process, machine.clients, 0, m)
+            return
+        self._clients_time += self.network.client_cost + machine.writing(process)
+        delay = self.network.delay(machine.clients, process, None, self.random)
+        machine.outbox.append((process, 0, delay, m))
+
+    def _delay(self, host: Host) -> int:
+        """Return how long what a server tells the clients travels."""
+        return self.network.delay(host.process, self.size, None, self.random)
 
     # What happens to them.
 

@@ -44,6 +44,14 @@ class Network:
         together: int = 1,
         seal_cost: int = 0,
         check_cost: int = 0,
+        cores: int = 0,
+        read_cost: int = 0,
+        write_cost: int = 0,
+        cast_cost: int = 0,
+        deliver_cost: int = 0,
+        client_cost: int = 0,
+        client_frame_cost: int = 0,
+        background: float = 0.0,
     ) -> None:
         self.name = name
         self.regions = len(region_delays)
@@ -70,6 +78,21 @@ class Network:
         self.seal_cost = seal_cost
         self.check_cost = check_cost
         """What it costs to make a seal, and to check one."""
+        self.cores = cores
+        """How many processors all processes share; 0: each has one of its own."""
+        self.read_cost = read_cost
+        self.write_cost = write_cost
+        """What it costs, where processors are shared, to read and to write a frame: all that one
+        process sends to another in a round."""
+        self.cast_cost = cast_cost
+        self.deliver_cost = deliver_cost
+        """What it costs a server to take a message of a client, and to hand one to a member."""
+        self.client_cost = client_cost
+        """What it costs the process of the clients to send a message, or to be given one."""
+        self.client_frame_cost = client_frame_cost
+        """What it costs that process to read a frame, or to write one."""
+        self.background = background
+        """The share of the processors that goes to what is not about messages."""
         self._only_delay = region_delays[0][0]
         self._digits = 0
         """Random numbers below JITTER_VALUES, in base JITTER_VALUES, above a leading 1."""

@@ -1,4 +1,4 @@
-"""The networks by name: `unit`, `lan`, `wan` and `neko`, each with options.
+"""The networks by name: `unit`, `lan`, `wan`, `neko` and `machine`, each with options.
 
 A network is written as its name, then options after a colon:
 `lan:delay=50us,loss=0.01,fifo=no`.
@@ -22,7 +22,8 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 @dataclass(frozen=True)
 class NetworkOptions:
     """Times in nanoseconds; `byte` and `stored` in picoseconds, `jitter` the mean of an
-    exponential; `together` the number of consecutive processes in a region."""
+    exponential; `together` the number of consecutive processes in a region. What follows it counts
+    where processes share processors."""
 
     delay: int
     jitter: int = 0
@@ -38,6 +39,14 @@ class NetworkOptions:
     duplication: float = 0.0
     contention: bool = True
     together: int = 1
+    cores: int = 0
+    read: int = 0
+    write: int = 0
+    cast: int = 0
+    deliver: int = 0
+    client: int = 0
+    frame: int = 0
+    background: float = 0.0
 
 
 # A prototype on the Java virtual machine, over TCP within one rack, of the kind that the DCC
@@ -55,8 +64,28 @@ _DEFAULTS = {
     "wan": replace(_LAN, delay=0, jitter=500_000),
     # The costs of the Neko simulator.
     "neko": NetworkOptions(delay=800_000, send=100_000, receive=100_000),
+    # Servers and clients as processes of one machine; `flexgroup calibrate` measures its figures.
+    "machine": NetworkOptions(
+        delay=20_000,
+        send=20_000,
+        receive=20_000,
+        byte=50_000,
+        cores=2,
+        read=20_000,
+        write=20_000,
+        cast=20_000,
+        deliver=20_000,
+        client=20_000,
+        frame=20_000,
+    ),
 }
 
+SHARED = ("cores", "read", "write", "cast", "deliver", "client", "frame", "background")
+"""The options of a machine whose processes share processors."""
+
+
+MOST_BACKGROUND = 0.9
+"""The share of a machine that may go to anything but messages."""
 
 Links = dict[tuple[int, int], int]
 """The delays, in nanoseconds, of links from one process or client to another."""
@@ -79,6 +108,12 @@ def parse_network(spec: str, links: Links | None = None) -> Network:
         raise UsageError(f"network '{spec}': nothing takes any time; give it a delay, as delay=1ms")
     if name != "wan" and options.together != 1:
         raise UsageError(f"network '{spec}': only wan has regions in which processes are together")
+    if name != "machine" and any(getattr(options, key) for key in SHARED):
+        raise UsageError(
+            f"network '{spec}': only processes of a machine share processors; write machine:..."
+        )
+    if name == "machine" and not (options.cores and options.contention):
+        raise UsageError(f"network '{spec}': a machine has processors, and they can be busy")
     return Network(
         name=spec,
         region_delays=_region_delays(name, options.delay),
@@ -96,6 +131,14 @@ def parse_network(spec: str, links: Links | None = None) -> Network:
         together=options.together,
         seal_cost=options.seal,
         check_cost=options.check,
+        cores=options.cores,
+        read_cost=options.read,
+        write_cost=options.write,
+        cast_cost=options.cast,
+        deliver_cost=options.deliver,
+        client_cost=options.client,
+        client_frame_cost=options.frame,
+        background=options.background,
     )
 
 
@@ -137,16 +180,17 @@ def _value(spec: str, key: str, value: str) -> int | bool | float:
         if value not in ("yes", "no"):
             raise UsageError(f"network '{spec}': {key} is yes or no, not '{value}'")
         return value == "yes"
-    if key == "together":
+    if key in ("together", "cores"):
+        what = "processes" if key == "together" else "processors"
         if not re.fullmatch(r"[1-9]\d{0,3}", value):
-            raise UsageError(f"network '{spec}': together is a number of processes, not '{value}'")
+            raise UsageError(f"network '{spec}': {key} is a number of {what}, not '{value}'")
         return int(value)
-    if key in ("loss", "duplication"):
+    if key in ("loss", "duplication", "background"):
         try:
             share = float(value)
         except ValueError:
             share = -1.0
-        if not 0 <= share <= 1:
+        if not 0 <= share <= (1 if key != "background" else MOST_BACKGROUND):
             raise UsageError(f"network '{spec}': {key} is a share from 0 to 1, not '{value}'")
         return share
     return parse_time(value) * (1000 if key in ("byte", "stored") else 1)

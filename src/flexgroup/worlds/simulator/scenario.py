@@ -43,6 +43,9 @@ MOST_PROCESSES = 1 << 12
 MOST_MESSAGES_A_SECOND = 1e9
 MOST_CASTS = 1 << 20
 
+FIRST = "first"
+"""Who multicasts for a client, if it is the first destination."""
+
 EVERYBODY = "all"
 """Who multicasts, in a planned multicast by every process."""
 
@@ -78,6 +81,9 @@ class Scenario:
     links: str = field(default="", repr=False)
     """Links with a delay of their own: `6:0=1us 0:1=2ms`, each from one process or client to
     another. Empty for none."""
+    entry: str = field(default="", repr=False)
+    """Who multicasts for a client: `first`, the first destination. Empty: the client itself, or, in
+    stacks in which only members multicast, one of these."""
 
     def __post_init__(self) -> None:
         # Numbers that are equal must look equal: the name of the run is made of how they look.
@@ -94,7 +100,11 @@ class Scenario:
         """A name that tells people the run and differs when anything differs."""
         told = f"{self!r}{self.casts}{' '.join(self.faults.views)}{self.groups}"
         lying = " ".join(self.faults.liars)
-        for name, text in (("answers", self.answers), ("links", self.links), ("liars", lying)):
+        extras = (
+            ("answers", self.answers), ("links", self.links), ("liars", lying),
+            ("entry", self.entry),
+        )  # fmt: skip
+        for name, text in extras:
             told += f" {name}={text}" if text else ""
         digest = blake2b(told.encode(), digest_size=4).hexdigest()
         words = f"{self.stack} {self.workload} {self.processes}p {self.clients}c s{self.seed}"
@@ -172,6 +182,7 @@ def run_scenario(
         random=random,
         planned=parse_casts(scenario.casts, scenario.processes),
         members_only=plan.closed,
+        by_first=scenario.entry == FIRST,
         replicas=replicas if plan.needs_replicas else (),
         liars=frozenset(dict(liars)),
     )
@@ -277,7 +288,10 @@ def description(scenario: Scenario) -> Run:
     network = parse_network(scenario.network)
     channels = channel_guarantees(network, scenario.faults.drops)
     options = {"duration": scenario.duration, "drain": scenario.drain, "rate": scenario.rate}
-    sometimes = {"casts": scenario.casts, "answers": scenario.answers, "links": scenario.links}
+    sometimes = {
+        "casts": scenario.casts, "answers": scenario.answers, "links": scenario.links,
+        "entry": scenario.entry,
+    }  # fmt: skip
     answers = BY_ALL
     if _who_answers(scenario) == Answers.LAST:
         answers = BY_LAST_GROUP if scenario.groups and plan.needs_replicas else BY_LAST
@@ -296,7 +310,10 @@ def description(scenario: Scenario) -> Run:
         seed=scenario.seed,
         channels=channel_names(channels),
         promises=plan.promises(channels),
-        cost_model=CostModel(
+        # Where processors are shared, what a packet costs depends on what comes with it.
+        cost_model=None
+        if network.cores
+        else CostModel(
             scenario.network.partition(":")[0],
             network.send_cost,
             network.receive_cost,
@@ -340,6 +357,10 @@ def _check(scenario: Scenario) -> None:
         )
     if not 0 <= scenario.drain < 1e6:
         raise UsageError(f"a drain time of {scenario.drain} s is not possible; give 0 to 1e6")
+    if scenario.entry not in ("", FIRST):
+        raise UsageError(
+            f"entry is '{scenario.entry}'; write '{FIRST}', or nothing if clients multicast"
+        )
     if not 0 <= scenario.seed < 1 << 63:
         raise UsageError(f"the seed {scenario.seed} is not possible; give 0 to 2**63 - 1")
 
