@@ -107,7 +107,7 @@ def test_what_a_packet_carries_is_not_bounded(count: int) -> None:
 def test_a_message_costs_a_transfer_a_response_and_a_word_to_each_that_keeps_it(
     k: int, packets: int
 ) -> None:
-    """With two destinations, the other one knows at once that nobody else may miss the message."""
+    """The last destination of two knows at once that nobody else may miss the message."""
     bench = Bench(ISIS, SIZE)
     bench.cast(0, EVERYONE[:k])
     count = 0

@@ -49,7 +49,7 @@ def perform(name: str, steps: list[Any]) -> Bench:
 @settings(max_examples=300, deadline=None)
 @given(steps=schedules)
 def test_it_delivers_what_the_matrix_does_at_the_same_moments(steps: list[Any]) -> None:
-    """To any destinations, and not only when all is over: neither waits for more than it must."""
+    """Neither waits for more than it must, after any step of a schedule to any destinations."""
     times, matrix = perform("causal-ses", steps), perform("causal-rst", steps)
     assert times.delivered == matrix.delivered
     assert sorted(times.channels) == sorted(matrix.channels)

@@ -91,7 +91,7 @@ class CausalIsis(Layer):
         self.put = 0
         """How many messages were ever put into BUF."""
         self.seen: dict[int, int] = {}
-        """By origin, the number after that of the latest message of it that is known here."""
+        """The number after that of the latest message that is known here, by origin."""
         self.early: set[MessageId] = set()
         """What is stable, and will come here all the same."""
         self.suspected: set[int] = set()

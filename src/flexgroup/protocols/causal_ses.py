@@ -56,7 +56,7 @@ class CausalSes(Layer):
         self.T: VectorTime = (0,) * self.size
         """How many multicasts of each process precede what happens here next."""
         self.V: dict[int, VectorTime] = {}
-        """For each other process, a time that no message to it known here is later than."""
+        """A time that no message known here is later than, by the process that it went to."""
         self.waiting: list[Waiting] = []
         """What came and cannot be delivered yet."""
 
