@@ -181,6 +181,7 @@ COMPILED = (
     "worlds/simulator/engine.py",
     "worlds/simulator/events.py",
     "worlds/simulator/faults.py",
+    "worlds/simulator/machine.py",
     "worlds/simulator/network.py",
 )
 

@@ -35,7 +35,9 @@ def test_without_it_a_crash_breaks_uniform_agreement() -> None:
     assert outcome.broken == {"uniform agreement"}
 
 
-@pytest.mark.parametrize("below", ["fifo", "causal", "causal-rst", "atomic", "skeen", "df"])
+@pytest.mark.parametrize(
+    "below", ["fifo", "causal", "causal-rst", "causal-ses", "atomic", "skeen", "df"]
+)
 def test_it_keeps_every_order(below: str) -> None:
     outcome = explore(parse_stack(f"{below} safe"), RACE)
     assert outcome.exhausted

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +15,7 @@ from flexgroup.protocols.causal_rst import CausalRst, Informed, restored, shorte
 from flexgroup.testing.orders import undelivered, wrongly_delivered
 from flexgroup.worlds.bench import Bench
 
-SIZE = 4
-EVERYONE = tuple(range(SIZE))
+from .causal_history import EVERYONE, SIZE, Historian
 
 both = pytest.mark.parametrize("name", ["causal", "causal-rst"])
 
@@ -50,59 +47,6 @@ def test_vector_and_matrix_deliver_the_same_in_the_same_order(steps: list[int]) 
     vector, matrix = perform("causal", steps), perform("causal-rst", steps)
     assert vector.delivered == matrix.delivered
     assert sorted(vector.channels) == sorted(matrix.channels)
-
-
-class Historian:
-    """Multicasts and deliveries of a random run to subsets, judged by the definition."""
-
-    def __init__(self, name: str, seed: int) -> None:
-        self.random = Random(seed)
-        self.bench = Bench(parse_stack(name), SIZE)
-        self.past: dict[int, set[int]] = {}
-        self.known: list[set[int]] = [set() for _ in range(SIZE)]
-        self.seen = [0] * SIZE
-
-    def look(self) -> None:
-        """What a process delivers, and all that was before it, is in its past from now on."""
-        for process, order in enumerate(self.bench.delivered):
-            for m in order[self.seen[process] :]:
-                self.known[process] |= {m.id, *self.past[m.id]}
-            self.seen[process] = len(order)
-
-    def cast(self) -> None:
-        origin = self.random.randrange(SIZE)
-        to = tuple(sorted(self.random.sample(EVERYONE, self.random.randint(1, SIZE))))
-        identity = self.bench.next_id(origin)
-        self.past[identity] = set(self.known[origin])
-        self.known[origin].add(identity)
-        self.bench.cast(origin, to)
-        self.look()
-
-    def move(self) -> None:
-        source, target = self.random.choice(sorted(self.bench.channels))
-        place = self.random.randrange(len(self.bench.channels[source, target]))
-        self.bench.deliver(source, target, place)
-        self.look()
-
-    def run(self) -> None:
-        for _ in range(12):
-            self.cast()
-            for _ in range(self.random.randint(0, 5)):
-                if self.bench.channels:
-                    self.move()
-        while self.bench.channels:
-            self.move()
-
-    def violations(self) -> list[tuple[int, int, int]]:
-        found = []
-        for process, order in enumerate(self.bench.delivered):
-            had: set[int] = set()
-            for m in order:
-                for earlier in self.past[m.id] - had:
-                    if process in self.bench.messages[earlier].destinations:
-                        found.append((process, earlier, m.id))
-                had.add(m.id)
-        return found
 
 
 @both

@@ -23,6 +23,8 @@ PROMISES = {
     "reliable causal": [*ALWAYS, "causal order", "fifo order"],
     "RELIABLE CAUSAL": [*ALWAYS, "causal order"],
     "reliable causal-rst": [*ALWAYS, "causal order", "fifo order"],
+    "reliable causal-ses": [*ALWAYS, "causal order", "fifo order"],
+    "reliable causal-isis": [*ALWAYS, "causal order", "fifo order"],
     "reliable skeen": [*ALWAYS, *TOTAL],
     "reliable fifo dcc": [*ALWAYS, *TOTAL],
 }
@@ -50,7 +52,7 @@ def test_all_promises_are_kept_and_the_run_ends(stack: str, seed: int) -> None:
     assert_kept(history, PROMISES[stack])
 
 
-@pytest.mark.parametrize("stack", ["reliable", "reliable causal"])
+@pytest.mark.parametrize("stack", ["reliable", "reliable causal", "reliable causal-isis"])
 @pytest.mark.parametrize("detection", ["20ms", None], ids=["detected", "undetected"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_is_survived(stack: str, detection: str | None, seed: int) -> None:

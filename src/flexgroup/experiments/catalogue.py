@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments import dcc, liars, tolerance, vcube, vcube_beyond, vcube_detection
+from flexgroup.experiments.causal import CAUSAL
 from flexgroup.experiments.dcc_published import BROKEN, FORMS
 from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid
 from flexgroup.experiments.sensitivity import SENSITIVITY
@@ -55,6 +56,7 @@ EXPERIMENTS = {
         liars.PRICES,
         liars.WIDE_AREA,
         liars.LIARS,
+        CAUSAL,
     )
 }
 

@@ -12,7 +12,9 @@ from flexgroup.protocols.atomic import Atomic
 from flexgroup.protocols.best_effort import BestEffort
 from flexgroup.protocols.byzcast import ByzCast
 from flexgroup.protocols.causal import Causal
+from flexgroup.protocols.causal_isis import CausalIsis
 from flexgroup.protocols.causal_rst import CausalRst
+from flexgroup.protocols.causal_ses import CausalSes
 from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
 from flexgroup.protocols.df import DelporteFauconnier
@@ -158,6 +160,23 @@ PROTOCOLS: dict[str, Protocol] = {
             "Raynal, Schiper and Toueg 1991",
             faults=(Fault.CRASHES_OF_RECEIVERS,),
             genuine=Genuine.YES,
+        ),
+        Protocol(
+            "causal-ses",
+            CausalSes,
+            "the same with a vector time, and one for each process that was sent something",
+            "Schiper, Eggli and Sandoz 1989",
+            faults=(Fault.CRASHES_OF_RECEIVERS,),
+            genuine=Genuine.YES,
+        ),
+        Protocol(
+            "causal-isis",
+            CausalIsis,
+            "the first Isis: a message brings along what precedes it, and nothing waits",
+            "Birman and Joseph 1987",
+            faults=(Fault.CRASHES,),
+            detector=True,
+            genuine=Genuine.PARTLY,
         ),
         Protocol(
             "atomic",
