@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
 from flexgroup.experiments import dcc, liars, tolerance, vcube, vcube_beyond, vcube_detection
+from flexgroup.experiments.dcc_choices import CHOICES
 from flexgroup.experiments.dcc_published import BROKEN, FORMS
 from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid
 from flexgroup.experiments.sensitivity import SENSITIVITY
@@ -30,6 +31,7 @@ EXPERIMENTS = {
         dcc.GROUP_EXPERIMENT,
         dcc.METRIC_EXPERIMENT,
         dcc.CHAPTER,
+        CHOICES,
         FORMS,
         BROKEN,
         SENSITIVITY,
