@@ -37,6 +37,20 @@ from flexgroup.workloads.fixed_sets import ALTERNATING, CONSECUTIVE
 
 PUBLISHED = "dcc-published"
 MEASURED = (*COMPARED, PUBLISHED)
+INTRODUCTION = """
+Where the dissertation on DCC leaves something open, we had to choose, and some of these choices
+decide whether a claim appears. Here are both sides of each, with a verdict each. This page was
+written by
+
+```sh
+flexgroup experiment dcc-choices --scale small --out runs/dcc-choices
+cp runs/dcc-choices/figures.md docs/dcc-choices-results.md
+cp runs/dcc-choices/figures/*.svg docs/figures/
+```
+
+[dcc-results.md](dcc-results.md#where-it-differs) discusses what comes out.
+""".strip()
+
 OURS = ("dcc", "dcc/rv", PUBLISHED)
 
 LAYOUTS = {
@@ -306,4 +320,5 @@ CHOICES = Experiment(
         of_form("alternating"),
         *READING_CLAIMS,
     ),
+    INTRODUCTION,
 )

@@ -17,6 +17,24 @@ from flexgroup.experiments.findings import Findings, Point, listed
 from flexgroup.experiments.groups_of_replicas import CFT, REPLICAS, in_groups, series
 
 SOURCE = "Louzada 2024 (dissertation), section 8.2"
+INTRODUCTION = """
+The dissertation on DCC leaves open how it behaves in a wide-area network, in systems of more than
+16 nodes, and whether nodes that have nothing to do with a message can be spared (section 8.2). This
+page was written by
+
+```sh
+flexgroup experiment wan --scale small --out runs/wan
+cp runs/wan/figures.md docs/wan-results.md
+cp runs/wan/figures/*.svg docs/figures/
+```
+
+Delays between regions are round trips of Amazon EC2, measured by ping in June 2020, halved
+([simulator.md](simulator.md) tells from where). With 16 processes the order of the chain is open
+as well: neighbours in different regions, as when processes are numbered region by region
+in turn, and neighbours in one region. The wider rule is [`dcc-wide`](protocols/dcc-wide.md). The
+claims are ours, since the dissertation makes none; a claim that does not appear is a finding.
+""".strip()
+
 OPEN = "Not known: the dissertation's experiments were in one rack, with up to 16 nodes."
 
 WIDE = "dcc-wide"
@@ -317,4 +335,5 @@ EXPERIMENT = Experiment(
         ),
     ),
     CLAIMS,
+    INTRODUCTION,
 )  # fmt: skip
