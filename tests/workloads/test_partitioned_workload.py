@@ -1,5 +1,5 @@
-"""`partitioned:GxC` and `alternating:GxC`, with and without messages to random sets: section 7.2.2 of the
-DCC dissertation."""
+"""`partitioned:GxC` and `alternating:GxC`, with and without messages to random sets: section 7.2.2
+of the DCC dissertation."""
 
 from __future__ import annotations
 
