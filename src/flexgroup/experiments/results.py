@@ -102,7 +102,8 @@ flexgroup results runs/dcc-choices --record docs/results.csv --out docs/results.
 ```
 
 **No** does not say that a paper is wrong: it says that the claim does not appear under our reading
-of it, in a simulation. The pages behind the names of experiments tell why.
+of it, in a simulation. The pages behind the names of experiments tell why. A claim about systems
+larger than those of a scale is judged at scale `paper` only, and missing where that was not run.
 """.strip()
 
 
