@@ -30,12 +30,12 @@ from flexgroup.experiments.dcc_claims import (
     random_messages_cost,
     with_random,
 )
+from flexgroup.experiments.dcc_published import PUBLISHED
 from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import Figure, Kind, Series, name_of
 from flexgroup.experiments.findings import Findings, listed
 from flexgroup.workloads.fixed_sets import ALTERNATING, CONSECUTIVE
 
-PUBLISHED = "dcc-published"
 MEASURED = (*COMPARED, PUBLISHED)
 INTRODUCTION = """
 Where the dissertation on DCC leaves something open, we had to choose, and some of these choices

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from flexgroup.experiments.dcc import COMPARED
+from flexgroup.experiments.dcc_choices import LARGEST_SHARE, LAYOUTS
 from flexgroup.experiments.dcc_claims import RANDOM, with_random
 from flexgroup.experiments.experiment import PAPER, SMALL, Claim, Experiment, Grid, Judgement
 from flexgroup.experiments.figure import Figure, Kind, Series, name_of
@@ -84,16 +85,15 @@ def larger(scale: str, duration: float, seeds: tuple[int, ...]) -> list[Grid]:
     return [Grid(STACKS, LOADS, (MANY,), seeds, duration, LAN_SIZES[scale])]
 
 
+def some_random(layout: str) -> tuple[str, ...]:
+    """The fixed groups of figure 7.3, with the largest share of messages to random sets."""
+    return tuple(with_random(groups, LARGEST_SHARE) for groups in LAYOUTS[layout])
+
+
 def wider(duration: float, seeds: tuple[int, ...]) -> list[Grid]:
     """Where the wider rule is to save visits: on the loads of chapter 7, in both layouts."""
-    groups = tuple(f"{kind}:{split}" for kind in LAYOUTS for split in SPLITS)
-    mixed = tuple(with_random(each, SHARE) for each in groups)
+    mixed = tuple(each for layout in LAYOUTS for each in some_random(layout))
     return [Grid(("dcc", WIDE), (*RANDOM, "tpcc", *mixed), (MANY,), seeds, duration)]
-
-
-LAYOUTS = ("partitioned", "alternating")
-SPLITS = ("2x8", "4x4", "8x2")
-SHARE = "0.05"
 
 
 # Claims.
@@ -251,8 +251,7 @@ CLAIMS = (
         )
         for name, workloads in (
             ("random sets", RANDOM),
-            ("consecutive groups, 5% random", tuple(f"partitioned:{s}@{SHARE}" for s in SPLITS)),
-            ("alternating groups, 5% random", tuple(f"alternating:{s}@{SHARE}" for s in SPLITS)),
+            *((f"{layout} groups, 5% random", some_random(layout)) for layout in LAYOUTS),
         )
     ),
 )  # fmt: skip
@@ -325,7 +324,11 @@ EXPERIMENT = Experiment(
                 Series(name_of(stack), stack, workload)
                 for workload in (
                     *RANDOM, "tpcc",
-                    *(with_random(f"{kind}:{s}", SHARE) for s in SPLITS for kind in LAYOUTS),
+                    *(
+                        workload
+                        for both in zip(*map(some_random, LAYOUTS), strict=True)
+                        for workload in both
+                    ),
                 )
                 for stack in ("dcc", WIDE)
             ),
