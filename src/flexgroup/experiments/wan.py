@@ -100,7 +100,7 @@ def wider(duration: float, seeds: tuple[int, ...]) -> list[Grid]:
 
 
 def skeen_is_fastest(findings: Findings, workload: str) -> Judgement:
-    """With one client in the smallest system."""
+    """Compare the latency of a client alone in the smallest system."""
     found = {stack: findings.at(stack, workload, FEW, REGIONS).latency for stack in STACKS}
     told = ", ".join(f"{name_of(stack)} {value:.0f}" for stack, value in found.items())
     return min(found, key=found.__getitem__) == "skeen", f"{told} ms"
