@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from flexgroup.experiments import wan
+from flexgroup.experiments.catalogue import EXPERIMENTS
 from flexgroup.experiments.causal import CAUSAL
+from flexgroup.experiments.dcc_choices import CHOICES
 from flexgroup.experiments.directory import Directory
 from flexgroup.experiments.experiment import Claim, Experiment
 from flexgroup.experiments.figure import Figure
 from flexgroup.experiments.liars import LIARS
+from flexgroup.experiments.results import page, pages_beside, read_record
 from flexgroup.experiments.tolerance import TOLERANCE
 
 from .fences import ROOT
 
 DOCS = ROOT / "docs"
-WRITTEN = (TOLERANCE, LIARS, CAUSAL)
+WRITTEN = (TOLERANCE, LIARS, CHOICES, wan.EXPERIMENT, CAUSAL)
+RECORD = read_record(DOCS / "results.csv")
 ELSEWHERE = [experiment for experiment in WRITTEN if experiment.elsewhere]
 PAGES = {
     experiment.name: (DOCS / f"{experiment.name}-results.md").read_text(encoding="utf-8")
@@ -69,3 +74,27 @@ def test_every_claim_is_judged(experiment: Experiment, claim: Claim) -> None:
     assert row in page
     verdict = page.partition(row)[2].split(" | ")[0]
     assert verdict in ("yes", "**no**")
+
+
+def test_the_page_of_results_is_what_the_record_says() -> None:
+    written = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert written == page(RECORD, pages_beside(DOCS / "results.md"))
+
+
+@pytest.mark.parametrize("name", sorted({row.experiment for row in RECORD}))
+def test_the_record_has_the_claims_of_an_experiment_as_it_is(name: str) -> None:
+    recorded = [row for row in RECORD if row.experiment == name]
+    claims = EXPERIMENTS[name].claims_at(recorded[0].scale)
+    assert [(row.claim, row.section, row.words) for row in recorded] == [
+        (claim.name, claim.section, claim.words) for claim in claims
+    ]
+
+
+@pytest.mark.parametrize("experiment", WRITTEN, ids=lambda experiment: experiment.name)
+def test_the_record_agrees_with_the_page_of_an_experiment(experiment: Experiment) -> None:
+    shown = PAGES[experiment.name]
+    for row in RECORD:
+        if row.experiment == experiment.name:
+            verdict = "yes" if row.appears == "yes" else "**no**"
+            cells = (row.claim, row.section, row.words, verdict, row.evidence)
+            assert f"| {' | '.join(cells)} |" in shown

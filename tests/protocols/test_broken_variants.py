@@ -94,6 +94,44 @@ def dcc_that_goes_fast_after_coming_slow() -> StackPlan:
     return plan_of(dcc.Dcc)
 
 
+def dcc_wide_that_always_goes_straight_on() -> StackPlan:
+    """Genuine, and in circles."""
+    wide = loaded_anew("dcc_wide")
+    wide.DccWide.next_hop = lambda self, destination: destination
+    return plan_of(wide.DccWide)
+
+
+def dcc_wide_that_follows_whoever_went_before() -> StackPlan:
+    """Straight on if a message went to the same destination before, whatever is known since."""
+    wide = loaded_anew("dcc_wide")
+    careful = wide.DccWide.next_hop
+
+    def next_hop(self: Any, destination: int) -> int:
+        hop: int = destination if destination in self.crossed else careful(self, destination)
+        return hop
+
+    wide.DccWide.next_hop = next_hop
+    return plan_of(wide.DccWide)
+
+
+def dcc_wide_that_judges_node_by_node() -> StackPlan:
+    """A node is spared if nothing is new about it, whatever is new about others."""
+    wide = loaded_anew("dcc_wide")
+
+    def next_hop(self: Any, destination: int) -> int:
+        now = self.visits_below(destination)
+        before = self.crossed.get(destination, (0,) * len(now))
+        first = 0
+        for node in range(self.process + 1, destination):
+            if before[first : first + node] != now[first : first + node]:
+                return node
+            first += node
+        return destination
+
+    wide.DccWide.next_hop = next_hop
+    return plan_of(wide.DccWide)
+
+
 def schedules(plan: StackPlan, fifo: bool) -> list[Finding]:
     found = []
     for seed in range(SCHEDULES):
@@ -112,6 +150,8 @@ def schedules(plan: StackPlan, fifo: bool) -> list[Finding]:
         (df_without_line_9, False, CYCLE),
         (dcc_without_slow_mode, True, CYCLE),
         (dcc_without_other_edges, True, STUCK),
+        (dcc_wide_that_always_goes_straight_on, True, CYCLE),
+        (dcc_wide_that_follows_whoever_went_before, True, CYCLE),
     ],
 )
 def test_a_broken_variant_is_caught(
@@ -121,7 +161,9 @@ def test_a_broken_variant_is_caught(
     assert kind in {finding.kind for finding in found}
 
 
-@pytest.mark.parametrize(("module", "layer"), [("skeen", "Skeen"), ("dcc", "Dcc")])
+@pytest.mark.parametrize(
+    ("module", "layer"), [("skeen", "Skeen"), ("dcc", "Dcc"), ("dcc_wide", "DccWide")]
+)
 def test_loaded_anew_and_left_alone_a_protocol_is_not_caught(module: str, layer: str) -> None:
     plan = plan_of(getattr(loaded_anew(module), layer))
     assert schedules(plan, fifo=True) == []
@@ -145,6 +187,14 @@ def test_a_variant_that_few_systems_show_and_rarely(system: System, kind: str, t
     """DCC goes fast only where a message came fast: docs/protocols/dcc.md has both systems."""
     assert search(dcc_that_goes_fast_after_coming_slow(), system, kind, fifo=True, tries=tries)
     assert search(parse_stack("dcc"), system, kind, fifo=True, tries=tries) is None
+
+
+def test_nodes_are_not_spared_one_by_one() -> None:
+    """docs/protocols/dcc-wide.md has the system, and tells what happens."""
+    system = System(5, ((1, 2), (2, 3), (1, 4), (0, 3), (0, 1), (1, 4)))
+    variant = dcc_wide_that_judges_node_by_node()
+    assert search(variant, system, STUCK, fifo=True, tries=2000)
+    assert search(parse_stack("dcc-wide"), system, STUCK, fifo=True, tries=2000) is None
 
 
 def test_the_reduced_clock_over_channels_that_reorder_is_caught() -> None:

@@ -29,6 +29,7 @@ STACKS = [
     *map(whole_stack, PROTOCOLS),
     "dcc/rv",
     "dcc/any",
+    "dcc-wide/rv",
     "dcc-published/rv",
     "dcc-published/any",
     "fifo dcc",

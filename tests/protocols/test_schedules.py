@@ -37,6 +37,8 @@ FIFO_CHANNELS = {
     "df": False,
     "dcc": True,
     "dcc/rv": True,
+    "dcc-wide": True,
+    "dcc-wide/rv": True,
     "fifo dcc": False,
     "fifo dcc/rv": False,
     "reliable skeen": False,

@@ -1,5 +1,5 @@
-"""`partitioned:GxC`, with and without messages to random sets: section 7.2.2 of the
-DCC dissertation."""
+"""`partitioned:GxC` and `alternating:GxC`, with and without messages to random sets: section 7.2.2
+of the DCC dissertation."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ STANDARD_DEVIATIONS = 5
 PAIRS = {(0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15)}
 QUARTETS = {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), (12, 13, 14, 15)}
 HALVES = {tuple(range(8)), tuple(range(8, 16))}
+ALTERNATE_PAIRS = {(p, p + 8) for p in range(8)}
+ODD_AND_EVEN = {tuple(range(0, 16, 2)), tuple(range(1, 16, 2))}
 
 
 def sample(spec: str, seed: int) -> Counter[tuple[int, ...]]:
@@ -26,7 +28,13 @@ def sample(spec: str, seed: int) -> Counter[tuple[int, ...]]:
 
 @pytest.mark.parametrize(
     ("spec", "groups"),
-    [("partitioned:2x8", PAIRS), ("partitioned:4x4", QUARTETS), ("partitioned:8x2", HALVES)],
+    [
+        ("partitioned:2x8", PAIRS),
+        ("partitioned:4x4", QUARTETS),
+        ("partitioned:8x2", HALVES),
+        ("alternating:2x8", ALTERNATE_PAIRS),
+        ("alternating:8x2", ODD_AND_EVEN),
+    ],
 )
 def test_a_message_goes_to_one_whole_group_and_all_groups_alike(
     spec: str, groups: set[tuple[int, ...]]

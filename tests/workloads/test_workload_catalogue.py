@@ -38,6 +38,7 @@ def test_the_table_fits_a_help_text() -> None:
     [
         ("random:04", "random:4"),
         ("partitioned:04x4", "partitioned:4x4"),
+        ("alternating:02x8@.05", "alternating:2x8@0.05"),
         ("tpcc@.5", "tpcc@0.5"),
         ("tpcc@0.50", "tpcc@0.5"),
         ("random:N@1.0", "random:N@1"),
@@ -70,6 +71,8 @@ def test_a_workload_is_named_in_one_way(spec: str, canonical: str) -> None:
         ("partitioned:4xfour", "'4xfour' does not split processes", "such as partitioned:2x8"),
         ("partitioned:3x4", "is for 3 x 4 = 12 processes, not 16", "write partitioned:4x4"),
         ("partitioned:0x4", "is for 0 x 4 = 0 processes, not 16", "write partitioned:4x4"),
+        ("alternating:4", "'4' does not split processes", "such as alternating:2x8"),
+        ("alternating:3x4", "is for 3 x 4 = 12 processes, not 16", "write alternating:4x4"),
         ("tpcc:4", "nothing may follow tpcc but @P", "write tpcc or tpcc@0.02"),
         ("broadcast:", "nothing may follow broadcast but @P", "write broadcast or"),
         ("tpcc@", "'' is not a probability", "a number from 0 to 1, such as tpcc@0.02"),

@@ -34,7 +34,8 @@ COMMAND = Command(
         ),
         Option(
             "--workload", default="random:4", metavar="W",
-            help="random:K, random:N, tpcc, partitioned:GxC, broadcast, any with @SHARE (random:4)",
+            help="random:K, random:N, tpcc, partitioned:GxC, alternating:GxC, broadcast; "
+            "any with @SHARE (random:4)",
         ),
         Option(
             "--network", default="lan", metavar="N",

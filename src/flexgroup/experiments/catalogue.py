@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from flexgroup.core.errors import UsageError
-from flexgroup.experiments import dcc, liars, tolerance, vcube, vcube_beyond, vcube_detection
+from flexgroup.experiments import dcc, liars, tolerance, vcube, vcube_beyond, vcube_detection, wan
 from flexgroup.experiments.causal import CAUSAL
+from flexgroup.experiments.dcc_choices import CHOICES
 from flexgroup.experiments.dcc_published import BROKEN, FORMS
 from flexgroup.experiments.experiment import PAPER, SMALL, Experiment, Grid
 from flexgroup.experiments.sensitivity import SENSITIVITY
+from flexgroup.experiments.vcube_instants import SOURCE_INSTANTS
 
 EIGHT = ("random:8",)
 
@@ -31,11 +33,14 @@ EXPERIMENTS = {
         dcc.GROUP_EXPERIMENT,
         dcc.METRIC_EXPERIMENT,
         dcc.CHAPTER,
+        CHOICES,
         FORMS,
         BROKEN,
         SENSITIVITY,
+        wan.EXPERIMENT,
         vcube.FAULT_FREE,
         vcube.SOURCE_FAILS,
+        SOURCE_INSTANTS,
         vcube.BEFORE_DETECTION,
         vcube.AFTER_DETECTION_EXPERIMENT,
         vcube_beyond.THROUGHPUT,

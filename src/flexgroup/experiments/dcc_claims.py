@@ -7,6 +7,7 @@ tells whether one appears and the figures that say so.
 from __future__ import annotations
 
 from flexgroup.experiments.experiment import Claim, Judgement
+from flexgroup.experiments.figure import name_of
 from flexgroup.experiments.findings import PROCESSES, Findings, listed
 
 ONE = 1
@@ -67,10 +68,10 @@ def dcc_behind(findings: Findings, workload: str) -> Judgement:
     return max(dcc, reduced) < 0.9, f"DCC, DCC/RV, D&F / Skeen: {listed([dcc, reduced, df], '.2f')}"
 
 
-def dcc_best_in_large_groups(findings: Findings) -> Judgement:
-    others = [max(findings.peak("skeen", groups), findings.peak("df", groups)) for groups in GROUPS]
+def dcc_best_in_large_groups(findings: Findings, layout: tuple[str, ...] = GROUPS) -> Judgement:
+    others = [max(findings.peak("skeen", groups), findings.peak("df", groups)) for groups in layout]
     full, reduced = (
-        [findings.peak(stack, groups) / other for groups, other in zip(GROUPS, others, strict=True)]
+        [findings.peak(stack, groups) / other for groups, other in zip(layout, others, strict=True)]
         for stack in ("dcc", "dcc/rv")
     )
     return full[0] > 0.7 and full[1] > 1.1 and full[2] > full[1], (
@@ -79,11 +80,11 @@ def dcc_best_in_large_groups(findings: Findings) -> Judgement:
     )
 
 
-def random_messages_cost(findings: Findings, groups: str) -> Judgement:
-    without = findings.peak("dcc", groups)
-    kept = [findings.peak("dcc", with_random(groups, share)) / without for share in SHARES]
+def random_messages_cost(findings: Findings, groups: str, stack: str = "dcc") -> Judgement:
+    without = findings.peak(stack, groups)
+    kept = [findings.peak(stack, with_random(groups, share)) / without for share in SHARES]
     holds = 1 > kept[0] > kept[1] > kept[2] and kept[2] < 0.9
-    return holds, f"DCC keeps {listed(kept, '.1%')}"
+    return holds, f"{name_of(stack)} keeps {listed(kept, '.1%')}"
 
 
 def reduced_clock_gains(findings: Findings) -> Judgement:

@@ -12,6 +12,7 @@ NAMES = {
     "dcc": "DCC",
     "dcc/rv": "DCC/RV",
     "dcc-published": "DCC as published",
+    "dcc-wide": "DCC, wider rule",
     "vcube-atomic": "hierarchical",
     "vcube-atomic-published": "hierarchical, as published",
     "all2all-atomic": "All2All",

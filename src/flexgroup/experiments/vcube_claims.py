@@ -32,10 +32,10 @@ Pair = tuple[Point, Point]
 """The hierarchical algorithm and All2All in a system of the same size."""
 
 
-def pairs(findings: Findings, lost: str = "") -> list[Pair]:
+def pairs(findings: Findings, lost: str = "", stack: str = HIERARCHICAL) -> list[Pair]:
     """Return the pairs in systems of growing size."""
     hierarchical, all2all = (
-        findings.curve(stack, "broadcast", None, lost=lost) for stack in STACKS
+        findings.curve(which, "broadcast", None, lost=lost) for which in (stack, ALL2ALL)
     )
     return list(zip(hierarchical, all2all, strict=True))
 
@@ -70,9 +70,9 @@ def as_counted(findings: Findings) -> Judgement:
     )
 
 
-def crosses(findings: Findings, size: int, lost: str = "") -> Judgement:
+def crosses(findings: Findings, size: int, lost: str = "", stack: str = HIERARCHICAL) -> Judgement:
     """All2All is faster in smaller systems, and the hierarchical algorithm from this size on."""
-    found = pairs(findings, lost)
+    found = pairs(findings, lost, stack)
     holds = all(
         (ours.latency < theirs.latency) == (ours.processes >= size) for ours, theirs in found
     )

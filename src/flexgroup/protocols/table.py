@@ -17,6 +17,7 @@ from flexgroup.protocols.causal_rst import CausalRst
 from flexgroup.protocols.causal_ses import CausalSes
 from flexgroup.protocols.dcc import Dcc
 from flexgroup.protocols.dcc_published import DccPublished
+from flexgroup.protocols.dcc_wide import DccWide
 from flexgroup.protocols.df import DelporteFauconnier
 from flexgroup.protocols.fifo import Fifo
 from flexgroup.protocols.ft_abcast import PUBLISHED as FT_ABCAST_PUBLISHED
@@ -228,6 +229,14 @@ PROTOCOLS: dict[str, Protocol] = {
             Dcc,
             "Daisy Chain Cast, corrected: walk up without waiting, with edge clocks",
             "after Louzada 2024, chapter 4",
+            genuine=Genuine.PARTLY,
+            answers=Answers.LAST,
+        ),
+        Protocol(
+            "dcc-wide",
+            DccWide,
+            "DCC that visits, between destinations, only who may know something new",
+            "after Louzada 2024, section 8.2",
             genuine=Genuine.PARTLY,
             answers=Answers.LAST,
         ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flexgroup.core.errors import UsageError
-from flexgroup.workloads.fixed_sets import Broadcast, Partitioned
+from flexgroup.workloads.fixed_sets import ALTERNATING, CONSECUTIVE, Broadcast, Partitioned
 from flexgroup.workloads.random_sets import Mixed, RandomAny, RandomFixed
 from flexgroup.workloads.tpcc import Tpcc
 from flexgroup.workloads.workload import Workload
@@ -24,6 +24,7 @@ KINDS = (
     WorkloadKind("random:N", "random:N", "a random number of processes, from one to all"),
     WorkloadKind("tpcc", "tpcc", "the warehouses that TPC-C transactions touch, one a process"),
     WorkloadKind("partitioned:GxC", "partitioned:4x4", "one of C fixed groups of G processes"),
+    WorkloadKind("alternating:GxC", "alternating:4x4", "the same, of every C-th process"),
     WorkloadKind("broadcast", "broadcast", "all processes"),
     WorkloadKind("KIND@P", "partitioned:4x4@0.02", "as KIND, but a share P goes to random sets"),
 )
@@ -43,8 +44,8 @@ def parse_workload(spec: str, processes: int) -> Workload:
     kind, colon, argument = base.partition(":")
     if kind == "random":
         workload = _parse_random(spec, argument, processes)
-    elif kind == "partitioned":
-        workload = _parse_partitioned(spec, argument, processes)
+    elif kind in (CONSECUTIVE, ALTERNATING):
+        workload = _parse_groups(spec, kind, argument, processes)
     elif kind not in _WITHOUT_ARGUMENT:
         forms = ", ".join(known.form for known in KINDS)
         raise UsageError(f"there is no workload {spec!r}: write one of {forms}")
@@ -75,11 +76,11 @@ def _parse_random(spec: str, argument: str, processes: int) -> Workload:
     return RandomFixed(processes, int(argument))
 
 
-def _parse_partitioned(spec: str, argument: str, processes: int) -> Workload:
+def _parse_groups(spec: str, layout: str, argument: str, processes: int) -> Workload:
     split = _GROUPS.fullmatch(argument)
     if split is None:
         raise UsageError(
             f"workload {spec!r}: {argument!r} does not split processes into groups: "
-            "write nodes per group, x, number of groups, such as partitioned:2x8"
+            f"write nodes per group, x, number of groups, such as {layout}:2x8"
         )
-    return Partitioned(processes, int(split[1]), int(split[2]))
+    return Partitioned(processes, int(split[1]), int(split[2]), layout)

@@ -19,25 +19,37 @@ class Broadcast(Workload):
         return self._everyone
 
 
+CONSECUTIVE = "partitioned"
+ALTERNATING = "alternating"
+"""How the groups of a `Partitioned` workload lie in the order of the processes."""
+
+
 class Partitioned(Workload):
     """`partitioned:GxC`: C fixed groups of G processes each; a message goes to one whole group.
 
     Source: section 7.2.2 of the DCC dissertation, with 16 processes as 2x8 (eight groups of
-    two), 4x4 and 8x2. Our choices where it is silent: the groups are disjoint and made of
-    consecutive processes, and a client picks a group anew for every message, each alike.
+    two), 4x4 and 8x2. Our choices where it is silent: the groups are disjoint, and a client
+    picks a group anew for every message, each alike. Nor does it say how they lie in the order of
+    the processes, which decides what DCC passes through: `partitioned` makes them of consecutive
+    processes, `alternating` of every C-th one.
     """
 
-    def __init__(self, processes: int, group_size: int, groups: int) -> None:
-        name = f"partitioned:{group_size}x{groups}"
+    def __init__(
+        self, processes: int, group_size: int, groups: int, layout: str = CONSECUTIVE
+    ) -> None:
+        name = f"{layout}:{group_size}x{groups}"
         if group_size * groups != processes:
             raise UsageError(
                 f"workload {name!r} is for {group_size} x {groups} = {group_size * groups} "
-                f"processes, not {processes}: write partitioned:{_even_split(processes)}, "
+                f"processes, not {processes}: write {layout}:{_even_split(processes)}, "
                 f"or any nodes-per-group x groups that gives {processes}"
             )
         super().__init__(name, processes)
         self._groups = tuple(
-            tuple(range(first, first + group_size)) for first in range(0, processes, group_size)
+            tuple(range(number, processes, groups))
+            if layout == ALTERNATING
+            else tuple(range(number * group_size, (number + 1) * group_size))
+            for number in range(groups)
         )
 
     def next(self, client: int, rng: Random) -> tuple[int, ...]:
