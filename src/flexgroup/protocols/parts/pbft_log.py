@@ -14,8 +14,9 @@ from flexgroup.protocols.parts.pbft_packets import (
     Prepare,
     PrePrepare,
     Request,
+    digest_of,
 )
-from flexgroup.protocols.parts.taken_messages import AHEAD
+from flexgroup.protocols.parts.taken_messages import AHEAD, TakenMessages
 
 MOST_BATCHES: Final = 16
 """How many batches with the same number a replica tells of that it took part in, at most: those of
@@ -52,6 +53,13 @@ class Slot(Record):
         if sender not in self.early or packet.view > self.early[sender].view:
             self.early[sender] = packet
 
+    def is_vouched_for(self, packet: PrePrepare, faulty: int) -> bool:
+        """Tell whether so many take part in giving the number to this batch, in this view, besides
+        the primary that proposes it."""
+        digest = digest_of(packet.batch())
+        votes = self.prepares.values()
+        return sum([v.view == packet.view and v.digest == digest for v in votes]) >= faulty
+
     def accept(self, packet: PrePrepare, digest: bytes) -> None:
         """Take part in giving the number to this batch."""
         self.accepted = packet
@@ -60,12 +68,15 @@ class Slot(Record):
         if len(self.views) > MOST_BATCHES:
             del self.views[min(self.views, key=lambda d: (self.views[d], d))]
 
-    def take_prepare(self, process: int, packet: Prepare) -> None:
-        """Take the first prepare of a process in a view, unless it is needless."""
+    def take_prepare(self, process: int, packet: Prepare) -> bool:
+        """Take the first prepare of a process in a view, unless it is needless, and tell whether it
+        was taken."""
         before = self.prepares.get(process)
         is_new = before is None or before.view < packet.view
-        if is_new and not self.is_prepared_in(packet.view):
+        is_taken = is_new and not self.is_prepared_in(packet.view)
+        if is_taken:
             self.prepares[process] = packet
+        return is_taken
 
     def take_commit(self, process: int, packet: Commit) -> None:
         """Take the first commit of a process in a view."""
@@ -112,6 +123,8 @@ class Requests(Record):
     """How many they are, of each origin that has any."""
     turn: int = -1
     """The origin of the one that was waited for last, if there has been something since."""
+    trusted: set[int] = set()
+    """The replicas whose requests this one proposes, as the primary, without a look at the seal."""
 
     def add(self, request: Request) -> None:
         """Remember a request; the first one, if its origin gives several the same identity."""
@@ -120,6 +133,12 @@ class Requests(Record):
         if m not in self.pending and count < AHEAD:
             self.pending[m] = request
             self.counts[origin_of(m)] = count + 1
+
+    def add_proposed(self, packet: PrePrepare, taken: TakenMessages) -> None:
+        """Remember what is proposed and was not delivered."""
+        for request in packet.requests:
+            if isinstance(request, Request) and not taken.has(request.m.id):
+                self.add(request)
 
     def hear(self, request: Request) -> None:
         """Remember what the origin itself asks for, in the place of what somebody quoted, whose
@@ -145,10 +164,25 @@ class Requests(Record):
         self.turn = min([origin for origin in origins if origin > self.turn], default=origins[0])
         return min([m for m in self.pending if origin_of(m) == self.turn])
 
-    def has(self, request: Request) -> bool:
-        """Tell whether the origin itself has asked for just that here."""
-        known = self.pending.get(request.m.id)
-        return known is not None and known.m == request.m
+    def are_asked_for(self, packet: PrePrepare, is_authentic: Callable[[Request], bool]) -> bool:
+        """Tell whether all that is proposed is known to be asked for, or can be seen to be."""
+        for one in packet.requests:
+            if isinstance(one, Request):
+                known = self.pending.get(one.m.id)
+                if (known is None or known.m != one.m) and not is_authentic(one):
+                    return False
+        return True
+
+    def doubt(
+        self, slots: dict[int, Slot], delivered: int, is_authentic: Callable[[Request], bool]
+    ) -> None:
+        """Trust nobody any more whose bad seal may be why something is proposed and not
+        delivered."""
+        for number, slot in slots.items():
+            if number > delivered and slot.accepted is not None:
+                for request in slot.accepted.requests:
+                    if isinstance(request, Request) and not is_authentic(request):
+                        self.trusted.discard(origin_of(request.m.id))
 
     def except_in(self, slots: dict[int, Slot], delivered: int, proposed: int) -> list[MessageId]:
         """What is asked for and in no batch between these numbers, ascending."""
@@ -157,6 +191,17 @@ class Requests(Record):
         batches = [proposal.batch() for proposal in accepted if proposal is not None]
         under_way = {m.id for batch in batches for m in batch}
         return [m for m in sorted(self.pending) if m not in under_way]
+
+    def to_propose(
+        self, waiting: list[MessageId], is_authentic: Callable[[Request], bool]
+    ) -> tuple[Request, ...]:
+        """Those of these requests that the primary proposes: the others would wait for ever for one
+        that only some were sent, and whose seal does not tell them that it is asked for."""
+        if all(origin_of(m) in self.trusted for m in waiting):
+            return tuple([self.pending[m] for m in waiting])
+        return self.keep(
+            waiting, lambda one: origin_of(one.m.id) in self.trusted or is_authentic(one)
+        )
 
     def keep(
         self, asked_for: list[MessageId], is_kept: Callable[[Request], bool]
