@@ -30,7 +30,7 @@ from flexgroup.core.message import Message, Packet, origin_of
 from flexgroup.core.replicas import check_one_group, group_of
 from flexgroup.protocols.parts.patience import RELAY, Patience
 from flexgroup.protocols.parts.pbft_catching_up import LACK, CatchingUp
-from flexgroup.protocols.parts.pbft_log import Checkpoints, Requests, Slot
+from flexgroup.protocols.parts.pbft_log import GATHER, Checkpoints, Requests, Slot, forget_votes
 from flexgroup.protocols.parts.pbft_packets import (
     Batch,
     Checkpoint,
@@ -141,7 +141,7 @@ class Pbft(Layer):
         high = min(self.sequence.last + WINDOW, self.checkpoints.stable + self.quorums.window)
         if self.proposed < high:
             waiting = self.requests.except_in(self.slots, self.sequence.last, self.proposed)
-            batch = self.requests.to_propose(waiting, self.is_authentic)
+            batch = self.requests.to_propose(self, waiting, self.is_authentic)
             if batch:
                 self.proposed += 1
                 proposal = PrePrepare(self.view, self.proposed, batch)
@@ -167,11 +167,10 @@ class Pbft(Layer):
         return self.slots.setdefault(number, Slot())
 
     def on_pre_prepare(self, sender: int, packet: PrePrepare) -> None:
-        if not self.is_in_window(sender, packet.number, packet.view) or packet.view < self.view:
-            return
-        if self.views.takes_part_in(packet.view):
+        is_near = self.is_in_window(sender, packet.number, packet.view)
+        if is_near and self.views.takes_part_in(packet.view):
             self.consider(packet)
-        else:
+        elif is_near and packet.view >= self.view:
             self.slot(packet.number).put_off(sender, packet)
 
     def consider(self, packet: PrePrepare) -> None:
@@ -239,12 +238,14 @@ class Pbft(Layer):
             return
         sequence.decide(number, digest, messages)
         while sequence.has_next():
-            for m in sequence.take_next():
+            batch = sequence.take_next()
+            if self.views.primary == self.process:
+                self.requests.wait_for_origins_of(self, batch)
+            for m in batch:
                 self.requests.remove(m.id)
                 self.deliver(m)
                 self.patience.is_rewarded(self, m.id)
-            if sequence.last in self.slots:
-                self.slots[sequence.last].forget_votes(self.process)
+            forget_votes(self.slots, sequence.last, self.process)
             self.catching_up.answer_all(self, sequence)
             if sequence.last % self.quorums.interval == 0:
                 self.make_checkpoint()
@@ -266,8 +267,7 @@ class Pbft(Layer):
         self.take_checkpoint(packet)
 
     def take_checkpoint(self, packet: Checkpoint) -> None:
-        window, most = self.quorums.window, self.quorums.most
-        proof = self.checkpoints.take(packet, self.process, window, most)
+        proof = self.checkpoints.take(packet, self.process, self.quorums.window, self.quorums.most)
         if proof:
             self.move_water_marks(packet.number, proof)
             self.go_on()
@@ -288,6 +288,9 @@ class Pbft(Layer):
             self.catching_up.on_timer(self, self.slots, self.sequence.last)
         elif name == RELAY:
             self.patience.relay(self, self.others, self.requests.pending, self.is_authentic)
+        elif name == GATHER:
+            self.requests.awaited.clear()
+            self.go_on()
         elif self.views.changing:
             self.patience.is_disappointed()
             self.change_view(self.view + 1)
@@ -304,11 +307,10 @@ class Pbft(Layer):
         """Leave for this view, and say what is prepared here."""
         self.requests.doubt(self.slots, self.sequence.last, self.is_authentic)
         self.patience.stop(self)
-        last = self.sequence.last
-        change = change_of(view, self.process, self.checkpoints, self.slots, last)
+        change = change_of(view, self.process, self.checkpoints, self.slots, self.sequence.last)
         self.send_to_others(self.views.leave(self, change))
         # The others may stay in their view; they take this for a FETCH.
-        self.catching_up.asked = last + self.quorums.interval
+        self.catching_up.asked = self.sequence.last + self.quorums.interval
         self.want(self.checkpoints.stable + self.quorums.window)
         self.check_changes()
 
@@ -345,12 +347,10 @@ class Pbft(Layer):
     def begin_view(self, packet: NewView) -> None:
         self.views.begin(packet.view)
         self.patience.stop(self)
-        for change in packet.V:
-            assert isinstance(change, ViewChange)
+        for change in [one for one in packet.V if isinstance(one, ViewChange)]:
             self.move_water_marks(change.stable, change.C)
         self.proposed = self.checkpoints.stable
-        for proposal in packet.O:
-            assert isinstance(proposal, PrePrepare)
+        for proposal in [one for one in packet.O if isinstance(one, PrePrepare)]:
             if self.views.takes_part_in(packet.view) and proposal.number > self.checkpoints.stable:
                 self.proposed = proposal.number
                 self.accept(proposal)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from flexgroup.core.layer import Record
-from flexgroup.core.message import MessageId, Packet, origin_of
+from flexgroup.core.layer import Layer, Record
+from flexgroup.core.message import Message, MessageId, Packet, origin_of
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
@@ -17,6 +17,12 @@ from flexgroup.protocols.parts.pbft_packets import (
     digest_of,
 )
 from flexgroup.protocols.parts.taken_messages import AHEAD, TakenMessages
+
+GATHER: Final = "gather"
+"""The timer of the primary that waits for more to propose."""
+
+MOMENT: Final = 1
+"""The ticks that it waits at most."""
 
 MOST_BATCHES: Final = 16
 """How many batches with the same number a replica tells of that it took part in, at most: those of
@@ -102,16 +108,20 @@ class Slot(Record):
         view, votes = self.accepted.view, self.commits.values()
         return sum([v.view == view and v.digest == self.digest for v in votes]) >= most
 
-    def forget_votes(self, process: int) -> None:
-        """The batch is delivered, so nobody's commits matter but what this process has said."""
-        self.commits = {j: vote for j, vote in self.commits.items() if j == process}
-
     def lacks(self, count: int) -> bool:
         """Tell whether so many have committed the same, in the same view, which is not what is
         accepted."""
         kinds = [(vote.view, vote.digest) for vote in self.commits.values()]
         view = -1 if self.accepted is None else self.accepted.view
         return any(kind != (view, self.digest) and kinds.count(kind) >= count for kind in kinds)
+
+
+def forget_votes(slots: dict[int, Slot], number: int, process: int) -> None:
+    """Forget what others have committed for a number whose batch is delivered: only what this
+    process has said still matters."""
+    if number in slots:
+        slot = slots[number]
+        slot.commits = {j: vote for j, vote in slot.commits.items() if j == process}
 
 
 @final
@@ -125,6 +135,9 @@ class Requests(Record):
     """The origin of the one that was waited for last, if there has been something since."""
     trusted: set[int] = set()
     """The replicas whose requests this one proposes, as the primary, without a look at the seal."""
+    awaited: set[int] = set()
+    """Those of whom requests were delivered together last, as long as the primary waits for more
+    of them."""
 
     def add(self, request: Request) -> None:
         """Remember a request; the first one, if its origin gives several the same identity."""
@@ -192,13 +205,27 @@ class Requests(Record):
         under_way = {m.id for batch in batches for m in batch}
         return [m for m in sorted(self.pending) if m not in under_way]
 
+    def wait_for_origins_of(self, layer: Layer, batch: list[Message]) -> None:
+        """Give those who had something in a batch of several a moment for what they send when it
+        is delivered, so that it goes together again."""
+        origins = {origin_of(m.id) for m in batch}
+        if len(origins) > 1:
+            self.awaited = origins
+            layer.set_timer(GATHER, MOMENT)
+
     def to_propose(
-        self, waiting: list[MessageId], is_authentic: Callable[[Request], bool]
+        self, layer: Layer, waiting: list[MessageId], is_authentic: Callable[[Request], bool]
     ) -> tuple[Request, ...]:
-        """Those of these requests that the primary proposes: the others would wait for ever for one
-        that only some were sent, and whose seal does not tell them that it is asked for."""
-        if all(origin_of(m) in self.trusted for m in waiting):
-            return tuple([self.pending[m] for m in waiting])
+        """Those of these requests that the primary proposes now: none, while it waits for more.
+
+        The others would wait for ever for one that only some were sent, and whose seal does not
+        tell them that it is asked for.
+        """
+        if not waiting or not self.awaited.issubset([origin_of(m) for m in waiting]):
+            return ()
+        if self.awaited:
+            self.awaited.clear()
+            layer.cancel_timer(GATHER)
         return self.keep(
             waiting, lambda one: origin_of(one.m.id) in self.trusted or is_authentic(one)
         )
