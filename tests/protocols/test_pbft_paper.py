@@ -12,7 +12,7 @@ from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.seals import Notary
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.patience import PATIENCE, VIEW
-from flexgroup.protocols.parts.pbft_log import MOST_BATCHES, Slot
+from flexgroup.protocols.parts.pbft_log import GATHER, MOST_BATCHES, Slot
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
@@ -129,6 +129,43 @@ def test_what_comes_while_batches_are_under_way_goes_together() -> None:
     outcome = run(STACK, 4, [(0.0, 0)] * 20)
     assert sent(outcome) == 20 * 3 + (WINDOW + 1) * 24
     assert len(outcome.delivered[3]) == 20
+
+
+def test_those_who_were_delivered_together_go_together_again() -> None:
+    """Closed loops of several members: each sends the next message when it has its last one back.
+    Were the first of them proposed at once, the others would go into a second batch, for ever."""
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for member in (0, 1, 2):
+        bench.cast(member, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [4] * 4
+    for member in (0, 2):
+        bench.cast(member, GROUP)
+        settle(bench)
+    assert layer(bench, 0).proposed == 3
+    bench.cast(1, GROUP)
+    settle(bench)
+    assert layer(bench, 0).proposed == 4
+    assert [len(order) for order in bench.delivered] == [7] * 4
+
+
+def test_the_primary_waits_a_moment_only_for_who_does_not_go_on() -> None:
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for member in (0, 1, 2):
+        bench.cast(member, GROUP)
+    settle(bench)
+    bench.cast(3, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [4] * 4
+    assert (0, GATHER) in bench.timers[0]
+    bench.end_timer(0, 0, GATHER)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [5] * 4
+    bench.cast(1, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [6] * 4
 
 
 def test_groups_order_their_messages_by_themselves() -> None:
