@@ -21,8 +21,8 @@ from flexgroup.protocols.parts.taken_messages import AHEAD, TakenMessages
 GATHER: Final = "gather"
 """The timer of the primary that waits for more to propose."""
 
-MOMENT: Final = 1
-"""The ticks that it waits at most."""
+MOMENT: Final = 2
+"""The ticks that it waits at most: of a single one, next to nothing may be left when it begins."""
 
 MOST_BATCHES: Final = 16
 """How many batches with the same number a replica tells of that it took part in, at most: those of
