@@ -346,7 +346,7 @@ CASES = (
     VariantCase(
         pbft_that_never_tells_who_lags,
         "validity",
-        3007,
+        0,
         Load(5, 1, 0, 8, False, ("impersonate",)),
     ),
     VariantCase(

@@ -12,7 +12,7 @@ from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.core.seals import Notary
 from flexgroup.protocols.catalogue import parse_stack
 from flexgroup.protocols.parts.patience import PATIENCE, VIEW
-from flexgroup.protocols.parts.pbft_log import MOST_BATCHES, Slot
+from flexgroup.protocols.parts.pbft_log import GATHER, MOST_BATCHES, Slot
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
@@ -131,6 +131,43 @@ def test_what_comes_while_batches_are_under_way_goes_together() -> None:
     assert len(outcome.delivered[3]) == 20
 
 
+def test_those_who_were_delivered_together_go_together_again() -> None:
+    """Closed loops of several members: each sends the next message when it has its last one back.
+    Were the first of them proposed at once, the others would go into a second batch, for ever."""
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for member in (0, 1, 2):
+        bench.cast(member, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [4] * 4
+    for member in (0, 2):
+        bench.cast(member, GROUP)
+        settle(bench)
+    assert layer(bench, 0).proposed == 3
+    bench.cast(1, GROUP)
+    settle(bench)
+    assert layer(bench, 0).proposed == 4
+    assert [len(order) for order in bench.delivered] == [7] * 4
+
+
+def test_the_primary_waits_a_moment_only_for_who_does_not_go_on() -> None:
+    bench = bench_of(4)
+    bench.cast(0, GROUP)
+    for member in (0, 1, 2):
+        bench.cast(member, GROUP)
+    settle(bench)
+    bench.cast(3, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [4] * 4
+    assert (0, GATHER) in bench.timers[0]
+    bench.end_timer(0, 0, GATHER)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [5] * 4
+    bench.cast(1, GROUP)
+    settle(bench)
+    assert [len(order) for order in bench.delivered] == [6] * 4
+
+
 def test_groups_order_their_messages_by_themselves() -> None:
     bench = bench_of(4, 1, 4)
     for group in (GROUP, (4,), (5, 6, 7, 8)):
@@ -187,6 +224,54 @@ def test_an_origin_that_convinces_nobody_but_the_primary_is_not_proposed() -> No
     tell(bench, 4, 0, Request(m, b"no seal"))
     assert not bench.channels
     assert not layer(bench, 0).requests.pending
+
+
+def test_a_member_whose_bad_seals_cost_a_view_is_believed_unseen_no_more() -> None:
+    """The primary alone is told a request of another replica. It proposes that, and nobody accepts
+    it; when it has left the view for that, it looks at the seals of this replica first."""
+    bench = bench_of(4)
+    bad = Request(Message(message_id(3, 0), GROUP, b"only here"), b"no seal")
+    tell(bench, 3, 0, bad)
+    bench.cast(1, GROUP)
+    settle(bench)
+    assert layer(bench, 0).slots[1].accepted == PrePrepare(0, 1, (bad,))
+    assert bench.delivered == [[], [], [], []]
+    end_timers(bench, *GROUP)
+    settle(bench)
+    assert [layer(bench, process).view for process in GROUP] == [1] * 4
+    assert [len(order) for order in bench.delivered] == [1] * 4
+    assert layer(bench, 0).requests.trusted == {0, 1, 2}
+    assert layer(bench, 1).requests.trusted == set(GROUP)
+
+
+def test_what_one_correct_replica_has_been_asked_for_the_others_accept() -> None:
+    """A replica shows a request with a bad seal to two of the others. The third accepts it when
+    f + 1 take part in it, one of whom must have seen that it is asked for."""
+    bench = bench_of(4)
+    bad = Request(Message(message_id(3, 0), GROUP, b"not for all"), b"no seal")
+    tell(bench, 3, 1, bad)
+    tell(bench, 3, 0, bad)
+    assert isinstance(bench.deliver(0, 2), PrePrepare)
+    assert layer(bench, 2).slots[1].accepted is None
+    tell(bench, 3, 2, Prepare(0, 1, digest_of(())))
+    assert layer(bench, 2).slots[1].accepted is None
+    settle(bench)
+    assert orders(bench)[:3] == [[bad.m.id]] * 3
+    assert not bench.crashed
+
+
+def test_a_proposal_that_cannot_be_accepted_is_looked_at_again_once_for_each_replica() -> None:
+    """Otherwise a liar could have others check the same bad seals as often as it likes."""
+    bench = bench_of(4)
+    checked: list[int] = []
+    notary = layer(bench, 1).context.notary
+    assert notary is not None
+    layer(bench, 1).context.notary = Counting(notary, [], checked)
+    forged = Request(Message(message_id(4, 0), GROUP, b"forged"), b"no seal")
+    tell(bench, 0, 1, PrePrepare(0, 1, (forged,)))
+    for view in (0, 0, 4, 8):
+        tell(bench, 3, 1, Prepare(view, 1, digest_of(())))
+    assert checked == [4, 4]
 
 
 def test_prepares_and_commits_for_another_batch_do_not_count() -> None:
@@ -522,7 +607,10 @@ def test_seals_are_made_and_checked_as_often_as_the_page_says() -> None:
     assert (len(made), len(checked)) == (1, 0)
     bench.cast(1, GROUP)
     settle(bench)
-    assert (len(made), len(checked)) == (2, 1)
+    assert (len(made), len(checked)) == (2, 0)
+    bench.cast(4, GROUP)
+    settle(bench)
+    assert (len(made), checked) == (2, [4])
 
 
 class Counting(Notary):

@@ -26,11 +26,11 @@ from typing import ClassVar, Final
 
 from flexgroup.core.guarantees import Guarantee, Guarantees
 from flexgroup.core.layer import Context, Layer, Leader, Notice, Recall
-from flexgroup.core.message import NO_MESSAGE, Message, Packet, origin_of
+from flexgroup.core.message import Message, Packet, origin_of
 from flexgroup.core.replicas import check_one_group, group_of
 from flexgroup.protocols.parts.patience import RELAY, Patience
 from flexgroup.protocols.parts.pbft_catching_up import LACK, CatchingUp
-from flexgroup.protocols.parts.pbft_log import Checkpoints, Requests, Slot
+from flexgroup.protocols.parts.pbft_log import GATHER, Checkpoints, Requests, Slot, forget_votes
 from flexgroup.protocols.parts.pbft_packets import (
     Batch,
     Checkpoint,
@@ -84,7 +84,7 @@ class Pbft(Layer):
         """The log: what was heard of each sequence number between the water marks."""
         self.checkpoints = Checkpoints()
         self.sequence = Sequence()
-        self.requests = Requests()
+        self.requests = Requests(trusted=set(group))
         self.proposed = 0
         """The last number that the primary of this view has given."""
         self.patience = Patience()
@@ -120,8 +120,7 @@ class Pbft(Layer):
         others deliver."""
         if self.views.primary == self.process and not self.views.changing:
             self.propose()
-        waiting = self.requests.pending
-        if self.patience.waits_for == NO_MESSAGE and waiting and not self.views.changing:
+        if self.requests.pending and self.patience.is_idle and not self.views.changing:
             self.patience.wait_for(self, self.requests.next())
             if self.views.primary in self.patience.suspected:
                 self.lose_patience()
@@ -129,13 +128,12 @@ class Pbft(Layer):
     def lose_patience(self) -> None:
         """Ask for the next view, unless nobody could propose what is waited for, since its seal is
         bad: that is forgotten, and all that is like it."""
-        waiting = self.requests.pending
-        awaited = waiting.get(self.patience.waits_for)
+        awaited = self.requests.pending.get(self.patience.waits_for)
         self.patience.stop(self)
         if awaited is not None and self.is_authentic(awaited):
             self.change_view(self.view + 1)
             return
-        self.requests.keep(sorted(waiting), self.is_authentic)
+        self.requests.keep(sorted(self.requests.pending), self.is_authentic)
         self.go_on()
 
     def propose(self) -> None:
@@ -143,15 +141,12 @@ class Pbft(Layer):
         high = min(self.sequence.last + WINDOW, self.checkpoints.stable + self.quorums.window)
         if self.proposed < high:
             waiting = self.requests.except_in(self.slots, self.sequence.last, self.proposed)
-            batch = self.requests.keep(waiting, self.can_propose)
+            batch = self.requests.to_propose(self, waiting, self.is_authentic)
             if batch:
                 self.proposed += 1
                 proposal = PrePrepare(self.view, self.proposed, batch)
                 self.send_to_others(proposal)
                 self.accept(proposal)
-
-    def can_propose(self, request: Request) -> bool:
-        return origin_of(request.m.id) == self.process or self.is_authentic(request)
 
     def is_authentic(self, request: Request) -> bool:
         """Tell whether everybody can see that the request is that of its origin."""
@@ -172,27 +167,35 @@ class Pbft(Layer):
         return self.slots.setdefault(number, Slot())
 
     def on_pre_prepare(self, sender: int, packet: PrePrepare) -> None:
-        if not self.is_in_window(sender, packet.number, packet.view) or packet.view < self.view:
-            return
-        if self.views.takes_part_in(packet.view):
+        is_near = self.is_in_window(sender, packet.number, packet.view)
+        if is_near and self.views.takes_part_in(packet.view):
             self.consider(packet)
-        else:
+        elif is_near and packet.view >= self.view:
             self.slot(packet.number).put_off(sender, packet)
 
     def consider(self, packet: PrePrepare) -> None:
-        """Accept what the primary proposes, if it is the first for this number in this view."""
-        if self.slot(packet.number).is_accepted_in(packet.view):
+        """Accept what the primary proposes, if it is the first for this number in this view, and is
+        asked for: its origins say so, or f + 1 replicas, of whom one is correct."""
+        slot = self.slot(packet.number)
+        if slot.is_accepted_in(packet.view):
             return
-        requests = [one for one in packet.requests if isinstance(one, Request)]
-        if all(self.requests.has(request) or self.is_authentic(request) for request in requests):
+        is_asked_for = self.requests.are_asked_for(packet, self.is_authentic)
+        if is_asked_for or slot.is_vouched_for(packet, self.quorums.faulty):
             self.accept(packet)
             self.go_on()
+        else:
+            slot.put_off(self.views.primary, packet)
+
+    def consider_again(self, number: int) -> None:
+        """Consider what the primary has proposed when it could not be accepted."""
+        early = self.slots[number].early.get(self.views.primary) if number in self.slots else None
+        if early is not None and self.views.takes_part_in(early.view):
+            del self.slots[number].early[self.views.primary]
+            self.consider(early)
 
     def accept(self, packet: PrePrepare) -> None:
         slot = self.slot(packet.number)
-        for request in packet.requests:
-            if isinstance(request, Request) and not self.sequence.taken.has(request.m.id):
-                self.requests.add(request)
+        self.requests.add_proposed(packet, self.sequence.taken)
         prepare = Prepare(packet.view, packet.number, digest_of(packet.batch()))
         slot.accept(packet, prepare.digest)
         slot.take_prepare(self.views.primary, prepare)
@@ -204,7 +207,8 @@ class Pbft(Layer):
     def on_prepare(self, sender: int, packet: Prepare) -> None:
         if self.is_in_window(sender, packet.number, packet.view) and packet.view >= self.view:
             slot = self.slot(packet.number)
-            slot.take_prepare(sender, packet)
+            if slot.take_prepare(sender, packet) and packet.view == self.view:
+                self.consider_again(packet.number)
             self.check_prepared(slot, packet.number)
 
     def check_prepared(self, slot: Slot, number: int) -> None:
@@ -234,12 +238,14 @@ class Pbft(Layer):
             return
         sequence.decide(number, digest, messages)
         while sequence.has_next():
-            for m in sequence.take_next():
+            batch = sequence.take_next()
+            if self.views.primary == self.process:
+                self.requests.wait_for_origins_of(self, batch)
+            for m in batch:
                 self.requests.remove(m.id)
                 self.deliver(m)
                 self.patience.is_rewarded(self, m.id)
-            if sequence.last in self.slots:
-                self.slots[sequence.last].forget_votes(self.process)
+            forget_votes(self.slots, sequence.last, self.process)
             self.catching_up.answer_all(self, sequence)
             if sequence.last % self.quorums.interval == 0:
                 self.make_checkpoint()
@@ -261,8 +267,7 @@ class Pbft(Layer):
         self.take_checkpoint(packet)
 
     def take_checkpoint(self, packet: Checkpoint) -> None:
-        window, most = self.quorums.window, self.quorums.most
-        proof = self.checkpoints.take(packet, self.process, window, most)
+        proof = self.checkpoints.take(packet, self.process, self.quorums.window, self.quorums.most)
         if proof:
             self.move_water_marks(packet.number, proof)
             self.go_on()
@@ -283,6 +288,9 @@ class Pbft(Layer):
             self.catching_up.on_timer(self, self.slots, self.sequence.last)
         elif name == RELAY:
             self.patience.relay(self, self.others, self.requests.pending, self.is_authentic)
+        elif name == GATHER:
+            self.requests.awaited.clear()
+            self.go_on()
         elif self.views.changing:
             self.patience.is_disappointed()
             self.change_view(self.view + 1)
@@ -297,12 +305,12 @@ class Pbft(Layer):
 
     def change_view(self, view: int) -> None:
         """Leave for this view, and say what is prepared here."""
+        self.requests.doubt(self.slots, self.sequence.last, self.is_authentic)
         self.patience.stop(self)
-        last = self.sequence.last
-        change = change_of(view, self.process, self.checkpoints, self.slots, last)
+        change = change_of(view, self.process, self.checkpoints, self.slots, self.sequence.last)
         self.send_to_others(self.views.leave(self, change))
         # The others may stay in their view; they take this for a FETCH.
-        self.catching_up.asked = last + self.quorums.interval
+        self.catching_up.asked = self.sequence.last + self.quorums.interval
         self.want(self.checkpoints.stable + self.quorums.window)
         self.check_changes()
 
@@ -339,21 +347,15 @@ class Pbft(Layer):
     def begin_view(self, packet: NewView) -> None:
         self.views.begin(packet.view)
         self.patience.stop(self)
-        for change in packet.V:
-            assert isinstance(change, ViewChange)
+        for change in [one for one in packet.V if isinstance(one, ViewChange)]:
             self.move_water_marks(change.stable, change.C)
         self.proposed = self.checkpoints.stable
-        for proposal in packet.O:
-            assert isinstance(proposal, PrePrepare)
+        for proposal in [one for one in packet.O if isinstance(one, PrePrepare)]:
             if self.views.takes_part_in(packet.view) and proposal.number > self.checkpoints.stable:
                 self.proposed = proposal.number
                 self.accept(proposal)
         for number in sorted(self.slots):
-            slot = self.slots.get(number)  # unless the water marks have moved on meanwhile
-            if slot is not None and self.views.takes_part_in(packet.view):
-                early = slot.early.pop(self.views.primary, None)
-                if early is not None and early.view == self.view:
-                    self.consider(early)
+            self.consider_again(number)  # unless the water marks have moved on meanwhile
         if self.views.takes_part_in(packet.view):
             self.catching_up.begin_again(self, self.sequence.last, self.checkpoints.stable)
             self.pass_on(Leader(self.views.primary, self.quorums.group))

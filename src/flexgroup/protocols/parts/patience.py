@@ -36,6 +36,11 @@ class Patience(Record):
     suspected: set[int] = set()
     """Those that the world, or the layer below, takes for crashed: nobody waits for them."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is about no request."""
+        return self.waits_for == NO_MESSAGE
+
     def is_lost(self, notice: Notice, primary: int) -> bool:
         """Take note of who is suspected, and tell whether a request waits for that primary."""
         if isinstance(notice, Suspect):

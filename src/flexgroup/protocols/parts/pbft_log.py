@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from flexgroup.core.layer import Record
-from flexgroup.core.message import MessageId, Packet, origin_of
+from flexgroup.core.layer import Layer, Record
+from flexgroup.core.message import Message, MessageId, Packet, origin_of
 from flexgroup.protocols.parts.pbft_packets import (
     Checkpoint,
     Commit,
     Prepare,
     PrePrepare,
     Request,
+    digest_of,
 )
-from flexgroup.protocols.parts.taken_messages import AHEAD
+from flexgroup.protocols.parts.taken_messages import AHEAD, TakenMessages
+
+GATHER: Final = "gather"
+"""The timer of the primary that waits for more to propose."""
+
+MOMENT: Final = 2
+"""The ticks that it waits at most: of a single one, next to nothing may be left when it begins."""
 
 MOST_BATCHES: Final = 16
 """How many batches with the same number a replica tells of that it took part in, at most: those of
@@ -52,6 +59,13 @@ class Slot(Record):
         if sender not in self.early or packet.view > self.early[sender].view:
             self.early[sender] = packet
 
+    def is_vouched_for(self, packet: PrePrepare, faulty: int) -> bool:
+        """Tell whether so many take part in giving the number to this batch, in this view, besides
+        the primary that proposes it."""
+        digest = digest_of(packet.batch())
+        votes = self.prepares.values()
+        return sum([v.view == packet.view and v.digest == digest for v in votes]) >= faulty
+
     def accept(self, packet: PrePrepare, digest: bytes) -> None:
         """Take part in giving the number to this batch."""
         self.accepted = packet
@@ -60,12 +74,15 @@ class Slot(Record):
         if len(self.views) > MOST_BATCHES:
             del self.views[min(self.views, key=lambda d: (self.views[d], d))]
 
-    def take_prepare(self, process: int, packet: Prepare) -> None:
-        """Take the first prepare of a process in a view, unless it is needless."""
+    def take_prepare(self, process: int, packet: Prepare) -> bool:
+        """Take the first prepare of a process in a view, unless it is needless, and tell whether it
+        was taken."""
         before = self.prepares.get(process)
         is_new = before is None or before.view < packet.view
-        if is_new and not self.is_prepared_in(packet.view):
+        is_taken = is_new and not self.is_prepared_in(packet.view)
+        if is_taken:
             self.prepares[process] = packet
+        return is_taken
 
     def take_commit(self, process: int, packet: Commit) -> None:
         """Take the first commit of a process in a view."""
@@ -91,16 +108,20 @@ class Slot(Record):
         view, votes = self.accepted.view, self.commits.values()
         return sum([v.view == view and v.digest == self.digest for v in votes]) >= most
 
-    def forget_votes(self, process: int) -> None:
-        """The batch is delivered, so nobody's commits matter but what this process has said."""
-        self.commits = {j: vote for j, vote in self.commits.items() if j == process}
-
     def lacks(self, count: int) -> bool:
         """Tell whether so many have committed the same, in the same view, which is not what is
         accepted."""
         kinds = [(vote.view, vote.digest) for vote in self.commits.values()]
         view = -1 if self.accepted is None else self.accepted.view
         return any(kind != (view, self.digest) and kinds.count(kind) >= count for kind in kinds)
+
+
+def forget_votes(slots: dict[int, Slot], number: int, process: int) -> None:
+    """Forget what others have committed for a number whose batch is delivered: only what this
+    process has said still matters."""
+    if number in slots:
+        slot = slots[number]
+        slot.commits = {j: vote for j, vote in slot.commits.items() if j == process}
 
 
 @final
@@ -112,6 +133,11 @@ class Requests(Record):
     """How many they are, of each origin that has any."""
     turn: int = -1
     """The origin of the one that was waited for last, if there has been something since."""
+    trusted: set[int] = set()
+    """The replicas whose requests this one proposes, as the primary, without a look at the seal."""
+    awaited: set[int] = set()
+    """Those of whom requests were delivered together last, as long as the primary waits for more
+    of them."""
 
     def add(self, request: Request) -> None:
         """Remember a request; the first one, if its origin gives several the same identity."""
@@ -120,6 +146,12 @@ class Requests(Record):
         if m not in self.pending and count < AHEAD:
             self.pending[m] = request
             self.counts[origin_of(m)] = count + 1
+
+    def add_proposed(self, packet: PrePrepare, taken: TakenMessages) -> None:
+        """Remember what is proposed and was not delivered."""
+        for request in packet.requests:
+            if isinstance(request, Request) and not taken.has(request.m.id):
+                self.add(request)
 
     def hear(self, request: Request) -> None:
         """Remember what the origin itself asks for, in the place of what somebody quoted, whose
@@ -145,10 +177,25 @@ class Requests(Record):
         self.turn = min([origin for origin in origins if origin > self.turn], default=origins[0])
         return min([m for m in self.pending if origin_of(m) == self.turn])
 
-    def has(self, request: Request) -> bool:
-        """Tell whether the origin itself has asked for just that here."""
-        known = self.pending.get(request.m.id)
-        return known is not None and known.m == request.m
+    def are_asked_for(self, packet: PrePrepare, is_authentic: Callable[[Request], bool]) -> bool:
+        """Tell whether all that is proposed is known to be asked for, or can be seen to be."""
+        for one in packet.requests:
+            if isinstance(one, Request):
+                known = self.pending.get(one.m.id)
+                if (known is None or known.m != one.m) and not is_authentic(one):
+                    return False
+        return True
+
+    def doubt(
+        self, slots: dict[int, Slot], delivered: int, is_authentic: Callable[[Request], bool]
+    ) -> None:
+        """Trust nobody any more whose bad seal may be why something is proposed and not
+        delivered."""
+        for number, slot in slots.items():
+            if number > delivered and slot.accepted is not None:
+                for request in slot.accepted.requests:
+                    if isinstance(request, Request) and not is_authentic(request):
+                        self.trusted.discard(origin_of(request.m.id))
 
     def except_in(self, slots: dict[int, Slot], delivered: int, proposed: int) -> list[MessageId]:
         """What is asked for and in no batch between these numbers, ascending."""
@@ -157,6 +204,31 @@ class Requests(Record):
         batches = [proposal.batch() for proposal in accepted if proposal is not None]
         under_way = {m.id for batch in batches for m in batch}
         return [m for m in sorted(self.pending) if m not in under_way]
+
+    def wait_for_origins_of(self, layer: Layer, batch: list[Message]) -> None:
+        """Give those who had something in a batch of several a moment for what they send when it
+        is delivered, so that it goes together again."""
+        origins = {origin_of(m.id) for m in batch}
+        if len(origins) > 1:
+            self.awaited = origins
+            layer.set_timer(GATHER, MOMENT)
+
+    def to_propose(
+        self, layer: Layer, waiting: list[MessageId], is_authentic: Callable[[Request], bool]
+    ) -> tuple[Request, ...]:
+        """Those of these requests that the primary proposes now: none, while it waits for more.
+
+        The others would wait for ever for one that only some were sent, and whose seal does not
+        tell them that it is asked for.
+        """
+        if not waiting or not self.awaited.issubset([origin_of(m) for m in waiting]):
+            return ()
+        if self.awaited:
+            self.awaited.clear()
+            layer.cancel_timer(GATHER)
+        return self.keep(
+            waiting, lambda one: origin_of(one.m.id) in self.trusted or is_authentic(one)
+        )
 
     def keep(
         self, asked_for: list[MessageId], is_kept: Callable[[Request], bool]
