@@ -11,13 +11,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from flexgroup.diagram import legend, marks, picture
-from flexgroup.diagram.events import Place, TraceEvent
+from flexgroup.diagram.events import Place, TraceEvent, with_messages
 from flexgroup.diagram.layout import ACROSS, DOWN, Orientation, arrange
 from flexgroup.diagram.marks import MARK, RING, Stroke, circle
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.diagram.picture import COLOURS, Drawn, Point, label, moved, resources
+from flexgroup.diagram.picture import (
+    COLOURS,
+    Drawn,
+    Point,
+    label,
+    moved,
+    resources,
+    shortened,
+    turned,
+)
 from flexgroup.diagram.selection import Moment, Selection, SentPacket
 from flexgroup.diagram.wording import Wording
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import (
     CRASH,
     DELIVER,
@@ -42,6 +52,9 @@ Segment = tuple[float, float, str, str]
 
 CHARACTER = 6.4
 """The width of a character of a label, roughly."""
+
+BESIDE_NAME = 24.0
+"""The room for a name of a process that it does not fill."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,8 @@ def diagram(
     complete: bool = True,
     timed: bool = True,
     named: str = "what the verdict names",
+    nodes: tuple[str, ...] = (),
+    messages: Mapping[str, str] | None = None,
 ) -> Diagram:
     """The diagram of a run, or of the part of it that a few messages take.
 
@@ -77,9 +92,11 @@ def diagram(
     events to be emphasised; if there are any, only their messages and those with letters are drawn.
     Numbers from `processes` on are clients. In a run that is not `complete`, what has not happened
     may have been about to. Without `timed`, the times of events mean nothing but their order.
-    `named` says in the legend what emphasised events are.
+    `named` says in the legend what emphasised events are. `nodes` and `messages` are what processes
+    and messages are called where the run comes from; events may tell the latter as well.
     """
-    selection = Selection(events, letters or {}, frozenset(witness), processes, complete)
+    names = with_messages(Names(processes, nodes, messages or {}), events)
+    selection = Selection(events, letters or {}, frozenset(witness), names, complete)
     summary = Wording(selection, timed).summary()
     across, down = (_Drawing(selection, way, timed, named).drawn() for way in (ACROSS, DOWN))
     subject = f"{title}: {summary}"
@@ -107,6 +124,10 @@ class _Drawing:
         self.named = named
         if orientation.down and not timed:
             orientation = replace(orientation, side=WITHOUT_TIMES)
+        named_lanes = [selection.names.short(each) for each in selection.lanes]
+        longest = max(map(len, named_lanes), default=0) if selection.names.nodes else 0
+        room = min(longest, orientation.name) * CHARACTER + BESIDE_NAME
+        orientation = replace(orientation, start=max(orientation.start, room))
         self.orientation = orientation
         self.timed = timed
         self.words = Wording(selection, timed)
@@ -179,14 +200,18 @@ class _Drawing:
 
     def _name(self, process: int) -> Markup:
         x, y = self._point(0, self.lane[process])
+        names = self.selection.names
+        told = shortened(names.process(process), self.orientation.name)
         if not self.orientation.down:
-            return label(self.selection.name(process), x - 14, y + 4, "end", "lane")
+            return label(told, x - 14, y + 4, "end", "lane")
+        if process < len(names.nodes):
+            return turned((x + 4, y - 9), told, "lane")
         number_of = label(str(process), x, y - 9, "middle", "lane")
-        is_client = self.selection.is_client
+        is_client = names.is_client
         kinds = [p for p in self.lane if is_client(p) == is_client(process)]
         if process != kinds[0]:
             return number_of
-        kind = self.selection.name(process).partition(" ")[0]
+        kind = names.process(process).partition(" ")[0]
         if len(kinds) > 1:
             kind = "clients" if kind == "client" else "processes"
         return join([number_of, label(kind, x - 6, y - 26, "start", "kind")])

@@ -113,6 +113,16 @@ def label(
     return element("text", text, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
+def turned(point: Point, text: str, class_: str | None = None) -> Markup:
+    """Return a text that is written upwards from this point."""
+    return element("text", text, class_=class_, transform=f"translate({place(point)}) rotate(-90)")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the beginning of a text that has no room: at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def moved(point: Point, *parts: object, class_: str | None = None) -> Markup:
     """Return parts that are drawn around the origin, around this point."""
     x, y = (round(value, 1) for value in point)
@@ -124,6 +134,7 @@ def legend(entries: Iterable[LegendEntry], width: float, top: float) -> Drawn:
     drawn = []
     x, y = MARGIN, top + LEGEND_ROW / 2
     for symbol, words in entries:
+        words = shortened(words, int((width - MARGIN - SYMBOL) / CHARACTER))
         wide = SYMBOL + len(words) * CHARACTER + 18
         if x > MARGIN and x + wide > width:
             x, y = MARGIN, y + LEGEND_ROW
