@@ -134,7 +134,7 @@ def legend(entries: Iterable[LegendEntry], width: float, top: float) -> Drawn:
     drawn = []
     x, y = MARGIN, top + LEGEND_ROW / 2
     for symbol, words in entries:
-        words = shortened(words, int((width - MARGIN - SYMBOL) / CHARACTER))
+        words = shortened(words, int((width - SYMBOL) / CHARACTER))
         wide = SYMBOL + len(words) * CHARACTER + 18
         if x > MARGIN and x + wide > width:
             x, y = MARGIN, y + LEGEND_ROW

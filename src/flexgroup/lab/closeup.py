@@ -22,6 +22,8 @@ MOST_EVENTS = 100
 MOST_OF_MESSAGES = 300
 """So many, where messages are chosen: one wants to see these, and not how many there are."""
 
+PLACE = "\0"
+
 MOST_AROUND_NAMED = 500
 """So many, where some are to be found: those farther from them are left out of the picture."""
 
@@ -160,10 +162,11 @@ def _list(view: View, events: Sequence[TraceEvent], names: Names) -> Markup:
     rows = []
     named = set(view.window.named)
     for event in in_order(events):
-        told = words_of(event, names)
-        words: list[object] = [told]
+        words: list[object] = [words_of(event, names)]
         if event.message is not None:
-            before, _, after = told.partition(names.message(event.message))
+            # Where the link has its place is seen by a name that nothing else has.
+            marked = replace(names, messages={event.message: PLACE})
+            before, _, after = words_of(event, marked).partition(PLACE)
             words = [before, message_link(view, event.message, names), after]
         what = element("mark", *words) if event.place in named else join(words)
         rows.append(

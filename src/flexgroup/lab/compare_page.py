@@ -90,7 +90,7 @@ def compare_page(
         element("h1", "Two runs side by side"),
         element("p", _summary(order, ours.run.names), class_="quiet"),
         steering(shown, now, (begin, end), told),
-        filters_in_force(views[0]),
+        filters_in_force(replace(views[0], window=shown)),
         element("div", *panels, class_="pair"),
         _table(order, sides) if order else "",
         filters(shown, ours, theirs),

@@ -120,8 +120,8 @@ class StagedRun:
             return Transition(LOSS, step.process, event, 0, False, after)
         kind = {"suspect": SUSPECT, "trust": TRUST}.get(step.kind)
         local = search.machine.locals[state[2 * step.process]]
-        members = 0 <= step.source < self.scope.processes and step.process < self.scope.processes
-        if kind is None or not members or local.crashed or local.problem:
+        members = {step.process, step.source}.issubset(range(self.scope.processes))
+        if kind is None or not members or step.process == step.source or local.idle:
             return None
         told = Event(kind, step.process, step.source, None, 0, "", 0)
         number = search.machine.event(told)
