@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from flexgroup.diagram import legend, marks, picture
+from flexgroup.diagram import marks, picture
 from flexgroup.diagram.events import Place, TraceEvent, with_messages
 from flexgroup.diagram.layout import ACROSS, DOWN, Orientation, arrange
+from flexgroup.diagram.legend import entries
 from flexgroup.diagram.marks import MARK, RING, Stroke, circle
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.diagram.picture import (
@@ -85,6 +86,7 @@ def diagram(
     named: str = "what the verdict names",
     nodes: tuple[str, ...] = (),
     messages: Mapping[str, str] | None = None,
+    legend: float = ACROSS.legend[1],
 ) -> Diagram:
     """The diagram of a run, or of the part of it that a few messages take.
 
@@ -93,12 +95,14 @@ def diagram(
     Numbers from `processes` on are clients. In a run that is not `complete`, what has not happened
     may have been about to. Without `timed`, the times of events mean nothing but their order.
     `named` says in the legend what emphasised events are. `nodes` and `messages` are what processes
-    and messages are called where the run comes from; events may tell the latter as well.
+    and messages are called where the run comes from; events may tell the latter as well. The legend
+    of the wide picture is at most as wide as `legend`.
     """
     names = with_messages(Names(processes, nodes, messages or {}), events)
     selection = Selection(events, letters or {}, frozenset(witness), names, complete)
     summary = Wording(selection, timed).summary()
-    across, down = (_Drawing(selection, way, timed, named).drawn() for way in (ACROSS, DOWN))
+    wide = replace(ACROSS, legend=(min(legend, ACROSS.legend[0]), legend))
+    across, down = (_Drawing(selection, way, timed, named).drawn() for way in (wide, DOWN))
     subject = f"{title}: {summary}"
     return Diagram(
         across.svg("space-time across", subject, sized=True),
@@ -185,8 +189,8 @@ class _Drawing:
             height -= 22
         least, most = self.orientation.legend
         width = max(width, least)
-        entries = legend.entries(self.selection, elided, self._class, self.named)
-        key = picture.legend(entries, min(width, most), height + 14)
+        found = entries(self.selection, elided, self._class, self.named)
+        key = picture.legend(found, min(width, most), height + 14)
         events = element("g", *parts, class_="events")
         return Drawn([events, *key.parts], width, height + 14 + key.height)
 
@@ -214,7 +218,9 @@ class _Drawing:
         kind = names.process(process).partition(" ")[0]
         if len(kinds) > 1:
             kind = "clients" if kind == "client" else "processes"
-        return join([number_of, label(kind, x - 6, y - 26, "start", "kind")])
+        # The word for clients stands above that for processes, which would read on.
+        beside = is_client(process) and len(kinds) < len(self.lane)
+        return join([number_of, label(kind, x - 6, y - (36 if beside else 26), "start", "kind")])
 
     def _segments(self, process: int, length: float) -> Iterator[Segment]:
         """Cut a time line into pieces."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from flexgroup.diagram.density import ACROSS
 from flexgroup.diagram.drawing import diagram
 from flexgroup.diagram.events import TraceEvent, event_of
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.diagram.selection import alphabet
 from flexgroup.export.told import in_order, words_of
-from flexgroup.lab.overview import View
+from flexgroup.lab.overview import BESIDE, View
 from flexgroup.lab.window import TOP, identity_of, set_of
 from flexgroup.trace.message_names import message_names
 from flexgroup.trace.names import Names
@@ -92,6 +93,7 @@ def _diagram(
         named="what the verdict names" if view.window.beside is None else "the first difference",
         nodes=names.nodes,
         messages=names.messages,
+        legend=(ACROSS if view.window.beside is None else BESIDE).legend,
     )
     notes = list(drawn.notes)
     if others:

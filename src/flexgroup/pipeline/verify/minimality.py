@@ -23,7 +23,7 @@ from flexgroup.pipeline.verify.small_histories import (
 )
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.trace.schema import MULTICAST
+from flexgroup.trace.schema import MULTICAST, NAMED
 
 NUMBERS = pa.schema({"number": pa.int32()})
 FIRST_LOST = pa.schema(
@@ -124,7 +124,7 @@ def _violated(
         task_rows(found),
         with_topic(packets.join(chosen, ["number", "message"])),
         with_topic(
-            event_rows(traces, (MULTICAST,), EXPLAINED_COLUMNS).join(chosen, ["number", "message"])
+            event_rows(traces, NAMED, EXPLAINED_COLUMNS).join(chosen, ["number", "message"])
         ),
     )
     return judge_groups(union(parts))
