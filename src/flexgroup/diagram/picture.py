@@ -18,6 +18,8 @@ LEGEND_ROW = 26.0
 SYMBOL = 34.0
 CHARACTER = 6.6
 """The width of a character of a legend, roughly."""
+WIDE, WIDER = "mwMW#@%", 4.0
+"""Characters that take more, and how much more."""
 MARGIN = 16.0
 LINE = 16.0
 """The distance from one line of notes to the next."""
@@ -135,7 +137,7 @@ def legend(entries: Iterable[LegendEntry], width: float, top: float) -> Drawn:
     x, y = MARGIN, top + LEGEND_ROW / 2
     for symbol, words in entries:
         words = shortened(words, int((width - SYMBOL) / CHARACTER))
-        wide = SYMBOL + len(words) * CHARACTER + 18
+        wide = SYMBOL + _breadth(words) + 18
         if x > MARGIN and x + wide > width:
             x, y = MARGIN, y + LEGEND_ROW
         drawn.append(moved((x + SYMBOL / 2 - 4, y), symbol))
@@ -145,6 +147,10 @@ def legend(entries: Iterable[LegendEntry], width: float, top: float) -> Drawn:
         return Drawn((), width, 0.0)
     height = y + LEGEND_ROW / 2 + 6 - top
     return Drawn([element("g", join(drawn), class_="legend")], width, height)
+
+
+def _breadth(words: str) -> float:
+    return len(words) * CHARACTER + WIDER * sum(each in WIDE for each in words)
 
 
 @cache
