@@ -39,13 +39,17 @@ MOST_HEIGHT = 2600
 RUN = "vcube-crash"
 
 
-def shoot(browser: Browser, address: str, name: str, height: int) -> None:
-    """Write how the page at this address begins, on a screen of moderate width."""
+LAST_CARD = "[...document.querySelectorAll('.card')].at(-1).getBoundingClientRect().bottom"
+
+
+def shoot(browser: Browser, address: str, name: str, height: int | None = None) -> None:
+    """Write how the page at this address begins, on a screen of moderate width: so much of it, or
+    all until its last card ends."""
     for scheme in SCHEMES:
         browser.visit(address, WIDTH, scheme)
         time.sleep(1.5)  # until what is live has come
         target = FIGURES / f"{name}-{scheme}.png"
-        browser.picture(target, height)
+        browser.picture(target, height or int(browser.run(f"return {LAST_CARD}")) + 8)
         print(target)
 
 
@@ -57,7 +61,7 @@ def shoot_run(browser: Browser) -> None:
 
 def shoot_cluster(browser: Browser) -> None:
     with played() as visited:
-        shoot(browser, f"{visited.base}/cluster", "cluster", 1250)
+        shoot(browser, f"{visited.base}/cluster", "cluster")
 
 
 @contextmanager
