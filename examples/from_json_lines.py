@@ -53,6 +53,10 @@ class Numbers:
         self.members = len(members)
         self._numbers = {name: number for number, name in enumerate(members)}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._numbers)
+
     def of(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers))
 
@@ -93,6 +97,7 @@ def event_of(line: bytes, numbers: Numbers) -> tuple[str, dict[str, Any]]:
         "time": int(time),
         "origin": numbers.of(sender),
         "seq": int(number),
+        "name": told["message"],
     }
     if kind == schema.MULTICAST:
         to = told.get("to")
@@ -175,6 +180,7 @@ def convert(options: argparse.Namespace) -> str:
             clients=numbers.clients,
             outcome=schema.CUT if options.cut else schema.COMPLETE,
             software=Path(__file__).name,
+            nodes=numbers.names,
             promises=tuple(options.promises.split(",")) if options.promises else None,
         ),
     )

@@ -14,6 +14,7 @@ from flexgroup.cli.main import main
 from flexgroup.diagram.events import TraceEvent, events_of_run
 from flexgroup.export.shiviz import shiviz_log
 from flexgroup.export.told import in_order
+from flexgroup.trace.names import Names
 from flexgroup.trace.reader import read_runs
 from flexgroup.trace.schema import RECEIVE, SEND
 
@@ -147,7 +148,7 @@ def test_a_receive_stands_behind_its_send_although_clocks_differ() -> None:
     assert [event.kind for event in in_order(reversed(events))] == (
         "multicast send receive deliver".split()
     )
-    *_, last = shiviz_log(events, 2)
+    *_, last = shiviz_log(events, Names(2))
     assert last == 'process1 {"process0": 2, "process1": 2}'
 
 

@@ -18,6 +18,7 @@ from flexgroup.export import deliveries
 from flexgroup.export.deliveries import cs451_logs, elle_history
 from flexgroup.export.opentelemetry import otlp_lines
 from flexgroup.properties.catalogue import check
+from flexgroup.trace.names import Names
 from flexgroup.trace.reader import load_history, read_runs
 from flexgroup.trace.schema import DELIVER, MULTICAST
 
@@ -96,7 +97,7 @@ def test_what_concerns_no_message_has_a_span_of_its_own() -> None:
         TraceEvent("timer", 0, 1, 1500, detail='{"name":"beat"}'),
         TraceEvent("crash", 0, 2, 2000),
     ]
-    (line,) = otlp_lines(events, 1, "run")
+    (line,) = otlp_lines(events, Names(1), "run")
     first, other = json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert [event["name"] for event in other["events"]] == ["timer beat", "crash"]
     assert first["traceId"] != other["traceId"]

@@ -23,6 +23,8 @@ def open_page(browser: Browser, lab: Visited, path: str, scripts: bool = True) -
 
 
 def loaded(browser: Browser, scripts: bool) -> bool:
+    if not is_another_page(browser):
+        return False  # in between
     if not browser.driver.find_elements(By.CSS_SELECTOR, "[data-search]"):
         return True
     if not scripts:

@@ -16,6 +16,7 @@ from flexgroup.lab.times import Times, lasting, since
 from flexgroup.lab.traces import MOST_KEPT, Kept, TraceSets
 from flexgroup.lab.window import RunName, Window, numbers_of, ranges_of, read_window, set_of
 from flexgroup.properties.verdict import Outcome
+from flexgroup.trace.names import Names
 from flexgroup.trace.timeline import Chosen
 
 from .conftest import RecordedRuns
@@ -50,8 +51,8 @@ def test_processes_are_written_as_they_are_read(text: str) -> None:
 
 
 def test_large_sets_are_written_as_ranges() -> None:
-    assert set_of([0, 1, 4]) == "{0,1,4}"
-    assert set_of(range(100)) == "{0-99}"
+    assert set_of([0, 1, 4], Names()) == "{0,1,4}"
+    assert set_of(range(100), Names()) == "{0-99}"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_times_since_1970_count_from_the_first_event() -> None:
 
 
 def test_shades_tell_more_from_less() -> None:
-    bands = [Band("processes", "0", "process 0", "", "/p0")]
+    bands = [Band("processes", ("0",), "process 0", "", "/p0")]
     slices = [Slice(f"{at} s", f"{at} s to {at + 1} s", f"/{at}") for at in range(4)]
     cells = {(0, at): Cell(count, f"{count:,} events", f"/0/{at}")
              for at, count in enumerate((1, 10, 100, 1000))}  # fmt: skip

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from flexgroup.core.message import message_id
+from flexgroup.core.message import message_id, seq_of
 from flexgroup.trace.history import History, lost_since
 from flexgroup.trace.schema import CRASH, DELIVER, MULTICAST, RECEIVE, SEND, VIEW
 
@@ -62,7 +62,18 @@ def nonsense(seed: int) -> History:
     if chance.random() < 0.4:
         history = cut_off(events, processes, chance)
     faulty = (chance.randrange(processes),) if seed % 4 == 3 else ()
-    return replace(history, run=f"nonsense-{seed:03}", faulty=faulty)
+    history = replace(history, run=f"nonsense-{seed:03}", faulty=faulty)
+    return history if seed % 2 else named(history)
+
+
+def named(history: History) -> History:
+    """As a log of another system, which has names for nodes and for most of its messages."""
+    nodes = tuple(f"node {chr(ord('A') + number)}" for number in range(history.processes + 3))
+    return replace(history, nodes=nodes, message_name=name_of_every_other)
+
+
+def name_of_every_other(message: int) -> str | None:
+    return f"order-{message:x}" if seq_of(message) % 2 == 0 else None
 
 
 def cut_off(events: list[Event], processes: int, chance: random.Random) -> History:

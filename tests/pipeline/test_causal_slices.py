@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.message import message_id
+from flexgroup.core.message import message_id, name_of
 from flexgroup.pipeline.in_memory.packed_rows import packed_batch
 from flexgroup.pipeline.reading.trace_set import open_trace_set
 from flexgroup.pipeline.verify import (
@@ -133,7 +133,7 @@ def agrees(history: History, found: CausalFindings) -> bool:
         early = Step(process, position + 1, DELIVER, message)
         return found.wrong == verdict.violations and early in (verdict.witness or ())
     if verdict.outcome is Outcome.UNKNOWN:
-        told = causal_order.contradiction(found.unordered, found.least)
+        told = causal_order.contradiction(found.unordered, name_of(found.least))
         return found.wrong == 0 and told == verdict
     return found.wrong == found.unordered == 0
 

@@ -37,8 +37,8 @@ WAYS = {
 
 @cache
 def histories() -> list[History]:
-    """Nonsense, some of it with a faulty process; and for each property a run that only a faulty
-    process keeps from having it."""
+    """Nonsense, some of it with a faulty process, some with names for nodes and messages; and for
+    each property a run that only a faulty process keeps from having it."""
     stories = {name: replace(told(story), faulty=FAULTY) for name, story in STORIES.items()}
     return [
         *(nonsense(seed) for seed in range(RUNS)),
@@ -66,6 +66,19 @@ def test_the_runs_break_and_keep_every_property() -> None:
     for name in PROPERTIES:
         outcomes = [plain_verdicts()[history.run, name]["outcome"] for history in histories()]
         assert min(outcomes.count("holds"), outcomes.count("violated")) >= 3, name
+
+
+def test_some_runs_are_told_of_by_names() -> None:
+    """Every property speaks of nodes and messages by these where it is broken."""
+    told = {
+        name: json.dumps(verdict)
+        for (run, name), verdict in plain_verdicts().items()
+        if verdict["outcome"] == "violated" and "node " in json.dumps(verdict)
+    }
+    assert told.keys() == PROPERTIES.keys()
+    for verdict in told.values():
+        assert "process " not in json.loads(verdict)["explanation"]
+        assert '"node": "node ' in verdict
 
 
 @pytest.mark.parametrize("way", WAYS)

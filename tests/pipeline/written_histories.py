@@ -31,8 +31,9 @@ def write_history(
     )
     columns: dict[str, dict[str, Any]] = {
         schema.MULTICAST: {**_events(multicasts), **_message(multicasts.message)}
-        | {"destinations": lists},
-        schema.DELIVER: {**_events(deliveries), **_message(deliveries.message)},
+        | {"destinations": lists, "name": _names(history, multicasts.message)},
+        schema.DELIVER: {**_events(deliveries), **_message(deliveries.message)}
+        | {"name": _names(history, deliveries.message)},
         schema.SEND: _packets(history.sends),
         schema.RECEIVE: _packets(history.receives),
         schema.CRASH: _events(history.crashes),
@@ -48,11 +49,12 @@ def write_history(
             world="made up",
             stack=stack,
             processes=history.processes,
-            clients=clients,
+            clients=max(clients, len(history.nodes) - history.processes),
             outcome=schema.COMPLETE if history.complete else schema.CUT,
             lost=as_json([process for process, _ in history.lost]) if history.lost else None,
             promises=promises,
             faulty=history.faulty,
+            nodes=history.nodes,
         ),
     )
 
@@ -67,6 +69,10 @@ def _message(message: Ints) -> dict[str, Any]:
         "origin": pa.array((message & ORIGIN_MASK).astype(np.int32), mask=none),
         "seq": pa.array(message >> ORIGIN_BITS, mask=none),
     }
+
+
+def _names(history: History, messages: Ints) -> pa.Array:
+    return pa.array(map(history.message_name, messages.tolist()), pa.string())
 
 
 def _packets(packets: Packets) -> dict[str, Any]:

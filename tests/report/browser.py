@@ -53,6 +53,7 @@ def why_not() -> str | None:
 class Browser:
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
+        self._width = DESKTOP
 
     def open(
         self, page: Path, width: int = DESKTOP, scheme: str = "light", scripts: bool = True
@@ -64,6 +65,7 @@ class Browser:
         self, address: str, width: int = DESKTOP, scheme: str = "light", scripts: bool = True
     ) -> None:
         """Load the page at an address in the same way."""
+        self._width = width
         self._tell(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
@@ -101,8 +103,8 @@ class Browser:
         """The whole page, however long, or its beginning, so high."""
         clip = {}
         if height is not None:
-            width = self.run("return innerWidth")
-            clip["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+            # Not what the page says: a scroll bar takes room from it, which no picture has.
+            clip["clip"] = {"x": 0, "y": 0, "width": self._width, "height": height, "scale": 1}
         shot = self._tell("Page.captureScreenshot", captureBeyondViewport=True, **clip)
         target.write_bytes(b64decode(shot["data"]))
 

@@ -165,7 +165,7 @@ def test_files_that_hold_several_runs_are_read_too(traces: Path, tmp_path: Path)
         if tables:
             folder = tmp_path / "together" / "events" / f"event={kind}"
             folder.mkdir(parents=True)
-            plain = [table.cast(schema.EVENT_COLUMNS) for table in tables]
+            plain = [table.cast(schema.RECORDED) for table in tables]
             pq.write_table(pa.concat_tables(plain), folder / "all.parquet", row_group_size=37)
     (tmp_path / "together" / "runs").mkdir()
     for name in names:

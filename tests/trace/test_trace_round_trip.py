@@ -97,10 +97,8 @@ def test_the_files_have_the_columns_of_the_schema(tmp_path: Path) -> None:
     ]
     for kind in kinds:
         found = pq.read_schema(tmp_path / "events" / kind / f"{run}.parquet")
-        assert found.names == schema.EVENT_COLUMNS.names
-        assert [field.nullable for field in found] == [
-            field.nullable for field in schema.EVENT_COLUMNS
-        ]
+        assert found.names == schema.RECORDED.names
+        assert [field.nullable for field in found] == [field.nullable for field in schema.RECORDED]
 
 
 def test_steps_count_the_events_of_a_process_without_gaps(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from flexgroup.core.errors import UsageError
 
 if TYPE_CHECKING:
     from flexgroup.diagram.events import TraceEvent
+    from flexgroup.trace.names import Names
 
 COMMAND = Command(
     "export",
@@ -36,7 +37,7 @@ COMMAND = Command(
 
 
 def run(options: argparse.Namespace) -> int:
-    from flexgroup.diagram.events import events_of_run
+    from flexgroup.diagram.events import events_of_run, with_messages
     from flexgroup.export.deliveries import cs451_logs
     from flexgroup.trace.reader import read_runs
 
@@ -46,14 +47,14 @@ def run(options: argparse.Namespace) -> int:
         known = ", ".join(list(runs)[:20])
         raise UsageError(f"which run of '{options.path}'? Give --run and one of these: {known}")
     events = events_of_run(options.path, name)
-    size = runs[name].processes
+    names = with_messages(runs[name].names, events)
     if options.to == "cs451":
-        logs = cs451_logs(events, size)
+        logs = cs451_logs(events, runs[name].processes)
         make_folder(options.out)
         for file, lines in logs.items():
             _write(options.out / file, _lines(lines))
     else:
-        _write(options.out, _exported(options.to, events, size, name))
+        _write(options.out, _exported(options.to, events, names, name))
     if options.json:
         print_json({"run": name, "events": len(events), "out": str(options.out)})
     else:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _exported(tool: str, events: list[TraceEvent], size: int, name: str) -> Iterable[bytes]:
+def _exported(tool: str, events: list[TraceEvent], names: Names, name: str) -> Iterable[bytes]:
     """Return a run as the file of a tool."""
     from flexgroup.export.deliveries import elle_history
     from flexgroup.export.opentelemetry import otlp_lines
@@ -69,12 +70,12 @@ def _exported(tool: str, events: list[TraceEvent], size: int, name: str) -> Iter
     from flexgroup.export.shiviz import shiviz_log
 
     if tool == "perfetto":
-        return perfetto_trace(events, size)
+        return perfetto_trace(events, names)
     if tool == "shiviz":
-        return _lines(shiviz_log(events, size))
+        return _lines(shiviz_log(events, names))
     if tool == "elle":
         return list(_lines(elle_history(events)))  # before a file is there: it may refuse
-    return _lines(otlp_lines(events, size, name))
+    return _lines(otlp_lines(events, names, name))
 
 
 def _lines(lines: Iterable[str]) -> Iterator[bytes]:

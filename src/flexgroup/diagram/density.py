@@ -9,14 +9,20 @@ as those of space-time diagrams do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from flexgroup.diagram import picture
 from flexgroup.diagram.markup import Markup, element
-from flexgroup.diagram.picture import LegendEntry, cross, label, moved, path
+from flexgroup.diagram.picture import LegendEntry, cross, label, moved, path, shortened, turned
 
 SHADES = 6
+
+MOST_ABOVE = 5
+"""A band that runs down has so many characters above it, or a name that is written upwards."""
+
+LONGEST_NAME = 18
+CHARACTER = 6.6
 
 
 @dataclass(frozen=True)
@@ -25,9 +31,10 @@ class Band:
 
     kind: str
     """What stands above the first of a kind: processes, or clients."""
-    name: str
+    lines: tuple[str, ...]
+    """What stands above it where it runs down."""
     called: str
-    """The name where there is room for more than numbers."""
+    """The name where there is room for more."""
     words: str
     href: str
 
@@ -72,6 +79,8 @@ class Layout:
     every: int
     """Each so many slices, one has its time written beside it."""
     legend: float
+    upwards: float = 0.0
+    """The room above bands for names that are written upwards."""
 
 
 ACROSS = Layout(
@@ -97,6 +106,12 @@ def density(
 ) -> Markup:
     """Return the picture as an element of a page; cells without events are not links. `named` says
     in the legend what is to be found in cells with a frame."""
+    longest = min(LONGEST_NAME, max((len(band.called) for band in bands), default=0))
+    if layout.down and any(len(line) > MOST_ABOVE for band in bands for line in band.lines):
+        upwards = longest * CHARACTER
+        layout = replace(layout, top=layout.top + upwards, upwards=upwards)
+    elif not layout.down:
+        layout = replace(layout, side=max(layout.side, longest * CHARACTER + 12))
     scale = _Scale([cell.count for cell in cells.values()])
     least, widest = layout.band
     breadth = max(least, min(widest, layout.breadth / max(1, len(bands))))
@@ -156,21 +171,28 @@ class _Drawing:
             yield self._rect(number, 0, 1, slices, "band")
             middle = (number + 0.5) * self.breadth
             if layout.down:
-                first, dash, last = band.name.partition("-")
-                x = layout.side + middle
-                lines = [label(first, x, layout.top - 5, "middle", "lane")]
-                if dash:
-                    lines = [label(first, x, layout.top - 14, "middle", "lane"),
-                             label(f"-{last}", x, layout.top - 4, "middle", "lane")]  # fmt: skip
+                lines = self._heading(band, layout.side + middle)
                 if band.kind not in kinds:
                     x = layout.side + number * self.breadth
-                    above = layout.top - 26 - 12 * (len(kinds) == 0 and bands[-1].kind != band.kind)
+                    above = layout.top - layout.upwards - 26
+                    above -= 12 * (len(kinds) == 0 and bands[-1].kind != band.kind)
                     yield label(band.kind, x, above, "start", "kind")
             else:
                 y = layout.top + middle + 4
-                lines = [label(band.called, layout.side - 6, y, "end", "lane")]
+                told = shortened(band.called, LONGEST_NAME)
+                lines = [label(told, layout.side - 6, y, "end", "lane")]
             kinds.append(band.kind)
             yield _link(band.href, band.words, *lines)
+
+    def _heading(self, band: Band, x: float) -> list[Markup]:
+        """Write what stands above a band: a word upwards, where it is no number."""
+        top = self.layout.top - 4
+        if max(map(len, band.lines)) > MOST_ABOVE:
+            return [turned((x + 4, top), shortened(band.lines[0], LONGEST_NAME), "lane")]
+        return [
+            label(line, x, top - 10 * place, "middle", "lane")
+            for place, line in enumerate(reversed(band.lines))
+        ]
 
     def slices(self, slices: Sequence[Slice], bands: int) -> Iterator[Markup]:
         layout = self.layout

@@ -10,14 +10,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from flexgroup.diagram import legend, marks, picture
-from flexgroup.diagram.events import Place, TraceEvent
+from flexgroup.diagram import marks, picture
+from flexgroup.diagram.events import Place, TraceEvent, with_messages
 from flexgroup.diagram.layout import ACROSS, DOWN, Orientation, arrange
+from flexgroup.diagram.legend import entries
 from flexgroup.diagram.marks import MARK, RING, Stroke, circle
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.diagram.picture import COLOURS, Drawn, Point, label, moved, resources
+from flexgroup.diagram.picture import (
+    COLOURS,
+    Drawn,
+    Point,
+    label,
+    moved,
+    resources,
+    shortened,
+    turned,
+)
 from flexgroup.diagram.selection import Moment, Selection, SentPacket
 from flexgroup.diagram.wording import Wording
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import (
     CRASH,
     DELIVER,
@@ -42,6 +53,9 @@ Segment = tuple[float, float, str, str]
 
 CHARACTER = 6.4
 """The width of a character of a label, roughly."""
+
+BESIDE_NAME = 24.0
+"""The room for a name of a process that it does not fill."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,9 @@ def diagram(
     complete: bool = True,
     timed: bool = True,
     named: str = "what the verdict names",
+    nodes: tuple[str, ...] = (),
+    messages: Mapping[str, str] | None = None,
+    legend: float = ACROSS.legend[1],
 ) -> Diagram:
     """The diagram of a run, or of the part of it that a few messages take.
 
@@ -77,11 +94,15 @@ def diagram(
     events to be emphasised; if there are any, only their messages and those with letters are drawn.
     Numbers from `processes` on are clients. In a run that is not `complete`, what has not happened
     may have been about to. Without `timed`, the times of events mean nothing but their order.
-    `named` says in the legend what emphasised events are.
+    `named` says in the legend what emphasised events are. `nodes` and `messages` are what processes
+    and messages are called where the run comes from; events may tell the latter as well. The legend
+    of the wide picture is at most as wide as `legend`.
     """
-    selection = Selection(events, letters or {}, frozenset(witness), processes, complete)
+    names = with_messages(Names(processes, nodes, messages or {}), events)
+    selection = Selection(events, letters or {}, frozenset(witness), names, complete)
     summary = Wording(selection, timed).summary()
-    across, down = (_Drawing(selection, way, timed, named).drawn() for way in (ACROSS, DOWN))
+    wide = replace(ACROSS, legend=(min(legend, ACROSS.legend[0]), legend))
+    across, down = (_Drawing(selection, way, timed, named).drawn() for way in (wide, DOWN))
     subject = f"{title}: {summary}"
     return Diagram(
         across.svg("space-time across", subject, sized=True),
@@ -107,6 +128,10 @@ class _Drawing:
         self.named = named
         if orientation.down and not timed:
             orientation = replace(orientation, side=WITHOUT_TIMES)
+        named_lanes = [selection.names.short(each) for each in selection.lanes]
+        longest = max(map(len, named_lanes), default=0) if selection.names.nodes else 0
+        room = min(longest, orientation.name) * CHARACTER + BESIDE_NAME
+        orientation = replace(orientation, start=max(orientation.start, room))
         self.orientation = orientation
         self.timed = timed
         self.words = Wording(selection, timed)
@@ -164,8 +189,8 @@ class _Drawing:
             height -= 22
         least, most = self.orientation.legend
         width = max(width, least)
-        entries = legend.entries(self.selection, elided, self._class, self.named)
-        key = picture.legend(entries, min(width, most), height + 14)
+        found = entries(self.selection, elided, self._class, self.named)
+        key = picture.legend(found, min(width, most), height + 14)
         events = element("g", *parts, class_="events")
         return Drawn([events, *key.parts], width, height + 14 + key.height)
 
@@ -179,17 +204,23 @@ class _Drawing:
 
     def _name(self, process: int) -> Markup:
         x, y = self._point(0, self.lane[process])
+        names = self.selection.names
+        told = shortened(names.process(process), self.orientation.name)
         if not self.orientation.down:
-            return label(self.selection.name(process), x - 14, y + 4, "end", "lane")
+            return label(told, x - 14, y + 4, "end", "lane")
+        if process < len(names.nodes):
+            return turned((x + 4, y - 9), told, "lane")
         number_of = label(str(process), x, y - 9, "middle", "lane")
-        is_client = self.selection.is_client
+        is_client = names.is_client
         kinds = [p for p in self.lane if is_client(p) == is_client(process)]
         if process != kinds[0]:
             return number_of
-        kind = self.selection.name(process).partition(" ")[0]
+        kind = names.process(process).partition(" ")[0]
         if len(kinds) > 1:
             kind = "clients" if kind == "client" else "processes"
-        return join([number_of, label(kind, x - 6, y - 26, "start", "kind")])
+        # The word for clients stands above that for processes, which would read on.
+        beside = is_client(process) and len(kinds) < len(self.lane)
+        return join([number_of, label(kind, x - 6, y - (36 if beside else 26), "start", "kind")])
 
     def _segments(self, process: int, length: float) -> Iterator[Segment]:
         """Cut a time line into pieces."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flexgroup.trace.collector import Collector
+from flexgroup.trace.names import Names
 from flexgroup.trace.reader import read_events
 from flexgroup.trace.schema import KINDS, SUSPECT
 
@@ -30,6 +31,8 @@ class TraceEvent:
     packet: str | None = None
     sent: int | None = None
     detail: str | None = None
+    name: str | None = None
+    """What the message is called where the run comes from."""
 
     @property
     def place(self) -> Place:
@@ -64,7 +67,14 @@ def event_of(row: Mapping[str, Any]) -> TraceEvent:
         packet=row.get("packet"),
         sent=row.get("sent"),
         detail=row.get("detail"),
+        name=row.get("name"),
     )
+
+
+def with_messages(names: Names, events: Iterable[TraceEvent]) -> Names:
+    """Return the names of a run, and of the messages that these events tell the name of."""
+    told = {event.message: event.name for event in events if event.message and event.name}
+    return replace(names, messages={**told, **names.messages})
 
 
 def events_of_run(directory: Path, run: str) -> list[TraceEvent]:

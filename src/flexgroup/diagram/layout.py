@@ -38,15 +38,17 @@ class Orientation:
     """How long the time lines are, if what happens on them would fit on shorter ones."""
     legend: tuple[float, float]
     """The smallest and the largest width of the legend."""
+    name: int
+    """How many characters of the name of a line have room, at most."""
 
 
 ACROSS = Orientation(
     down=False, start=80, side=30, lane=(50, 60), labels=58, breadth=420, time_labels=96,
-    length=560, legend=(640, 900),
+    length=560, legend=(640, 900), name=28,
 )  # fmt: skip
 DOWN = Orientation(
     down=True, start=46, side=84, lane=(34, 62), labels=70, breadth=326, time_labels=30,
-    length=330, legend=(326, 326),
+    length=330, legend=(326, 326), name=18,
 )  # fmt: skip
 
 APART = 9.0

@@ -58,8 +58,8 @@ def entries(
         (named, _mark(DELIVER, about_one("mark witness")),
          f"filled, with its step: {emphasised}"),
         (selection.missing, _mark(DELIVER, about_one("mark missing")), "not delivered"),
-        *((look in looks, _mark(look.split()[0], f"mark {look}"), words)
-          for look, words in OTHERS.items()),
+        *((look in looks, _mark(look.split()[0], f"mark {look}"), _of_others(selection, look))
+          for look in OTHERS),
         (any(packet.send and packet.receive for packet in packets),
          _arrow(arrow(*ENDS), about_one("packet")), "packet"),
         (any(packet.is_copy for packet in packets),
@@ -79,11 +79,16 @@ def entries(
     ]
 
 
+def _of_others(selection: Selection, look: str) -> str:
+    # A name has no room in the mark of a suspicion.
+    return "suspicion" if look == SUSPECT and selection.names.nodes else OTHERS[look]
+
+
 def _message(selection: Selection, message: str, class_of: ClassOf) -> LegendEntry:
     multicast = selection.multicasts.get(message)
-    words = f"message {message}"
+    words = f"message {selection.names.message(message)}"
     if multicast is not None:
-        words += f" to {{{','.join(map(str, multicast.destinations))}}}"
+        words += f" to {{{selection.names.listed(multicast.destinations)}}}"
     swatch = path("M-11 9h22", "shaft")
     letter = label(selection.letters[message], 0, 4, "middle", "letter")
     return LegendEntry(element("g", swatch, letter, class_=class_of("mark swatch", message)), words)

@@ -18,6 +18,8 @@ LEGEND_ROW = 26.0
 SYMBOL = 34.0
 CHARACTER = 6.6
 """The width of a character of a legend, roughly."""
+WIDE, WIDER = "mwMW#@%", 4.0
+"""Characters that take more, and how much more."""
 MARGIN = 16.0
 LINE = 16.0
 """The distance from one line of notes to the next."""
@@ -113,6 +115,16 @@ def label(
     return element("text", text, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
+def turned(point: Point, text: str, class_: str | None = None) -> Markup:
+    """Return a text that is written upwards from this point."""
+    return element("text", text, class_=class_, transform=f"translate({place(point)}) rotate(-90)")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the beginning of a text that has no room: at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def moved(point: Point, *parts: object, class_: str | None = None) -> Markup:
     """Return parts that are drawn around the origin, around this point."""
     x, y = (round(value, 1) for value in point)
@@ -124,7 +136,8 @@ def legend(entries: Iterable[LegendEntry], width: float, top: float) -> Drawn:
     drawn = []
     x, y = MARGIN, top + LEGEND_ROW / 2
     for symbol, words in entries:
-        wide = SYMBOL + len(words) * CHARACTER + 18
+        words = shortened(words, int((width - SYMBOL) / CHARACTER))
+        wide = SYMBOL + _breadth(words) + 18
         if x > MARGIN and x + wide > width:
             x, y = MARGIN, y + LEGEND_ROW
         drawn.append(moved((x + SYMBOL / 2 - 4, y), symbol))
@@ -134,6 +147,10 @@ def legend(entries: Iterable[LegendEntry], width: float, top: float) -> Drawn:
         return Drawn((), width, 0.0)
     height = y + LEGEND_ROW / 2 + 6 - top
     return Drawn([element("g", join(drawn), class_="legend")], width, height)
+
+
+def _breadth(words: str) -> float:
+    return len(words) * CHARACTER + WIDER * sum(each in WIDE for each in words)
 
 
 @cache

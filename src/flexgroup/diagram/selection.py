@@ -15,6 +15,7 @@ from itertools import count
 from operator import attrgetter
 
 from flexgroup.diagram.events import Place, TraceEvent
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import (
     CHOICE,
     CRASH,
@@ -85,11 +86,11 @@ class Selection:
         events: Collection[TraceEvent],
         letters: Mapping[str, str],
         witness: frozenset[Place],
-        processes: int | None,
+        names: Names,
         complete: bool,
     ) -> None:
         self.witness = witness
-        self.processes = processes
+        self.names = names
         self.complete = complete
         self.notes: list[str] = []
         about = _messages_shown(events, letters, witness)
@@ -117,12 +118,6 @@ class Selection:
     def ending(self) -> str:
         """How a packet that was not received is drawn."""
         return "lost" if self.complete else "unfinished"
-
-    def is_client(self, process: int) -> bool:
-        return self.processes is not None and process >= self.processes
-
-    def name(self, process: int) -> str:
-        return f"{'client' if self.is_client(process) else 'process'} {process}"
 
     def emphasised(self, moment: Moment) -> TraceEvent | None:
         """Return the event of a moment that belongs to the witness; a mark hides others."""
@@ -165,7 +160,7 @@ class Selection:
         )[:MOST_LANES]
         if len(kept) < len(involved):
             self.notes.append(f"{len(kept)} of {len(involved)} processes are drawn.")
-        return sorted(kept, key=lambda p: (not self.is_client(p), p))
+        return sorted(kept, key=lambda p: (not self.names.is_client(p), p))
 
     def _note_left_out(self, count: int, one_or_more: tuple[str, str], which: str) -> None:
         if count:

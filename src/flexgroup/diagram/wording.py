@@ -48,22 +48,24 @@ class Wording:
     def summary(self) -> str:
         """The picture for those who cannot see it."""
         letters = ", ".join(self.selection.letters.values())
-        names = ", ".join(self.selection.name(process) for process in self.selection.lanes)
+        names = ", ".join(self.selection.names.process(process) for process in self.selection.lanes)
         return f"messages {letters}; {names}; {len(self.selection.packets)} packets"
 
     def event(self, event: TraceEvent) -> str:
         """What a process did, or what happened to it, at which step and when."""
         time = f", {self.clock.full(event.time)}" if self.timed else ""
-        name = self.selection.name(event.process)
+        name = self.selection.names.process(event.process)
         return f"{name} {self._verb(event)}, step {event.step}{time}"
 
     def missing(self, process: int, message: str) -> str:
         letter = self.selection.letters[message]
-        return f"{self.selection.name(process)} did not deliver {letter} (message {message})"
+        names = self.selection.names
+        told = f"{letter} (message {names.message(message)})"
+        return f"{names.process(process)} did not deliver {told}"
 
     def packet(self, packet: SentPacket) -> str:
         """What a packet was, and where it came from and went."""
-        name = self.selection.name
+        name = self.selection.names.process
         event = packet.ends[0]
         about = self.selection.letters[event.message] if event.message else "no message"
         words = f"{event.packet or 'packet'} about {about}"
@@ -83,7 +85,8 @@ class Wording:
         if event.message is not None:
             return self.selection.letters[event.message]
         if event.kind == SUSPECT:
-            return "" if event.peer is None else str(event.peer)
+            # A name has no room in a mark, and stands below it.
+            return "" if event.peer is None or self.selection.names.nodes else str(event.peer)
         return str(event.details.get("number" if event.kind == VIEW else "chosen", ""))
 
     def below(self, moment: Moment) -> str:
@@ -93,7 +96,9 @@ class Wording:
         if event is not None and event.kind == TIMER:
             named.append(str(event.details.get("name", "")))
         elif event is not None and event.kind == VIEW:
-            named.append(_members(event.details))
+            named.append(self._members(event.details))
+        elif event is not None and event.kind == SUSPECT and self.selection.names.nodes:
+            named.append("" if event.peer is None else self.selection.names.short(event.peer))
         emphasised = self.selection.emphasised(moment)
         if emphasised is not None:
             named.append(f"step {emphasised.step}")
@@ -102,13 +107,22 @@ class Wording:
     def _verb(self, event: TraceEvent) -> str:
         about = "no message"
         if event.message is not None:
-            about = f"{self.selection.letters[event.message]} (message {event.message})"
-        peer = "another" if event.peer is None else self.selection.name(event.peer)
-        told = {**event.details, "members": _members(event.details), "about": about, "peer": peer}
+            name = self.selection.names.message(event.message)
+            about = f"{self.selection.letters[event.message]} (message {name})"
+        peer = "another" if event.peer is None else self.selection.names.process(event.peer)
+        told = {
+            **event.details, "members": self._members(event.details), "about": about, "peer": peer,
+        }  # fmt: skip
         words = "trusted {peer} again" if event.is_trust else VERBS[event.kind]
         if event.details.get("told"):
             words = "was told of view {number} of {members}"
         return words.format_map(defaultdict(str, told))
+
+    def _members(self, details: Mapping[str, object]) -> str:
+        members = details.get("members")
+        if not isinstance(members, list) or not all(type(each) is int for each in members):
+            return ""
+        return f"{{{self.selection.names.listed(members)}}}"
 
 
 class Clock:
@@ -128,8 +142,3 @@ class Clock:
 
     def full(self, time: int) -> str:
         return f"time {time // UNITS[0][0]}.{time % UNITS[0][0]:09} s"
-
-
-def _members(details: Mapping[str, object]) -> str:
-    members = details.get("members")
-    return f"{{{','.join(map(str, members))}}}" if isinstance(members, list) else ""

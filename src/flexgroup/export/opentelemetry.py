@@ -15,6 +15,7 @@ from typing import Any
 
 from flexgroup.diagram.events import TraceEvent
 from flexgroup.export.told import in_order, name_of_process, words_of
+from flexgroup.trace.names import Names
 
 INTERNAL, PRODUCER, CONSUMER = 1, 4, 5
 """Kinds of spans: of no message, of the origin of a message, of others."""
@@ -24,15 +25,15 @@ TRACE_BYTES, SPAN_BYTES = 16, 8
 SCOPE = "flexgroup"
 
 
-def otlp_lines(events: Iterable[TraceEvent], processes: int, run: str) -> Iterator[str]:
+def otlp_lines(events: Iterable[TraceEvent], names: Names, run: str) -> Iterator[str]:
     """Yield a line of JSON for each process of this run."""
     spans: dict[int, dict[str | None, list[TraceEvent]]] = {}
     for event in in_order(events):
         spans.setdefault(event.process, {}).setdefault(event.message, []).append(event)
     for process, of_messages in sorted(spans.items()):
-        name = name_of_process(process, processes)
+        name = name_of_process(process, names)
         resource = {"service.name": name, "service.namespace": run}
-        told = [_span(run, name, message, found) for message, found in of_messages.items()]
+        told = [_span(run, name, message, found, names) for message, found in of_messages.items()]
         yield json.dumps(
             {
                 "resourceSpans": [
@@ -46,7 +47,9 @@ def otlp_lines(events: Iterable[TraceEvent], processes: int, run: str) -> Iterat
         )
 
 
-def _span(run: str, name: str, message: str | None, events: list[TraceEvent]) -> dict[str, Any]:
+def _span(
+    run: str, name: str, message: str | None, events: list[TraceEvent], names: Names
+) -> dict[str, Any]:
     """Return the span of what a process did about one message, or about none."""
     process = events[0].process
     trace = f"{run} {name}" if message is None else f"{run} {message}"
@@ -63,7 +66,7 @@ def _span(run: str, name: str, message: str | None, events: list[TraceEvent]) ->
     times = [event.time for event in events]
     return {
         **span,
-        "name": name if message is None else f"message {message}",
+        "name": name if message is None else f"message {names.message(message)}",
         "kind": kind,
         "startTimeUnixNano": str(min(times)),
         "endTimeUnixNano": str(max(times)),
@@ -71,7 +74,7 @@ def _span(run: str, name: str, message: str | None, events: list[TraceEvent]) ->
         "events": [
             {
                 "timeUnixNano": str(event.time),
-                "name": words_of(event),
+                "name": words_of(event, names),
                 "attributes": _attributes(_told(event)),
             }
             for event in events

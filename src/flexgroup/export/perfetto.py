@@ -13,6 +13,7 @@ from struct import pack
 
 from flexgroup.diagram.events import Place, TraceEvent
 from flexgroup.export.told import in_order, name_of_process, words_of
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import RECEIVE, SEND
 
 LONGEST = 100_000
@@ -29,11 +30,11 @@ TYPE, TRACK_UUID, CATEGORIES, EVENT_NAME, FLOW_IDS = 9, 11, 22, 23, 47
 SLICE_BEGIN, SLICE_END = 1, 2
 
 
-def perfetto_trace(events: Iterable[TraceEvent], processes: int) -> Iterator[bytes]:
+def perfetto_trace(events: Iterable[TraceEvent], names: Names) -> Iterator[bytes]:
     """Yield the packets of a trace that Perfetto reads."""
     ordered = in_order(events)
     for process in sorted({event.process for event in ordered}):
-        name = name_of_process(process, processes)
+        name = name_of_process(process, names)
         yield _packet(
             _bytes(TRACK_DESCRIPTOR, _number(UUID, process + 1) + _text(TRACK_NAME, name))
         )
@@ -42,7 +43,7 @@ def perfetto_trace(events: Iterable[TraceEvent], processes: int) -> Iterator[byt
     }
     for start, end, event in _slices(ordered):
         begin = _number(TYPE, SLICE_BEGIN) + _number(TRACK_UUID, event.process + 1)
-        begin += _text(CATEGORIES, event.kind) + _text(EVENT_NAME, words_of(event))
+        begin += _text(CATEGORIES, event.kind) + _text(EVENT_NAME, words_of(event, names))
         sent = event.place if event.kind == SEND else (event.peer or 0, event.sent or 0)
         if event.kind in (SEND, RECEIVE) and sent in flows:
             begin += _key(FLOW_IDS, FIXED64) + pack("<Q", flows[sent])

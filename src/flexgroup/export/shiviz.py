@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 
 from flexgroup.diagram.events import Place, TraceEvent
 from flexgroup.export.told import in_order, name_of_process, words_of
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import RECEIVE, SEND
 
 HEAD = (r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})", "")
 
 
-def shiviz_log(events: Iterable[TraceEvent], processes: int) -> Iterator[str]:
+def shiviz_log(events: Iterable[TraceEvent], names: Names) -> Iterator[str]:
     """Yield the lines of a log that ShiViz reads."""
     yield from HEAD
     clocks: dict[int, dict[int, int]] = {}
@@ -31,6 +32,6 @@ def shiviz_log(events: Iterable[TraceEvent], processes: int) -> Iterator[str]:
                 clock[process] = max(clock.get(process, 0), count)
         if event.kind == SEND:
             at_send[event.place] = dict(clock)
-        told = {name_of_process(process, processes): clock[process] for process in sorted(clock)}
-        yield words_of(event)
-        yield f"{name_of_process(event.process, processes)} {json.dumps(told)}"
+        told = {name_of_process(process, names): clock[process] for process in sorted(clock)}
+        yield words_of(event, names)
+        yield f"{name_of_process(event.process, names)} {json.dumps(told)}"

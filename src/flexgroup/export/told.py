@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from flexgroup.diagram.events import Place, TraceEvent
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import (
     CHOICE,
     CRASH,
@@ -49,20 +50,22 @@ def in_order(events: Iterable[TraceEvent]) -> list[TraceEvent]:
     return ordered
 
 
-def words_of(event: TraceEvent) -> str:
+def words_of(event: TraceEvent, names: Names) -> str:
     """Return what a process did, or what happened to it."""
+    message = "" if event.message is None else names.message(event.message)
+    peer = "" if event.peer is None else names.short(event.peer)
     details = event.details
-    about = f" about {event.message}" if event.message is not None else ""
+    about = f" about {message}" if event.message is not None else ""
     packet = f"{event.packet or 'packet'}{about}"
-    members = ",".join(map(str, details.get("members", ())))
+    members = names.listed(details.get("members", ()))
     words = {
-        MULTICAST: f"multicast {event.message} to {','.join(map(str, event.destinations))}",
-        DELIVER: f"deliver {event.message}",
-        SEND: f"send {packet} to {event.peer}",
-        RECEIVE: f"receive {packet} from {event.peer}",
+        MULTICAST: f"multicast {message} to {names.listed(event.destinations)}",
+        DELIVER: f"deliver {message}",
+        SEND: f"send {packet} to {peer}",
+        RECEIVE: f"receive {packet} from {peer}",
         TIMER: f"timer {details.get('name', '')}",
         CHOICE: f"choose {details.get('chosen', '')} of {details.get('name', '')}",
-        SUSPECT: f"{'trust' if event.is_trust else 'suspect'} {event.peer}",
+        SUSPECT: f"{'trust' if event.is_trust else 'suspect'} {peer}",
         VIEW: f"view {details.get('number', '')} of {members}",
         CRASH: "crash",
         RECOVER: "recover",
@@ -70,6 +73,8 @@ def words_of(event: TraceEvent) -> str:
     return words.get(event.kind, event.kind)
 
 
-def name_of_process(process: int, processes: int) -> str:
-    """Return the name of a process, or of a client."""
-    return f"{'process' if process < processes else 'client'}{process}"
+def name_of_process(process: int, names: Names) -> str:
+    """Return the name of a process, or of a client, as one word."""
+    if process < len(names.nodes):
+        return "-".join(names.nodes[process].split())
+    return names.process(process).replace(" ", "")

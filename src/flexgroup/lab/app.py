@@ -37,7 +37,7 @@ from flexgroup.lab.search import RunningSearch, Searches
 from flexgroup.lab.stepping import stand_at
 from flexgroup.lab.traces import PATIENCE, Reading, TraceSets
 from flexgroup.lab.window import RunName, read_window
-from flexgroup.lab.window_page import MOST_JUDGED, reading_page, window_page
+from flexgroup.lab.window_page import MOST_JUDGED, by_name, reading_page, window_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -157,6 +157,8 @@ class Lab:
         if not reading.wait(PATIENCE):
             return _page(reading_page([reading], window))
         timeline = reading.get()
+        if window.called:
+            return RedirectResponse(by_name(window, timeline).path, 303)
         judged = self.traces.judged(window.of, begin=len(timeline) <= MOST_JUDGED)
         others = [
             RunName(traces, run)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from flexgroup.diagram.events import TraceEvent, event_of
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.export.told import words_of
-from flexgroup.lab.closeup import closeup, is_close, letters_of, most_shown
-from flexgroup.lab.overview import View, name_of, overview
+from flexgroup.lab.closeup import closeup, is_close, letters_of, most_shown, named_messages
+from flexgroup.lab.overview import View, overview
 from flexgroup.lab.page import document
 from flexgroup.lab.times import lasting
 from flexgroup.lab.window import Window
 from flexgroup.lab.window_page import filters, filters_in_force, steering
 from flexgroup.trace.differences import Difference
+from flexgroup.trace.names import Names
 from flexgroup.trace.timeline import Timeline
 
 AROUND = 20
@@ -87,9 +88,9 @@ def compare_page(
     return document(
         f"{names[0].run} and {names[1].run}",
         element("h1", "Two runs side by side"),
-        element("p", _summary(order), class_="quiet"),
+        element("p", _summary(order, ours.run.names), class_="quiet"),
         steering(shown, now, (begin, end), told),
-        filters_in_force(shown),
+        filters_in_force(replace(views[0], window=shown)),
         element("div", *panels, class_="pair"),
         _table(order, sides) if order else "",
         filters(shown, ours, theirs),
@@ -151,19 +152,20 @@ def _letters(views: Sequence[View], rows: Sequence[Sequence[int]]) -> dict[str, 
     )
 
 
-def _summary(order: Sequence[Difference]) -> str:
+def _summary(order: Sequence[Difference], names: Names) -> str:
     if not order:
         return "Every process does the same in both, event by event; only times may differ."
     return (
-        f"The runs part at process {order[0].process}, after {order[0].alike:,} events of it that "
-        f"are the same in both. {len(order)} processes and clients do something else in the end."
+        f"The runs part at {names.process(order[0].process)}, after {order[0].alike:,} events of "
+        f"it that are the same in both. {len(order)} processes and clients do something else in "
+        "the end."
     )
 
 
 def _table(order: Sequence[Difference], sides: Sequence[_Side]) -> Markup:
     rows = []
     for place, each in enumerate(order[:MOST_TOLD]):
-        name = name_of(sides[0].timeline, each.process)
+        name = sides[0].timeline.run.names.process(each.process)
         rows.append(
             element(
                 "tr",
@@ -194,4 +196,7 @@ def _said(side: _Side, process: int, step: int | None) -> Markup:
     event = side.event(process, step)
     if event is None:
         return element("span", "nothing more", class_="quiet")
-    return join([words_of(event), element("span", f", step {event.step}", class_="quiet")])
+    names = side.timeline.run.names
+    if event.message is not None:
+        names = named_messages(side.timeline, names, [event.message])
+    return join([words_of(event, names), element("span", f", step {event.step}", class_="quiet")])

@@ -14,7 +14,7 @@ from flexgroup.core.errors import UsageError
 from flexgroup.core.replicas import replicas_of_sizes
 from flexgroup.lab.address import Address, scope_asked_for
 from flexgroup.liars.named import liars_of
-from flexgroup.protocols.catalogue import parse_stack
+from flexgroup.protocols.catalogue import StackPlan, parse_stack
 from flexgroup.testing.script import HEAD, STABILIZE_AT_MOST, Script, parse
 from flexgroup.worlds.explorer.schedule import ScheduleStep
 from flexgroup.worlds.explorer.scope import Bounds, Destinations, PlannedCast, Scope
@@ -78,6 +78,7 @@ class _Reading:
         kinds = Counter(STOCKS[step.kind] for step in self._steps if step.kind in STOCKS)
         kinds["suspicions"] += self._wrong_suspicions
         kinds["crashes"] += sum(step.crash_after > 0 for step in self._steps)
+        plan = parse_stack(stack)
         scope = Scope(
             int(size),
             tuple(self._casts),
@@ -88,7 +89,9 @@ class _Reading:
             replicas=replicas_of_sizes(list(map(int, replicas.split(",")))) if replicas else (),
             liars=liars_of((liars or "").split()),
         )
-        plan = parse_stack(stack)
+        if not _stands_on(plan, scope):
+            # A loss is no fault of the scope then, which might happen again: it is only told of.
+            scope = replace(scope, bounds=replace(scope.bounds, losses=0))
         words = {"stack": [plan.name], **words_of(scope)}
         return replace(scope_asked_for(words), ahead=tuple(self._steps))
 
@@ -146,6 +149,15 @@ class _Reading:
             source, target = next(iter(bench.channels))
             self._note_packet("deliver", source, target)
             self._script.run(f"deliver {source}->{target}")
+
+
+def _stands_on(plan: StackPlan, scope: Scope) -> bool:
+    """Tell whether the channels of a scope give what a stack needs."""
+    try:
+        plan.promises(scope.channels)
+    except UsageError:
+        return False
+    return True
 
 
 def _numbers(text: str) -> Destinations:

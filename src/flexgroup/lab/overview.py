@@ -11,6 +11,7 @@ from flexgroup.diagram.density import ACROSS, DOWN, Band, Cell, Layout, Slice, d
 from flexgroup.diagram.markup import Markup, element, join
 from flexgroup.lab.times import Times, since
 from flexgroup.lab.window import Window, ranges_of
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import CRASH, KINDS
 from flexgroup.trace.timeline import Timeline
 
@@ -46,6 +47,11 @@ class View:
         return Times(*self.timeline.span).told(time, resolution)
 
     @property
+    def names(self) -> Names:
+        """What processes and clients of the run are called."""
+        return self.timeline.run.names
+
+    @property
     def shown(self) -> list[int]:
         """The processes and clients that have a line."""
         everybody = range(self.timeline.processes)
@@ -73,7 +79,7 @@ def _picture(view: View, layout: Layout) -> Markup:
     named = _named(view, edges, bands)
     cells = {}
     for place, (kind, members) in enumerate(bands):
-        name = _called(kind, members)
+        name = _called(view, kind, members)
         who = f"&processes={ranges_of(members)}"
         for column, kinds in enumerate(counts[place]):
             count = sum(kinds)
@@ -92,9 +98,9 @@ def _picture(view: View, layout: Layout) -> Markup:
         [
             Band(
                 kind,
-                _name(members),
-                _called(kind, members),
-                f"only {_called(kind, members)}",
+                _lines(view, members),
+                _called(view, kind, members),
+                f"only {_called(view, kind, members)}",
                 f"{inside}{own}&processes={ranges_of(members)}",
             )
             for kind, members in bands
@@ -133,18 +139,15 @@ def _divided(numbers: Sequence[int], most: int) -> list[list[int]]:
     return [list(numbers[begin:end]) for begin, end in pairwise(edges)]
 
 
-def _name(members: Sequence[int]) -> str:
-    return str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}"
+def _lines(view: View, members: Sequence[int]) -> tuple[str, ...]:
+    """Return what stands above a band that runs down."""
+    first, last = members[0], members[-1]
+    return (view.names.short(first),) if first == last else (str(first), f"-{last}")
 
 
-def _called(kind: str, members: Sequence[int]) -> str:
-    singular = {"clients": "client", "processes": "process"}[kind]
-    return f"{singular if len(members) == 1 else kind} {_name(members)}"
-
-
-def name_of(timeline: Timeline, process: int) -> str:
-    """Return what a process, or a client, is called."""
-    return f"{'process' if process < timeline.run.processes else 'client'} {process}"
+def _called(view: View, kind: str, members: Sequence[int]) -> str:
+    first, last = members[0], members[-1]
+    return view.names.process(first) if first == last else f"{kind} {first}-{last}"
 
 
 def _named(

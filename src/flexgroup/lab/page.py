@@ -75,6 +75,7 @@ def run_page(standing: Standing, token: str, beside: str = "") -> Markup:
         _heading(standing),
         element("p", beside, class_="beside") if beside else "",
         _steering(address),
+        _beyond(standing),
         element(
             "div",
             element("div", _moves(standing), class_="first"),
@@ -99,6 +100,27 @@ def _heading(standing: Standing) -> Markup:
             element("p", f"{scope.described()}, {channels}; {state}.", class_="quiet"),
         ]
     )
+
+
+def _beyond(standing: Standing) -> Markup:
+    """What this run tells of that nobody can click here."""
+    places = standing.run.beyond
+    if not places:
+        return Markup()
+    links = join(
+        [_link(standing.address.query_at(place), f"step {place}") for place in places], ", "
+    )
+    words: list[object] = [
+        "This run goes beyond its scope: ", links, ". What happens there stands in a script or in "
+        "an address, and is not offered here. "
+    ]  # fmt: skip
+    moves = standing.address.moves
+    if any(moves[place - 1].kind == "lost" for place in places):
+        words.append(
+            "A stack that relies on channels promises nothing once these lose what one correct "
+            "process sent to another; what a process sent before it crashed may be lost."
+        )
+    return element("p", *words, class_="beyond")
 
 
 def _link(query: str, words: object, **attributes: str | None) -> Markup:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlencode
 
 from flexgroup.core.errors import UsageError
-from flexgroup.core.message import ORIGIN_MASK, message_id
+from flexgroup.core.message import ORIGIN_MASK, MessageId, message_id
+from flexgroup.trace.names import Names
 from flexgroup.trace.schema import KINDS
 from flexgroup.trace.timeline import Chosen
 
@@ -30,7 +31,7 @@ MOST_IN_A_SET = 12
 
 FIELDS = (
     "traces", "run", "with", "from", "to", "processes", "message", "kind", "destinations", "named",
-    "skip",
+    "skip", "called",
 )  # fmt: skip
 
 LARGEST = (1 << 63) - 1
@@ -65,6 +66,8 @@ class Window:
     """Events to be found: those that a verdict names."""
     skip: int = 0
     """How many of the events come before those that are shown one by one."""
+    called: str = ""
+    """What a message to be looked for is called where the run comes from."""
 
     @property
     def query(self) -> str:
@@ -80,6 +83,7 @@ class Window:
             ("destinations", self.destinations),
             ("named", " ".join(f"{process}.{step}" for process, step in self.named)),
             ("skip", self.skip or ""),
+            ("called", self.called),
         ]
         return urlencode([pair for pair in pairs if pair[1] != ""], safe=",/")
 
@@ -93,7 +97,7 @@ class Window:
         return Chosen(
             numbers_of(self.processes) if self.processes else None,
             self.kinds or None,
-            tuple(map(_message, self.messages)) or None,
+            tuple(map(identity_of, self.messages)) or None,
             numbers_of(self.destinations) if self.destinations else None,
         )
 
@@ -136,6 +140,7 @@ def read_window(query: str) -> Window:
         ",".join(map(str, numbers_of(word("destinations")))) if word("destinations") else "",
         tuple(_place(each) for each in word("named").split()),
         _time(word("skip"), "skip") or 0,
+        word("called"),
     )
     if found.first is not None and found.last is not None and found.first >= found.last:
         raise UsageError(f"a window ends after it begins, and this goes from {found.first} to "
@@ -172,10 +177,10 @@ def ranges_of(numbers: Iterable[int]) -> str:
     return ",".join("-".join(map(str, each)) for each in found)
 
 
-def set_of(numbers: Sequence[int]) -> str:
+def set_of(numbers: Sequence[int], names: Names) -> str:
     """Return a set of processes as one reads it: one by one, unless these are many."""
     few = len(numbers) <= MOST_IN_A_SET
-    return f"{{{','.join(map(str, numbers)) if few else ranges_of(numbers)}}}"
+    return f"{{{names.listed(numbers) if few else ranges_of(numbers)}}}"
 
 
 def _kinds(words: Sequence[str]) -> list[str]:
@@ -194,7 +199,8 @@ def _time(text: str, name: str) -> int | None:
     return int(text)
 
 
-def _message(text: str) -> int:
+def identity_of(text: str) -> MessageId:
+    """Return the message of a name such as `5.0`."""
     match = re.fullmatch(r"(\d{1,7})\.(\d{1,13})", text)
     if match is None or int(match[1]) > ORIGIN_MASK or int(match[2]) >= 1 << 43:
         raise UsageError(f"'{text}' is no message; one is named as 5.0 is, the first of process 5")

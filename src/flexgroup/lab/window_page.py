@@ -8,16 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from flexgroup.core.errors import UsageError
+from flexgroup.core.message import name_of
 from flexgroup.diagram.markup import Markup, element, join, text
-from flexgroup.lab.closeup import closeup, is_close, most_shown
+from flexgroup.lab.closeup import closeup, is_close, most_shown, named_messages
 from flexgroup.lab.judging import JudgedProperty, Judging
 from flexgroup.lab.overview import View, overview, totals
 from flexgroup.lab.page import document
 from flexgroup.lab.recorded import MOST_STEPPED, STEPPED
 from flexgroup.lab.times import lasting
 from flexgroup.lab.traces import Reading
-from flexgroup.lab.window import TOP, RunName, Window, ranges_of, set_of
+from flexgroup.lab.window import MOST_CHOSEN, TOP, RunName, Window, ranges_of, set_of
 from flexgroup.properties.verdict import Outcome
+from flexgroup.trace.message_names import messages_called
 from flexgroup.trace.run import Run
 from flexgroup.trace.schema import KINDS
 from flexgroup.trace.timeline import Timeline
@@ -27,6 +30,8 @@ MOST_JUDGED = 2_000_000
 
 MOST_GROUPS = 60
 MOST_OTHERS = 300
+MOST_NODES = 200
+"""So many names of processes are suggested."""
 
 
 def window_page(
@@ -58,13 +63,21 @@ def window_page(
         f"{run.run}, {view.told(view.first)}",
         _heading(run, len(timeline)),
         _steering_of(view, len(rows)),
-        filters_in_force(window),
+        filters_in_force(view),
         _broken(window, judged),
         body,
         _verdicts(view, judged, token),
         filters(window, timeline),
         _elsewhere(view, others),
     )
+
+
+def by_name(window: Window, timeline: Timeline) -> Window:
+    """Return the window on the messages of a name; a UsageError says that there is none."""
+    found = messages_called(timeline, window.called)[:MOST_CHOSEN]
+    if not found:
+        raise UsageError(f"no message of run '{timeline.run.run}' is called '{window.called}'")
+    return replace(window.whole, messages=tuple(map(name_of, found)), named=(), called="")
 
 
 def view_of(window: Window, timeline: Timeline, zero: int = 0) -> View:
@@ -127,15 +140,21 @@ def steering(window: Window, now: tuple[int, int], whole: tuple[int, int], told:
     )
 
 
-def filters_in_force(window: Window) -> Markup:
+def filters_in_force(view: View) -> Markup:
     """What the window leaves out, each with a link that takes it back."""
+    window, names = view.window, view.names
+    told = named_messages(view.timeline, names, window.messages)
+    messages = " ".join(map(told.message, window.messages))
+    processes = window.processes
+    if names.nodes and len(view.shown) <= MOST_NODES:
+        processes = names.listed(view.shown)
     everybody = replace(window, processes="", skip=0)
     found = [
-        (window.processes, f"processes {window.processes}", everybody),
+        (window.processes, f"processes {processes}", everybody),
         (window.kinds, f"kinds {', '.join(window.kinds)}", replace(window, kinds=(), skip=0)),
-        (window.messages, f"messages {' '.join(window.messages)}",
+        (window.messages, f"messages {messages}",
          replace(window, messages=(), named=(), skip=0)),
-        (window.destinations, f"messages to {set_of(window.chosen.destinations or ())}",
+        (window.destinations, f"messages to {set_of(window.chosen.destinations or (), names)}",
          replace(window, destinations="", skip=0)),
     ]  # fmt: skip
     items = [
@@ -249,8 +268,12 @@ def filters(window: Window, timeline: Timeline, beside: Timeline | None = None) 
         _field("Messages, as 5.0 7.2", "message", " ".join(window.messages)),
         element("label", element("span", "Messages to"), _groups(window, timeline)),
     ]
+    if timeline.naming_files():
+        fields.insert(2, _field("A message by its name", "called", ""))
     parts = [element("option", value=ranges_of(members), label=name) for name, members in
              _named_processes(timeline.run).items()]  # fmt: skip
+    parts += [element("option", value=number, label=name)
+              for number, name in enumerate(timeline.run.nodes[:MOST_NODES])]  # fmt: skip
     return element(
         "section",
         element("h2", "Only some events", id="filter"),
@@ -283,7 +306,7 @@ def _groups(window: Window, timeline: Timeline) -> Markup:
         groups = [(chosen, 0), *groups]
     options = [element("option", "anybody", value="")]
     for members, count in groups:
-        told = set_of(members)
+        told = set_of(members, timeline.run.names)
         if members in name_of:
             told = f"{name_of[members]} {told}"
         options.append(

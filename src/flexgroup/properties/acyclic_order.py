@@ -29,7 +29,7 @@ def check(run: IndexedHistory) -> Verdict:
     links = _cycle(run)
     letter = Letters(run, [int(run.delivered[first]) for first, _ in links])
     witness, lines = letter.chain(links)
-    return violated(NAME, len(components), witness, [letter.let(), *lines])
+    return violated(run, NAME, len(components), witness, [letter.let(), *lines])
 
 
 def _cycle(run: IndexedHistory) -> list[RowPair]:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flexgroup.core.message import name_of
 from flexgroup.properties.explanations import Letters, at, holds, plural, violated
 from flexgroup.properties.fifo_order import (
     earliest,
@@ -48,7 +47,7 @@ def check(run: IndexedHistory) -> Verdict:
         return violation(run, wrong)
     if len(order) < run.message_count:
         caught = np.setdiff1d(np.arange(run.message_count), order)
-        return contradiction(len(caught), run.identity(int(caught[0])))
+        return contradiction(len(caught), run.name(int(caught[0])))
     return holds(run, NAME)
 
 
@@ -101,22 +100,22 @@ def violation(run: IndexedHistory, wrong: Ints) -> Verdict:
     witness = []
     for link in chain:
         cause, effect = letter[link.cause], letter[link.effect]
-        lines.append(f"{cause} -> {effect}, because {link.reason(cause, effect)}")
+        lines.append(f"{cause} -> {effect}, because {link.reason(run, cause, effect)}")
         witness += [link.by, link.then]
     row = int(copies.row[late[copies.message[late] == chain[0].cause]][0])
     lines.append(premature_line(run, letter[chain[-1].effect], copy, letter[chain[0].cause], row))
     witness.append(run.delivery(int(copies.row[copy])))
     if row != NONE:
         witness.append(run.delivery(row))
-    return violated(NAME, len(wrong), witness, lines)
+    return violated(run, NAME, len(wrong), witness, lines)
 
 
-def contradiction(caught: int, message: int) -> Verdict:
+def contradiction(caught: int, message: str) -> Verdict:
     """Return the verdict on a run in which so many messages, this one among them, lie on loops of
     causes or behind them."""
     explanation = (
         f"the trace contradicts itself: following causes back from"
-        f" {plural(caught, 'message')}, message {name_of(message)}"
+        f" {plural(caught, 'message')}, message {message}"
         f" among them, leads to a message that was delivered before it was multicast"
     )
     return Verdict(NAME, Outcome.UNKNOWN, 0, None, explanation)
@@ -134,10 +133,10 @@ class CausalLink:
     by: Step
     then: Step
 
-    def reason(self, cause: str, effect: str) -> str:
+    def reason(self, run: IndexedHistory, cause: str, effect: str) -> str:
         verbs = ("multicast", "") if self.by.event == MULTICAST else ("delivered", "multicast ")
         return (
-            f"process {self.by.process} {verbs[0]} {cause} {at(self.by)}"
+            f"{run.node(self.by.process)} {verbs[0]} {cause} {at(self.by)}"
             f" and then {verbs[1]}{effect} {at(self.then)}"
         )
 

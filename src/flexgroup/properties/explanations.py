@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 
-from flexgroup.core.message import name_of
 from flexgroup.properties.indexed_history import NONE, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.trace.history import Lost
+from flexgroup.trace.history import History, RunFacts
 
 SHOWN_PROCESSES = 12
 
@@ -42,7 +42,7 @@ class Letters:
             before, after = run.delivery(row), run.delivery(later_row)
             a, b = self[int(run.delivered[row])], self[int(run.delivered[later_row])]
             lines.append(
-                f"{a} < {b}, because process {before.process} delivered"
+                f"{a} < {b}, because {run.node(before.process)} delivered"
                 f" {a} {at(before)} and then {b} {at(after)}"
             )
             steps += [before, after]
@@ -56,15 +56,15 @@ def _letters() -> Iterator[str]:
 
 
 def describe(run: IndexedHistory, message: int) -> str:
-    name = f"message {name_of(run.identity(message))}"
+    name = f"message {run.name(message)}"
     if run.multicast_row[message] == NONE:
         return f"{name} ({'multicast unknown' if run.unrecorded[message] else 'never multicast'})"
-    return f"{name} to {shown(run.destinations(message))}"
+    return f"{name} to {shown(run.history, run.destinations(message))}"
 
 
-def shown(processes: Sequence[int]) -> str:
+def shown(about: RunFacts, processes: Sequence[int]) -> str:
     """Write a set of processes; of a large one, the first."""
-    written = ",".join(map(str, processes[:SHOWN_PROCESSES]))
+    written = about.called.listed(processes[:SHOWN_PROCESSES])
     if len(processes) > SHOWN_PROCESSES:
         written += f",... ({len(processes)} processes)"
     return f"{{{written}}}"
@@ -74,8 +74,9 @@ def at(step: Step) -> str:
     return f"(step {step.step})"
 
 
-def lost_events(lost: Lost) -> str:
-    return f"the last events of {{{','.join(str(process) for process, _ in lost)}}} are lost"
+def lost_events(about: RunFacts) -> str:
+    lost = about.called.listed(process for process, _ in about.lost)
+    return f"the last events of {{{lost}}} are lost"
 
 
 def plural(number: int, noun: str) -> str:
@@ -94,5 +95,14 @@ def holds(run: IndexedHistory, name: str) -> Verdict:
     return Verdict(name, Outcome.HOLDS, 0, None, told)
 
 
-def violated(name: str, violations: int, witness: Iterable[Step], lines: list[str]) -> Verdict:
-    return Verdict(name, Outcome.VIOLATED, violations, tuple(witness), "\n".join(lines))
+def violated(
+    run: IndexedHistory, name: str, violations: int, witness: Iterable[Step], lines: list[str]
+) -> Verdict:
+    named = tuple(_named(run.history, step) for step in witness)
+    return Verdict(name, Outcome.VIOLATED, violations, named, "\n".join(lines))
+
+
+def _named(history: History, step: Step) -> Step:
+    """Return an event with the names of its process and its message, where the run has any."""
+    node = history.nodes[step.process] if step.process < len(history.nodes) else None
+    return replace(step, node=node, name=history.message_name(step.message))

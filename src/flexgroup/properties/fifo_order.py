@@ -36,11 +36,11 @@ def check(run: IndexedHistory) -> Verdict:
         deliveries.append(run.delivery(row))
     lines = [
         letter.let(),
-        f"process {multicasts[0].process} multicast a {at(multicasts[0])}"
+        f"{run.node(multicasts[0].process)} multicast a {at(multicasts[0])}"
         f" and then b {at(multicasts[1])}",
         premature_line(run, letter[second], copy, letter[first], row),
     ]
-    return violated(NAME, len(wrong), multicasts + deliveries, lines)
+    return violated(run, NAME, len(wrong), multicasts + deliveries, lines)
 
 
 def _first_not_delivered_before(run: IndexedHistory, copy: int) -> int:
@@ -93,7 +93,7 @@ def premature_line(run: IndexedHistory, letter: str, copy: int, waited_for: str,
     """Tell how a process delivered a copy too early; `row` is where it delivered the message that
     the copy had to wait for, or NONE."""
     delivery = run.delivery(int(run.copies.row[copy]))
-    told = f"process {delivery.process} delivered {letter} {at(delivery)}"
+    told = f"{run.node(delivery.process)} delivered {letter} {at(delivery)}"
     if row == NONE:
         return f"{told} and did not deliver {waited_for}"
     return f"{told} and only then {waited_for} {at(run.delivery(row))}"

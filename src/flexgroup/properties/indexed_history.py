@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK, name_of
 from flexgroup.properties.kernels.disagreement import Disagreements, disagreements
 from flexgroup.properties.kernels.grouping import (
     distinct,
@@ -228,6 +228,17 @@ class IndexedHistory:
 
     def identity(self, message: int) -> int:
         return int(self.identities[message])
+
+    def node(self, process: int) -> str:
+        """Return what explanations call a process."""
+        return self.history.called.process(process)
+
+    def name(self, message: int) -> str:
+        """Return what a message is called where the run comes from, or its number."""
+        return self.name_of_identity(self.identity(message))
+
+    def name_of_identity(self, identity: int) -> str:
+        return self.history.message_name(identity) or name_of(identity)
 
     def delivery(self, row: int) -> Step:
         rows = self.history.deliveries

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flexgroup.core.message import name_of
 from flexgroup.properties.explanations import Letters, at, holds, lost_events, plural, violated
 from flexgroup.properties.indexed_history import NONE, Flags, IndexedHistory
 from flexgroup.properties.verdict import Outcome, Verdict
@@ -63,22 +62,22 @@ def check(run: IndexedHistory, totals: Mapping[str, int] | None = None) -> Verdi
     delivery = run.delivery(row)
     if flags[NEVER_MULTICAST][row]:
         witness = [delivery]
-        reason = f"process {delivery.process} delivered a {at(delivery)}, which nobody multicast"
+        reason = f"{run.node(delivery.process)} delivered a {at(delivery)}, which nobody multicast"
     elif flags[DUPLICATE][row]:
         same = (run.delivered[:row] == message) & (deliveries.process[:row] == delivery.process)
         before = run.delivery(int(np.flatnonzero(same)[0]))
         witness = [before, delivery]
-        reason = f"process {delivery.process} delivered a {at(before)} and again {at(delivery)}"
+        reason = f"{run.node(delivery.process)} delivered a {at(before)} and again {at(delivery)}"
     else:
         multicast = run.multicast(message)
         witness = [multicast, delivery]
         reason = (
-            f"process {delivery.process} delivered a {at(delivery)} and is not a destination"
-            f" of it: process {multicast.process} multicast it {at(multicast)}"
+            f"{run.node(delivery.process)} delivered a {at(delivery)} and is not a destination"
+            f" of it: {run.node(multicast.process)} multicast it {at(multicast)}"
         )
     told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind))
     lines = ["wrong deliveries: " + told, Letters(run, [message]).let(), reason]
-    return violated(NAME, sum(counts.get(kind, 0) for kind in KINDS), witness, lines)
+    return violated(run, NAME, sum(counts.get(kind, 0) for kind in KINDS), witness, lines)
 
 
 def _perhaps(run: IndexedHistory, unrecorded: Flags, count: int) -> Verdict:
@@ -88,8 +87,8 @@ def _perhaps(run: IndexedHistory, unrecorded: Flags, count: int) -> Verdict:
     history = run.history
     first = run.delivery(int(rows[np.argmin(history.deliveries.time[rows])]))
     explanation = (
-        f"{lost_events(history.lost)}, and {plural(count, 'delivery')} may be of messages that"
-        f" were multicast then, the first of message {name_of(first.message)} by process"
-        f" {first.process} {at(first)}"
+        f"{lost_events(history)}, and {plural(count, 'delivery')} may be of messages that"
+        f" were multicast then, the first of message {run.name_of_identity(first.message)} by"
+        f" {run.node(first.process)} {at(first)}"
     )
     return Verdict(NAME, Outcome.UNKNOWN, 0, None, explanation)

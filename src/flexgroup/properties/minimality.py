@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from flexgroup.core.message import ORIGIN_MASK, name_of
+from flexgroup.core.message import ORIGIN_MASK
 from flexgroup.properties.explanations import describe, lost_events, plural, violated
 from flexgroup.properties.indexed_history import IndexedHistory
 from flexgroup.properties.kernels.grouping import distinct, lookup
 from flexgroup.properties.verdict import Outcome, Step, Verdict
-from flexgroup.trace.history import Ints, Lost, Packets, may_be_lost
+from flexgroup.trace.history import Ints, Packets, RunFacts, may_be_lost
 from flexgroup.trace.schema import RECEIVE, SEND
 
 NAME = "minimality"
@@ -36,23 +36,23 @@ def check(run: IndexedHistory) -> Verdict:
     if len(sent) + len(received) == 0:
         messages = len(distinct(np.concatenate([unclear, more_unclear])))
         if messages:
-            return Verdict(NAME, Outcome.UNKNOWN, 0, None, undecided(run.history.lost, messages))
+            return Verdict(NAME, Outcome.UNKNOWN, 0, None, undecided(run.history, messages))
         return Verdict(NAME, Outcome.HOLDS, 0, None, checked(passed))
     sent_first = len(received) == 0 or (
         len(sent) > 0 and sends.time[sent].min() <= receives.time[received].min()
     )
     first = (SEND, sends, sent) if sent_first else (RECEIVE, receives, received)
-    step, reason = _evidence(*first)
+    step, reason = _evidence(run, *first)
     pairs = _count_pairs(sends, sent, receives, received)
-    return violated(NAME, pairs, [step], [_let(run, step), reason])
+    return violated(run, NAME, pairs, [step], [_let(run, step), reason])
 
 
 def checked(passed: int) -> str:
     return f"checked {passed} sends and receives of packets about messages"
 
 
-def undecided(lost: Lost, messages: int) -> str:
-    return f"{lost_events(lost)}, and with them where {plural(messages, 'message')} had to go"
+def undecided(about: RunFacts, messages: int) -> str:
+    return f"{lost_events(about)}, and with them where {plural(messages, 'message')} had to go"
 
 
 def _outsiders(run: IndexedHistory, packets: Packets) -> tuple[Ints, Ints]:
@@ -77,14 +77,14 @@ def _count_pairs(sends: Packets, sent: Ints, receives: Packets, received: Ints) 
     return len(distinct(number * (1 + int(process.max(initial=0))) + process))
 
 
-def _evidence(event: str, packets: Packets, rows: Ints) -> tuple[Step, str]:
+def _evidence(run: IndexedHistory, event: str, packets: Packets, rows: Ints) -> tuple[Step, str]:
     row = int(rows[np.argmin(packets.time[rows])])
     process, message = int(packets.process[row]), int(packets.message[row])
     step = Step(process, int(packets.step[row]), event, message)
     kind = packets.packet[int(packets.packet_code[row])]
     passing = "sent to" if event == SEND else "received from"
     reason = (
-        f"process {process} {passing} process {int(packets.peer[row])} the packet {kind}"
+        f"{run.node(process)} {passing} {run.node(int(packets.peer[row]))} the packet {kind}"
         f" about a (step {step.step}), and is neither its origin nor a destination"
     )
     return step, reason
@@ -94,4 +94,4 @@ def _let(run: IndexedHistory, step: Step) -> str:
     message, known = lookup(run.identities, np.array([step.message]))
     if known[0]:
         return f"let a = {describe(run, int(message[0]))}"
-    return f"let a = message {name_of(step.message)} (never multicast)"
+    return f"let a = message {run.name_of_identity(step.message)} (never multicast)"

@@ -77,7 +77,7 @@ def check(run: IndexedHistory, name: str, total: int | None = None) -> Verdict:
     if not run.history.complete:
         explanation = (
             f"the run was cut short while {_pending(count)} missing, the first of"
-            f" {describe(run, message)} at process {process}"
+            f" {describe(run, message)} at {run.node(process)}"
         )
         return Verdict(name, Outcome.UNKNOWN, 0, None, explanation)
     cause = run.multicast(message)
@@ -85,10 +85,10 @@ def check(run: IndexedHistory, name: str, total: int | None = None) -> Verdict:
         cause = run.delivery(int(missing.causes[message]))
     lines = [
         Letters(run, [message]).let(),
-        f"process {cause.process}{_standing(run, cause)} {_verb(cause)} a {at(cause)}",
-        f"process {process}, which never crashed, did not deliver a",
+        f"{run.node(cause.process)}{_standing(run, cause)} {_verb(cause)} a {at(cause)}",
+        f"{run.node(process)}, which never crashed, did not deliver a",
     ]
-    return violated(name, count, [cause], lines)
+    return violated(run, name, count, [cause], lines)
 
 
 def _missing_at_correct(run: IndexedHistory) -> Flags:

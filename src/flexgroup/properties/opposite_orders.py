@@ -57,7 +57,7 @@ def judge(run: IndexedHistory, name: str, found: Disagreements) -> Verdict:
     """Return the verdict, with a violation for each pair of processes that disagree."""
     if len(found.first) == 0:
         return holds(run, name)
-    return violated(name, len(found.first), *evidence(run, found))
+    return violated(run, name, len(found.first), *evidence(run, found))
 
 
 def evidence(run: IndexedHistory, found: Disagreements) -> tuple[list[Step], list[str]]:
@@ -67,8 +67,8 @@ def evidence(run: IndexedHistory, found: Disagreements) -> tuple[list[Step], lis
     a, b, other_a, other_b = (run.delivery(row) for row in rows)
     lines = [
         letter.let(),
-        f"process {a.process} delivered a {at(a)} and then b {at(b)}",
-        f"process {other_b.process} delivered b {at(other_b)} and then a {at(other_a)}",
+        f"{run.node(a.process)} delivered a {at(a)} and then b {at(b)}",
+        f"{run.node(other_b.process)} delivered b {at(other_b)} and then a {at(other_a)}",
     ]
     return [a, b, other_b, other_a], lines
 

@@ -72,7 +72,7 @@ def _verdict(
     width = 1 + max(int(one.max()), int(other.max()))
     count = len(distinct(np.minimum(one, other) * width + np.maximum(one, other)))
     found = evidence(run, opposed) if len(opposed.first) else _evidence(run, skipped)
-    return violated(NAME, count, *found)
+    return violated(run, NAME, count, *found)
 
 
 def disagreeing(run: IndexedHistory) -> tuple[Ints, Ints]:
@@ -115,7 +115,7 @@ def _evidence(run: IndexedHistory, skipped: Skips) -> tuple[list[Step], list[str
         told = f" and then b {at(b)}"
     lines = [
         letter.let(),
-        f"process {a.process} delivered a {at(a)}{told}",
-        f"process {other_b.process} delivered b {at(other_b)}, but not a",
+        f"{run.node(a.process)} delivered a {at(a)}{told}",
+        f"{run.node(other_b.process)} delivered b {at(other_b)}, but not a",
     ]
     return witness, lines

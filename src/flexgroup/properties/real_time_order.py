@@ -52,11 +52,11 @@ def violation(
     delivered_at = int(run.history.deliveries.time[first_row])
     multicast_at = int(run.history.multicasts.time[run.multicast_row[ancestor]])
     lines.append(
-        f"but process {first.process} delivered {letter[early]} {at(first)} at time {delivered_at},"
-        f" before process {multicast.process} multicast {letter[ancestor]} {at(multicast)}"
-        f" at time {multicast_at}"
+        f"but {run.node(first.process)} delivered {letter[early]} {at(first)} at time"
+        f" {delivered_at}, before {run.node(multicast.process)} multicast {letter[ancestor]}"
+        f" {at(multicast)} at time {multicast_at}"
     )
-    return violated(NAME, violations, [*witness, first, multicast], [letter.let(), *lines])
+    return violated(run, NAME, violations, [*witness, first, multicast], [letter.let(), *lines])
 
 
 def _path(run: IndexedHistory, ancestor: int, early: int) -> list[RowPair]:

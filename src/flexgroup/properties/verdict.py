@@ -24,14 +24,19 @@ class Step:
     step: int
     event: str
     message: MessageId
+    node: str | None = None
+    name: str | None = None
+    """What the process and the message are called where the run comes from, if it tells."""
 
     def to_json(self) -> dict[str, object]:
-        return {
+        told = {
             "process": self.process,
             "step": self.step,
             "event": self.event,
             "message": name_of(self.message),
         }
+        names = {"node": self.node, "name": self.name}
+        return {**told, **{key: name for key, name in names.items() if name is not None}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,18 +152,18 @@ def violation(run: IndexedHistory, missed: Missed) -> Verdict:
     other = int(np.flatnonzero((stays.change == change) & (stays.process == process))[0])
     witness = [delivery]
     late = run.row_at(np.array([message]), np.array([process]))[0]
-    last = f"process {process} installed v {_at(stays.entered[other])} and then w"
+    last = f"{run.node(process)} installed v {_at(stays.entered[other])} and then w"
     last += f" {_at(stays.left[other])} and did not deliver a between them"
     if late != NONE:
         witness.append(run.delivery(int(late)))
         last += f", but outside them {at(witness[1])}"
     lines = [
         f"{Letters(run, [message]).let()}, v = {_view(run, before)}, w = {_view(run, after)}",
-        f"process {delivery.process} installed v {_at(stays.entered[stay[cause]])},"
+        f"{run.node(delivery.process)} installed v {_at(stays.entered[stay[cause]])},"
         f" delivered a {at(delivery)} and then installed w {_at(stays.left[stay[cause]])}",
         last,
     ]
-    return violated(NAME, len(missed.lines), witness, lines)
+    return violated(run, NAME, len(missed.lines), witness, lines)
 
 
 def _at(step: np.int64) -> str:
@@ -172,4 +172,4 @@ def _at(step: np.int64) -> str:
 
 def _view(run: IndexedHistory, number: int) -> str:
     view = run.history.views.distinct[number]
-    return f"view {view.number} of {shown(view.members)}"
+    return f"view {view.number} of {shown(run.history, view.members)}"

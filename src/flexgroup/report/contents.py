@@ -37,6 +37,10 @@ DESCRIPTION = (
 CHANNELS = "channels"
 """The column with the guarantees of the channels in words, from the traces."""
 
+NODES = "nodes"
+"""The column with what processes and clients are called where the run comes from, from the traces,
+too."""
+
 NEEDED = {
     VERDICTS: ("run", "property", "outcome", "violations", "witness", "explanation"),
     EVIDENCE: ("run", "property", "event", "process", "step", "time", "origin", "seq"),
@@ -63,7 +67,7 @@ class Contents:
     about: Row
     """experiment.json, or nothing for a plain trace set."""
     runs: pa.Table
-    """The columns of DESCRIPTION and CHANNELS, as far as they are known, for each run."""
+    """The columns of DESCRIPTION, CHANNELS and NODES, as far as they are known, for each run."""
     verdicts: pa.Table
     measures: pa.Table | None
     points: pa.Table | None
@@ -164,8 +168,12 @@ def _runs(directory: Path, measures: pa.Table | None, verdicts: pa.Table) -> pa.
         if name not in runs.column_names:
             runs = runs.append_column(name, pa.nulls(runs.num_rows, pa.string()))
     channels = {run.run: _channels(run) for run in told}
-    known = [channels.get(name) for name in runs["run"].to_pylist()]
-    return runs.append_column(CHANNELS, pa.array(known, pa.string()))
+    names = runs["run"].to_pylist()
+    known = [channels.get(name) for name in names]
+    runs = runs.append_column(CHANNELS, pa.array(known, pa.string()))
+    nodes = {run.run: run.nodes for run in told}
+    called = [nodes.get(name) for name in names]
+    return runs.append_column(NODES, pa.array(called, pa.list_(pa.string())))
 
 
 def _channels(run: Run) -> str | None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flexgroup.diagram.drawing import diagram
 from flexgroup.diagram.events import Place, event_of
 from flexgroup.diagram.markup import Markup, element, join
-from flexgroup.report.contents import Contents, Row, stack_told
+from flexgroup.report.contents import NODES, Contents, Row, stack_told
 from flexgroup.report.production import command_markup, commands
 from flexgroup.report.verdicts import VIOLATED
 from flexgroup.trace.schema import CUT
@@ -22,7 +22,7 @@ MOST_SHOWN = 20
 MOST_READ = 5_000
 """The most violated verdicts among which the ones to show are chosen."""
 
-LETTER = re.compile(r"\b([a-z]\d*) = message (\d+\.\d+)")
+LETTER = r"\b([a-z]\d*) = message {}(?![^\s,])"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _together(rows: Iterable[Row], kept: set[tuple[str, str]]) -> Iterator[Shown
     """Put verdicts together that the same events violate: they are one violation to look at."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        letters = _letters(row["explanation"])
+        letters = _letters(row)
         key = (row["run"], _witness(row["witness"]), tuple(sorted(letters.items())))
         groups.setdefault(key, []).append(row)
     for same in groups.values():
@@ -76,7 +76,7 @@ def _together(rows: Iterable[Row], kept: set[tuple[str, str]]) -> Iterator[Shown
             next((name for name in properties if (run, name) in kept), None),
             tuple(_told(same)),
             _witness(same[0]["witness"]),
-            _letters(same[0]["explanation"]),
+            _letters(same[0]),
         )
 
 
@@ -96,9 +96,23 @@ def _witness(text: str | None) -> frozenset[Place]:
         return frozenset()
 
 
-def _letters(explanation: str | None) -> dict[str, str]:
+def _letters(row: Row) -> dict[str, str]:
     """Return the letters that the explanation introduces: let a = message 0.2 to {0,2}, ..."""
-    return {message: letter for letter, message in LETTER.findall(explanation or "")}
+    found = {}
+    for message, called in _messages(row["witness"]).items():
+        letter = re.search(LETTER.format(re.escape(called)), row["explanation"] or "")
+        if letter is not None:
+            found[message] = letter[1]
+    return found
+
+
+def _messages(witness: str | None) -> dict[str, str]:
+    """Return the messages of a witness, and what each is called where the run comes from."""
+    try:
+        steps = json.loads(witness or "[]")
+        return {str(step["message"]): str(step.get("name", step["message"])) for step in steps}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def violations_markup(contents: Contents) -> Markup:
@@ -163,6 +177,7 @@ def _picture(contents: Contents, violation: ShownViolation, run: Row) -> list[Ma
         run.get("processes"),
         complete=run.get("outcome") != CUT,
         timed=run.get("world") != "explorer",
+        nodes=tuple(run.get(NODES) or ()),
     )
     words = " ".join(drawn.notes)
     return [

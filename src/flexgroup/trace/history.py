@@ -7,7 +7,7 @@ kind are sorted by (process, step), so a process's history is one slice of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from flexgroup.core.errors import UsageError
 from flexgroup.core.message import ORIGIN_BITS, ORIGIN_MASK
+from flexgroup.trace.names import Names
 
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.signedinteger[Any]]
@@ -200,6 +201,10 @@ def may_be_lost(lost: Lost, messages: Ints) -> NDArray[np.bool_]:
     return flags & (messages >= 0)
 
 
+def no_name(message: int) -> None:
+    """Return what a message is called where nobody has named any."""
+
+
 @dataclass(frozen=True)
 class RunFacts:
     """What must be known of a run besides its events."""
@@ -211,6 +216,13 @@ class RunFacts:
     faulty: tuple[int, ...] = field(default=(), kw_only=True)
     """Processes that are faulty by design: nothing is expected of them, and nothing that they did
     counts."""
+    nodes: tuple[str, ...] = field(default=(), kw_only=True)
+    """What processes and clients are called where the run comes from, by number."""
+
+    @property
+    def called(self) -> Names:
+        """What explanations call processes; clients are processes that only multicast."""
+        return Names(nodes=self.nodes)
 
     def facts(self) -> dict[str, Any]:
         """Return them by name, and nothing else that this object may have."""
@@ -230,3 +242,5 @@ class History(RunFacts):
     views: Views = field(default_factory=Views)
     names: Mapping[int, str] = field(default_factory=dict)
     """What explanations call messages, by identity; others get the first letters that are free."""
+    message_name: Callable[[int], str | None] = field(default=no_name)
+    """What a message is called where the run comes from, by identity."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -398,7 +399,33 @@ def load_history(
             return read_events_of(kind, HISTORY_COLUMNS[kind])
         return read_columns(directory, run.run, kind, HISTORY_COLUMNS[kind])
 
-    about = RunFacts(run.run, run.processes, run.complete, faulty=run.faulty)
+    about = RunFacts(run.run, run.processes, run.complete, faulty=run.faulty, nodes=run.nodes)
     history = history_of(events, about, f"'{directory}', run '{run.run}'")
     lost = lost_since(lost_processes(run.lost), history.multicasts.message)
-    return replace(history, lost=lost)
+    return replace(history, lost=lost, message_name=_NamesInFiles(directory, run.run))
+
+
+class _NamesInFiles:
+    """What messages of a run are called where it comes from: read when first asked for, which only
+    those do who explain something."""
+
+    def __init__(self, directory: Path, run: str) -> None:
+        self._directory = directory
+        self._run = run
+
+    def __call__(self, message: int) -> str | None:
+        return self._names.get(message)
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        columns = ("origin", "seq", "name")
+        tables = [read_columns(self._directory, self._run, kind, columns) for kind in schema.NAMED]
+        return names_in(pa.concat_tables(tables, promote_options="default"))
+
+
+def names_in(rows: pa.Table) -> dict[int, str]:
+    """Return what rows of events call their messages."""
+    if "name" not in rows.column_names:
+        return {}
+    named = rows.filter(rows.column("name").is_valid())
+    return dict(zip(messages(named).tolist(), named.column("name").to_pylist(), strict=True))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from flexgroup.core.promises import PROPERTIES
 from flexgroup.core.replicas import Replicas
 from flexgroup.trace import schema
 from flexgroup.trace.cost_models import EXAMPLE, parse_cost_model
+from flexgroup.trace.names import Names
 from flexgroup.trace.version1 import Described, described
 
 SOFTWARE = f"flexgroup {__version__}"
@@ -51,6 +52,7 @@ class Run:
     cost_model: str | None = None
     faulty: tuple[int, ...] = ()
     events: str | None = None
+    nodes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -67,6 +69,11 @@ class Run:
     def told_events(self) -> dict[str, int] | None:
         """Return how many events of each kind the row tells of, if it does."""
         return None if self.events is None else dict(json.loads(self.events))
+
+    @property
+    def names(self) -> Names:
+        """Return what its processes and clients are called."""
+        return Names(self.processes, self.nodes)
 
     @property
     def promised(self) -> tuple[str, ...]:
@@ -131,9 +138,20 @@ def row_problems(
     for process in told.get("faulty", ()):
         if process is None or not 0 <= process < told["processes"]:
             yield f"there is no process {process}, which column 'faulty' names"
+    yield from _node_problems(told.get("nodes", ()), processes + clients)
     model = told.get("cost_model", "")
     if ":" in model and parse_cost_model(model) is None:
         yield f"the cost model '{model}' is no name with figures such as {EXAMPLE}"
+
+
+def _node_problems(nodes: Sequence[str | None], number: int) -> Iterator[str]:
+    if nodes and len(nodes) != number:
+        yield f"column 'nodes' has {len(nodes)} names, and there are {number} processes and clients"
+    for name in nodes:
+        if name is None or not name.strip() or not name.isprintable():
+            yield f"{name!r} in column 'nodes' is no name that one could read"
+    if len(set(nodes)) < len(nodes):
+        yield "column 'nodes' has the same name twice"
 
 
 def _are_naturals(values: object) -> bool:

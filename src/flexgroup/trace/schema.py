@@ -41,12 +41,20 @@ EVENT_COLUMNS = pa.schema(
         pa.field("sent", pa.int64()),
         pa.field("queued", pa.int64()),
         pa.field("detail", pa.string()),
+        pa.field("name", pa.string()),
     ]
 )
+
+RECORDED = pa.schema([field for field in EVENT_COLUMNS if field.name != "name"])
+"""The columns that our own worlds write: their messages have no names besides their numbers."""
 
 TEXTS = ["run", "packet", "detail"]
 """The columns that are written and read as dictionaries: they hold a handful of texts, each
 repeated millions of times."""
+
+NAMED = (DELIVER, MULTICAST)
+"""The kinds of events that may tell what their message is called where the run comes from; if they
+differ, the multicast is right."""
 
 REQUIRED_IN = {
     MULTICAST: ("origin", "seq", "destinations"),
@@ -86,6 +94,7 @@ RUN_COLUMNS = pa.schema(
         pa.field("cost_model", pa.string()),
         pa.field("faulty", pa.list_(pa.int32())),
         pa.field("events", pa.string()),
+        pa.field("nodes", pa.list_(pa.string())),
     ]
 )
 

@@ -73,6 +73,8 @@ class _File:
     first: int
     groups: Ints
     """The first row of each row group, and behind the last one the number of rows."""
+    named: bool
+    """Whether it tells what messages are called where the run comes from."""
 
     @property
     def rows(self) -> int:
@@ -186,6 +188,11 @@ class Timeline:
             for place, row in _read_rows(file, np.unique(places[number == at]) - file.first):
                 found[place + file.first] = row
         return [found[int(place)] for place in places]
+
+    def naming_files(self, kind: str = "") -> list[Path]:
+        """Return the files, of one kind or of all, that tell what messages are called where the run
+        comes from."""
+        return [file.path for file in self._files if file.named and kind in ("", file.kind)]
 
     def row_at(self, process: int | None, step: int | None) -> int | None:
         """Return the number of the event at this step of a process, if it was recorded."""
@@ -340,7 +347,8 @@ def _files(directory: Path, run: Run, runs: Collection[str]) -> list[_File]:
     rows: dict[str, dict[str, int]] = {}
     first = 0
     for kind, path in files_of(directory, run.run, runs):
-        files.append(_File(path, kind, first, _row_groups(path)))
+        groups, columns = _row_groups(path)
+        files.append(_File(path, kind, first, groups, kind in schema.NAMED and "name" in columns))
         first += files[-1].rows
         rows.setdefault(kind, {})[path.stem] = files[-1].rows
     refuse_file_problems([run], rows, runs)
@@ -452,13 +460,15 @@ def _wanted_kinds(chosen: Chosen) -> NDArray[np.bool_]:
     return np.array([kind in kinds for kind in schema.KINDS])
 
 
-def _row_groups(path: Path) -> Ints:
+def _row_groups(path: Path) -> tuple[Ints, list[str]]:
+    """Return where row groups begin, and the columns."""
     try:
         footer = pq.read_metadata(path)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from None
     sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)))
+    begins = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)))
+    return begins, footer.schema.to_arrow_schema().names
 
 
 def _read_rows(file: _File, rows: Ints) -> Iterator[tuple[int, Row]]:

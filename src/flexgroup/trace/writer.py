@@ -58,7 +58,7 @@ _WRITTEN_COLUMNS = pa.schema(
         field.with_type(pa.dictionary(pa.int32(), field.type))
         if field.name in schema.TEXTS
         else field
-        for field in schema.EVENT_COLUMNS
+        for field in schema.RECORDED
     ]
 )
 

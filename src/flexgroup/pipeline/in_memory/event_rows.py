@@ -5,12 +5,14 @@ A message's identity is packed in one integer, as everywhere (see `flexgroup.cor
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexgroup.trace import schema
 from flexgroup.trace.history import History, Ints, RunFacts
-from flexgroup.trace.reader import history_of, ints
+from flexgroup.trace.reader import history_of, ints, names_in
 
 CODES = {kind: code for code, kind in enumerate(schema.KINDS)}
 
@@ -33,7 +35,14 @@ out."""
 
 def history_of_rows(rows: pa.Table, about: RunFacts) -> History:
     """Return the history that rows of events tell: a whole run, or what concerns some messages."""
-    return history_of(lambda kind: rows.filter(pc.field("event") == CODES[kind]), about)
+
+    def of_kind(kind: str) -> pa.Table:
+        return rows.filter(pc.field("event") == CODES[kind])
+
+    names: dict[int, str] = {}
+    for kind in schema.NAMED:
+        names |= names_in(of_kind(kind))
+    return replace(history_of(of_kind, about), message_name=names.get)
 
 
 def integers(rows: pa.Table, name: str) -> Ints:

@@ -25,7 +25,7 @@ stack, then others, those of the first runs by name."""
 
 COLUMNS = (
     "process", "step", "time", "origin", "seq", "destinations", "peer", "packet", "depth",
-    "sent", "detail",
+    "sent", "detail", "name",
 )  # fmt: skip
 
 EVIDENCE = pa.schema(

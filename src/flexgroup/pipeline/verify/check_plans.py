@@ -37,6 +37,7 @@ def check_plans(runs: Sequence[Run], properties: Sequence[str] | None) -> list[C
             complete=run.complete,
             properties=run.promised if chosen is None else chosen,
             faulty=run.faulty,
+            nodes=run.nodes,
         )
         for number, run in enumerate(runs)
     ]

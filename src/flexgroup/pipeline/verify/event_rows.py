@@ -22,12 +22,17 @@ COLUMNS = EVENT_ROWS.insert(0, pa.field("number", pa.int32()))
 """The events of several runs."""
 
 EXPLAINED_COLUMNS = pa.schema(
-    [*COLUMNS, ("peer", pa.int32()), ("packet", pa.string()), ("detail", pa.string())]
+    [
+        *COLUMNS,
+        ("peer", pa.int32()),
+        *((name, pa.string()) for name in ("packet", "detail", "name")),
+    ]
 )
 """The columns that explanations and views need besides."""
 
 HAVE = {
-    schema.MULTICAST: ("destinations",),
+    schema.MULTICAST: ("destinations", "name"),
+    schema.DELIVER: ("name",),
     schema.SEND: ("peer", "packet"),
     schema.RECEIVE: ("peer", "packet"),
     schema.VIEW: ("detail",),

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from flexgroup.core.errors import UsageError
+from flexgroup.core.message import name_of
 from flexgroup.pipeline.in_memory.packed_rows import PACKED_ROWS
 from flexgroup.pipeline.in_memory.verdict_table import verdict_row, verdict_table
 from flexgroup.pipeline.reading.trace_set import TraceSet
@@ -28,7 +29,7 @@ from flexgroup.pipeline.verify.causal_windows import (
     is_unclear,
 )
 from flexgroup.pipeline.verify.causal_witness import Early, chains_of_causes
-from flexgroup.pipeline.verify.event_rows import ORDERS
+from flexgroup.pipeline.verify.event_rows import EXPLAINED_COLUMNS, ORDERS, event_rows
 from flexgroup.pipeline.verify.far_messages import PASSAGE, joined_by_far
 from flexgroup.pipeline.verify.layout import Layout, placed
 from flexgroup.pipeline.verify.message_checks import COUNTED, FAR, UNDELIVERED, check_messages
@@ -61,7 +62,7 @@ from flexgroup.properties.kernels.crossings import Crossing, is_too_late
 from flexgroup.properties.kernels.passages import Joined
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace.history import Ints
-from flexgroup.trace.schema import DELIVER, MULTICAST
+from flexgroup.trace.schema import DELIVER, MULTICAST, NAMED
 
 PART_DELIVERIES = 1_000_000
 """How many deliveries go to a task of the first stage, roughly."""
@@ -209,8 +210,17 @@ def _add_causes(
         if each.wrong:
             found[number].add(causal_order.NAME, "", each.wrong, [], chains[number])
         elif each.unordered:
-            verdict = causal_order.contradiction(each.unordered, each.least)
+            name = _name_of(traces, number, each.least)
+            verdict = causal_order.contradiction(each.unordered, name)
             found[number].decided[causal_order.NAME] = verdict
+
+
+def _name_of(traces: TraceSet, number: int, message: int) -> str:
+    """Return what a message is called where the run of this number comes from, or its number."""
+    is_it = (f.col("number") == number) & (f.col("message") == message)
+    events = event_rows(traces, NAMED, EXPLAINED_COLUMNS).where(is_it & f.col("name").isNotNull())
+    rows = events.orderBy("event").limit(1).collect()  # a multicast comes first
+    return str(rows[0]["name"]) if rows else name_of(message)
 
 
 def _seen_in_windows(findings: RunFindings) -> CausalFindings:

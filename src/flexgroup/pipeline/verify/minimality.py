@@ -23,7 +23,7 @@ from flexgroup.pipeline.verify.small_histories import (
 )
 from flexgroup.properties.minimality import NAME, NOTHING_SEEN, checked, undecided
 from flexgroup.properties.verdict import Outcome, Verdict
-from flexgroup.trace.schema import MULTICAST
+from flexgroup.trace.schema import MULTICAST, NAMED
 
 NUMBERS = pa.schema({"number": pa.int32()})
 FIRST_LOST = pa.schema(
@@ -65,7 +65,7 @@ def minimality(traces: TraceSet, plans: Sequence[CheckPlan]) -> DataFrame:
         if row is None:
             verdict = Verdict(NAME, Outcome.UNKNOWN, 0, None, NOTHING_SEEN)
         elif row.pairs is None and row.unclear:
-            verdict = Verdict(NAME, Outcome.UNKNOWN, 0, None, undecided(plan.lost, row.unclear))
+            verdict = Verdict(NAME, Outcome.UNKNOWN, 0, None, undecided(plan, row.unclear))
         elif row.pairs is None:
             verdict = Verdict(NAME, Outcome.HOLDS, 0, None, checked(row.passed))
         else:
@@ -123,6 +123,8 @@ def _violated(
     parts = (
         task_rows(found),
         with_topic(packets.join(chosen, ["number", "message"])),
-        with_topic(event_rows(traces, (MULTICAST,)).join(chosen, ["number", "message"])),
+        with_topic(
+            event_rows(traces, NAMED, EXPLAINED_COLUMNS).join(chosen, ["number", "message"])
+        ),
     )
     return judge_groups(union(parts))

@@ -94,7 +94,8 @@ def _told(chosen: Chosen, numbers: Mapping[str, int]) -> Stage:
     takes less time than having Spark read them and join."""
 
     def stage(batches: Batches) -> Batches:
-        for kind, number, events in read_pieces(batches, numbers, READ.__getitem__):
+        read = read_pieces(batches, numbers, lambda kind: (*READ[kind], "name"))
+        for kind, number, events in read:
             message = messages(events)
             for run, rows in by_key(number):
                 for topic, wanted in chosen[run].items():

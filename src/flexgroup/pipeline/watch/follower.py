@@ -34,6 +34,7 @@ from flexgroup.properties.opposite_orders import LOCAL, PAIRWISE
 from flexgroup.properties.verdict import Outcome, Verdict
 from flexgroup.trace import schema
 from flexgroup.trace.history import Deliveries, Ints, Lost, RunFacts, lost_since, no_ints
+from flexgroup.trace.names import Names
 
 HOLD = 200_000
 """How many deliveries are kept, at most, because some process delivered them after a message that
@@ -58,6 +59,8 @@ class Follower:
         self.hold = hold
         self.faulty: tuple[int, ...] = ()
         """The processes that are faulty by design, to be told before anything is taken."""
+        self.nodes: tuple[str, ...] = ()
+        """What processes and clients are called where the run comes from, if that is known."""
         self.processes: int | None = None
         """How many processes there are, if that is known: the others are clients."""
         self.judged: set[str] = set(WATCHED)
@@ -156,7 +159,7 @@ class Follower:
         return new, final
 
     def _pending(self, complete: bool, lost: Lost = ()) -> PendingHistory:
-        about = RunFacts(self.run, 0, complete, lost=lost, faulty=self.faulty)
+        about = RunFacts(self.run, 0, complete, lost=lost, faulty=self.faulty, nodes=self.nodes)
         return PendingHistory(self._kept, about, self._released)
 
     def _without_the_faulty(self, rows: pa.Table) -> pa.Table:
@@ -192,7 +195,8 @@ class Follower:
             names = ("process", "step", "time", "message")
             found.append(
                 self._counts.delivered_again(
-                    Deliveries(*(integers(rows, name)[again] for name in names))
+                    Deliveries(*(integers(rows, name)[again] for name in names)),
+                    Names(nodes=self.nodes),
                 )
             )
         return found, rows.filter(pa.array(~over))
@@ -262,6 +266,7 @@ class Follower:
         self = cls(state["run"])
         vars(self).update(state)
         self.faulty, self.in_doubt = tuple(self.faulty), set(self.in_doubt)
+        self.nodes = tuple(self.nodes)
         self.judged = set(self.judged)
         self._reassembly = Reassembly(**state["_reassembly"])
         self._forgotten = MessageIntervals(**state["_forgotten"])

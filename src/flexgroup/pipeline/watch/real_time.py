@@ -112,11 +112,11 @@ class RealTimeOrder:
         letter = Letters(run, [early])
         a, delivery = letter[early], run.delivery(row)
         lines = [
-            letter.let() + f", b = message {sent.to_json()['message']}",
+            letter.let() + f", b = message {run.name_of_identity(message)}",
             "b is ordered before a, through messages that all their destinations have delivered and"
             " that are not kept any more",
-            f"but process {delivery.process} delivered {a} {at(delivery)} at time"
-            f" {int(run.history.deliveries.time[row])}, before process {process} multicast b"
+            f"but {run.node(delivery.process)} delivered {a} {at(delivery)} at time"
+            f" {int(run.history.deliveries.time[row])}, before {run.node(process)} multicast b"
             f" {at(sent)} at time {time}",
         ]
-        return violated(real_time_order.NAME, self.violations, [delivery, sent], lines)
+        return violated(run, real_time_order.NAME, self.violations, [delivery, sent], lines)

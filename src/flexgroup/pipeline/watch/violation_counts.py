@@ -38,6 +38,7 @@ from flexgroup.properties.kernels.disagreement import Disagreements
 from flexgroup.properties.opposite_orders import LOCAL, PAIRWISE, judge, opposed_locally
 from flexgroup.properties.verdict import Outcome, Step, Verdict
 from flexgroup.trace.history import Deliveries, Ints, no_ints
+from flexgroup.trace.names import Names
 
 FIFO, PREFIX, ACYCLIC = "fifo order", "prefix order", "acyclic order"
 CAUSAL, REAL_TIME = causal_order.NAME, real_time_order.NAME
@@ -103,7 +104,7 @@ class ViolationCounts:
         self.told[verdict.property] = verdict.violations
         return verdict
 
-    def delivered_again(self, rows: Deliveries) -> Verdict:
+    def delivered_again(self, rows: Deliveries, names: Names) -> Verdict:
         """Return the verdict on deliveries of messages that all their destinations had
         delivered."""
         self.wrong[DUPLICATE] += len(rows.message)
@@ -114,8 +115,8 @@ class ViolationCounts:
         counts = ", ".join(f"{self.wrong[kind]} {kind}" for kind in KINDS if self.wrong[kind])
         explanation = (
             f"wrong deliveries: {counts}\nlet a = message {step.to_json()['message']}\n"
-            f"process {step.process} delivered a (step {step.step}) again, or is no destination"
-            " of it: all its destinations had delivered it before"
+            f"{names.process(step.process)} delivered a (step {step.step}) again, or is no"
+            " destination of it: all its destinations had delivered it before"
         )
         total = self.told[integrity.NAME] = sum(self.wrong.values())
         return Verdict(integrity.NAME, Outcome.VIOLATED, total, (step,), explanation)

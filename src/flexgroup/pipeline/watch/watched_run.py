@@ -102,6 +102,7 @@ class WatchedRun:
         if self.wanted is None:
             self.wanted = list(run.promised)
         self.follower.judged, self.follower.processes = set(self.wanted), run.processes
+        self.follower.nodes = run.nodes
         if run.faulty != self.follower.faulty:
             if self.follower.multicasts or self.follower.deliveries:
                 raise RefusedError(

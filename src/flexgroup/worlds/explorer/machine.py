@@ -489,7 +489,7 @@ class Machine(UntimedWorld):
         elif event.kind == CRASH:
             host.crash(0)
         elif event.kind == SUSPECT:
-            local.suspects = tuple(sorted([*local.suspects, event.source]))
+            local.suspects = tuple(sorted({*local.suspects, event.source}))
             host.notice(0, Suspect(event.source))
         elif event.kind == RESTART:
             local.suspects = ()

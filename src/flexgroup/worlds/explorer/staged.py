@@ -19,6 +19,9 @@ from flexgroup.worlds.explorer.machine import (
     LOST,
     RECEIVE,
     RESTART,
+    SUSPECT,
+    TRUST,
+    Event,
     Local,
     before_cut,
     effects_of_cut,
@@ -45,6 +48,8 @@ class StagedRun:
         """The states of processes that are ahead of those in `_settled`, and have no number."""
         self._moved: set[int] = set()
         """The processes to which something else is in flight than `_settled` says."""
+        self.beyond: list[int] = []
+        """The steps that the scope does not let happen, counted from 1."""
         self.steps: list[ScheduleStep] = []
         self.packets: list[Packet | None] = []
         """The packet of each step, if it has one."""
@@ -63,19 +68,14 @@ class StagedRun:
     @property
     def state(self) -> list[int]:
         """The state in which the run is, as the search has it."""
-        machine, in_flight = self.search.machine, self.search.in_flight
+        machine = self.search.machine
         for process, local in self._loose.items():
             self._settled[2 * process] = machine.enrol(local)
         self._loose.clear()
-        may_restart = self.search.budgets.left[self._settled[-1]][RESTARTS] > 0
         for process in self._moved:
-            if machine.locals[self._settled[2 * process]].crashed and not may_restart:
-                continue  # what is in flight to it is gone
-            packets = [p for (_, to), sent in self._channels.items() if to == process for p in sent]
-            pending = EMPTY
-            for packet in packets:
-                pending = in_flight.append(pending, packet)
-            self._settled[2 * process + 1] = pending
+            if self._is_gone(process):
+                continue  # what is in flight to it is, too
+            self._settled[2 * process + 1] = self._pending(process)
         self._moved.clear()
         return self._settled
 
@@ -94,8 +94,59 @@ class StagedRun:
             process = self.search.machine.events[transition.event].process
             if process == step.process and self.named(transition) == step:
                 return self.take(transition)
+        beyond = self._beyond(step)
+        if beyond is not None:
+            self.beyond.append(len(self.steps) + 1)
+            return self.take(beyond)
         said = step.command(self.scope).replace("\n", ", ")
         raise ImpossibleError(f"step {len(self.steps) + 1}, '{said}', cannot happen there")
+
+    def _beyond(self, step: ScheduleStep) -> Transition | None:
+        """Return what no search lets happen, and a run may tell of all the same: that a packet is
+        lost, a process suspected or trusted again, though the scope has no such fault left."""
+        search, state = self.search, self.state
+        if step.crash_after or not 0 <= step.process < search.actors:
+            return None
+        pending = state[2 * step.process + 1]
+        if step.kind == "lost":
+            channel = self._channels.get((step.source, step.process), [])
+            if step.place >= len(channel) or channel.index(channel[step.place]) != step.place:
+                return None
+            event = channel[step.place]
+            after = list(state)
+            if not self._is_gone(step.process):
+                lost = step.source, step.place
+                after[2 * step.process + 1] = self._pending(step.process, lost)
+            return Transition(LOSS, step.process, event, 0, False, after)
+        kind = {"suspect": SUSPECT, "trust": TRUST}.get(step.kind)
+        local = search.machine.locals[state[2 * step.process]]
+        members = {step.process, step.source}.issubset(range(self.scope.processes))
+        if kind is None or not members or step.process == step.source or local.idle:
+            return None
+        told = Event(kind, step.process, step.source, None, 0, "", 0)
+        number = search.machine.event(told)
+        after = list(state)
+        reaction = search.machine.step(state[2 * step.process], number)
+        after[2 * step.process] = reaction.after
+        for output in reaction.outputs:
+            target = search.machine.events[output].process
+            if not self._is_gone(target):
+                after[2 * target + 1] = search.in_flight.append(after[2 * target + 1], output)
+        return Transition(EVENT, step.process, number, pending, False, after)
+
+    def _is_gone(self, process: int) -> bool:
+        """Tell whether a process has crashed and cannot start again."""
+        may_restart = self.search.budgets.left[self._settled[-1]][RESTARTS] > 0
+        return self.search.machine.locals[self._settled[2 * process]].crashed and not may_restart
+
+    def _pending(self, process: int, without: tuple[int, int] = (-1, -1)) -> int:
+        """Return what is in flight to a process, but for one packet: its sender and its place."""
+        pending = EMPTY
+        for (source, to), sent in self._channels.items():
+            for place, packet in enumerate(sent if to == process else ()):
+                if (source, place) != without:
+                    pending = self.search.in_flight.append(pending, packet)
+        return pending
 
     def follow_all(self, steps: Sequence[ScheduleStep]) -> None:
         """Follow a run that was followed before, without keeping the states on the way."""
