@@ -56,7 +56,7 @@ def entries(
         (MULTICAST in looks, _mark(MULTICAST, about_one("mark multicast")), "multicast"),
         (DELIVER in looks, _mark(DELIVER, about_one("mark deliver")), "delivery"),
         (named, _mark(DELIVER, about_one("mark witness")),
-         f"filled, with its step: {emphasised}"),
+         f"filled, step n: {emphasised}"),
         (selection.missing, _mark(DELIVER, about_one("mark missing")), "not delivered"),
         *((look in looks, _mark(look.split()[0], f"mark {look}"), _of_others(selection, look))
           for look in OTHERS),
