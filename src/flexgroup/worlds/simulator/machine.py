@@ -8,18 +8,22 @@ event loops do; what it sends leaves at the end of the round, one frame for each
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple, final
+from typing import final
 
 from flexgroup.worlds.simulator.network import Network
 
 
-class Arrived(NamedTuple):
+@final
+class Arrived:
     """Something that waits for a process: when it came, from whom, and what it is."""
 
-    time: int
-    source: int
-    sent: int
-    cause: object
+    __slots__ = ("cause", "sent", "source", "time")
+
+    def __init__(self, time: int, source: int, sent: int, cause: object) -> None:
+        self.time = time
+        self.source = source
+        self.sent = sent
+        self.cause = cause
 
 
 @final
