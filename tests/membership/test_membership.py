@@ -133,6 +133,19 @@ def test_a_server_that_is_not_admitted_admits_nobody() -> None:
     assert "is joining others itself" in str(refusal)
 
 
+def test_a_server_that_is_no_member_any_more_says_so() -> None:
+    """Whoever asks it would wait for long; two that have been excluded together may ask each
+    other."""
+    cluster = cluster_of(2)
+    membership = life(cluster, "b").membership
+    do(cluster, "b", LeaveServers())
+    settle(cluster)
+    membership.take_effects()
+    membership.received(7, None, AskToJoin("c", "c:1"), cluster.now)
+    (refusal,) = membership.take_effects()
+    assert "is no member any more" in str(refusal)
+
+
 # Requests
 
 

@@ -85,6 +85,28 @@ async def test_what_was_refused_is_not_confirmed() -> None:
 
 
 @on_a_loop
+async def test_a_message_to_several_groups_is_refused_in_all_of_them() -> None:
+    """One of them is destroyed before its member knows; whoever reads meanwhile takes notice, and
+    nothing is confirmed all the same."""
+    async with (
+        servers(2) as (first, second),
+        connect(first.address, name="a") as a,
+        connect(second.address, name="b") as b,
+    ):
+        stays, ends = await a.join("stays", "RELIABLE"), await a.join("ends", "RELIABLE")
+        ended = asyncio.ensure_future((await b.join("ends")).destroy())
+        while first.deployment.domain_key(ends.inbox().handle) is not None:
+            await asyncio.sleep(0)
+        await a.multicast([stays, ends], b"m")  # its client has not been told yet
+        await ended
+        with pytest.raises(NotMember):
+            await a.receive()
+        with pytest.raises(NotMember):
+            await stays.confirm()
+        await stays.confirm()
+
+
+@on_a_loop
 async def test_a_group_that_one_is_not_in_has_nothing_to_confirm() -> None:
     async with servers(1) as (server,), connect(server.address) as link:
         with pytest.raises(NotMember, match="nothing to confirm"):

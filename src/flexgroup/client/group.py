@@ -233,8 +233,13 @@ class Group(Generic[T]):
         What is confirmed is lost only if all of these servers fail. NoAnswer is raised if it takes
         longer than the link's timeout, and the refusal if something that was sent was refused.
         """
-        handle = self.inbox().handle
-        await self._connection.ask(lambda number: requests.Confirm(number, handle), requests.Done)
+        if self._inbox is not None:
+            self._inbox.check_sent()
+        inbox = self.inbox()
+        await self._connection.ask(
+            lambda number: requests.Confirm(number, inbox.handle), requests.Done
+        )
+        inbox.check_sent()
         self.inbox()
 
     async def room(self, messages: int = 1) -> None:

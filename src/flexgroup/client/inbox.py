@@ -99,6 +99,7 @@ class Inbox:
         "_shared",
         "_taken",
         "_to_notify",
+        "_unconfirmed",
         "_views_were_kept",
         "_waiters",
         "decoded",
@@ -151,6 +152,8 @@ class Inbox:
         self.refused: list[FlexGroupError] = []
         """The reasons why the server refused messages to the group. The last one is raised, or a
         listener is told all."""
+        self._unconfirmed: FlexGroupError | None = None
+        """The last of the reasons, until confirm() has told of it."""
         self._allowance = window
         self._batch = max(1, window // PARTS_OF_A_WINDOW)
         self._taken = 0
@@ -256,6 +259,7 @@ class Inbox:
 
     def put_refusal(self, error: FlexGroupError) -> None:
         self.refused.append(error)
+        self._unconfirmed = error
         self._wake(1)
 
     # What the application does.
@@ -274,6 +278,14 @@ class Inbox:
         if self.refused:
             refused, self.refused = self.refused, []
             raise refused[-1]
+
+    def check_sent(self) -> None:
+        """Raise why something was refused that was sent since this was asked last, whoever was told
+        of that meanwhile."""
+        error, self._unconfirmed = self._unconfirmed, None
+        if error is not None:
+            self.refused = []
+            raise error.with_traceback(None)
 
     def current_view(self) -> View:
         """Return the view in which the next message is received, unless views are events, too."""

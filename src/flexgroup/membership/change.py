@@ -203,13 +203,14 @@ class Change:
         self._ask(self.attempt)
 
     def repeat(self, now: float) -> None:
-        """What has not been answered may have been lost."""
+        """What has not been answered may have been lost, and so may what was decided."""
         if self.attempt is not None:
             self.attempt.sent = now
             self._ask(self.attempt)
 
     def _ask(self, attempt: Attempt) -> None:
         message: ControlMessage
+        to = attempt.missing()
         if attempt.decision is None:
             message = Prepare(
                 self._me,
@@ -219,9 +220,12 @@ class Change:
                 attempt.hold,
                 attempt.hold_groups,
             )
-        else:
+        elif to:
             message = Accept(self._me, self._at, attempt.ballot, attempt.decision)
-        for server in attempt.missing():
+        else:
+            message = Commit(self._me, self._at, attempt.ballot)
+            to = tuple(server for server in attempt.party if server != self._me)
+        for server in to:
             self._outbox.send(server, message)
 
     def check_ballot(self, ballot: Ballot, leader: int | None = None) -> None:
@@ -259,9 +263,7 @@ class Change:
         attempt.accepted.add(message.sender)
         if attempt.missing():
             return None
-        for server in attempt.party:
-            if server != self._me:
-                self._outbox.send(server, Commit(self._me, self._at, attempt.ballot))
+        self._ask(attempt)
         return attempt.decision
 
     # Following

@@ -54,7 +54,7 @@ from flexgroup.membership.messages import (
 from flexgroup.membership.newcomers import Introductions, attempt_of, introduce
 from flexgroup.membership.operations import AnyOperation, RemoveClient, Renew
 from flexgroup.membership.outbox import Outbox
-from flexgroup.membership.proposals import JOINING, Proposals
+from flexgroup.membership.proposals import JOINING, LEFT, Proposals
 from flexgroup.membership.side_view import Origin, overlaid
 from flexgroup.membership.sides import Sides
 from flexgroup.membership.stable import Installed, Snapshot, first_number
@@ -305,6 +305,8 @@ class Membership:
         self, link: LinkNumber, server: int | None, message: ControlMessage, now: float
     ) -> None:
         if self.ended:
+            if isinstance(message, AskToJoin):
+                self._proposals.do_not_admit(link, message, LEFT)
             return
         match message:
             case FromMember() if self.configuration is not None:
@@ -431,7 +433,7 @@ class Membership:
                     self._leader.newcomers.keep(following)
             case Accepted():
                 decision = self._change.on_accepted(message)
-                if decision is not None:
+                if decision is not None and not self._is_left_behind_by(decision):
                     self._install(decision, now)
             case Commit():
                 decision = self._change.on_commit(message)
@@ -531,6 +533,16 @@ class Membership:
         elif self.is_isolated(now):
             # What was agreed on may be long ago, if this server was stopped meanwhile.
             self._stand_still(configuration)
+
+    def _is_left_behind_by(self, decision: Decision) -> bool:
+        """Whether others go on without this server, which leads them to it but has not asked for
+        it: it has completed what somebody else began. If it left at once, and what it tells them
+        were lost, they might be too few to find out. So it tells them until they say that they have
+        gone on."""
+        assert self.configuration is not None
+        following, _ = carried_out(self.configuration, decision)
+        numbers = [server.number for server in following.servers]
+        return bool(numbers) and self._me not in numbers and not self._proposals.to_leave()
 
     def _settle_all(self, results: Sequence[ProposalResult]) -> None:
         assert self.configuration is not None

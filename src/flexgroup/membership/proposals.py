@@ -41,6 +41,7 @@ class Proposal:
 
 
 JOINING = "is joining others itself (the first server is started without --join)"
+LEFT = "is no member any more"
 """Why a server that is in no configuration admits nobody."""
 
 

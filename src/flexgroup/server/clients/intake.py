@@ -144,12 +144,11 @@ class Intake:
         for group in groups:
             seat = session.seats.get(group)
             if seat is None or seat.ended:
-                session.refuse(
-                    None,
+                session.refuse_message(
+                    groups,
                     refusals.NOT_MEMBER,
                     "a message to a group that this process has neither joined nor attached to; "
                     "call join() or attach() first",
-                    group,
                 )
                 return None
             sender = seat.process
@@ -161,15 +160,16 @@ class Intake:
         for group in groups:
             of_group = self._deployment.domain_key(group)
             if of_group is None:
-                session.refuse(None, refusals.MISSING, "the group does not exist any more", group)
+                session.refuse_message(
+                    groups, refusals.MISSING, "a group that it was sent to does not exist any more"
+                )
                 return None
             if key is not None and of_group != key:
-                session.refuse(
-                    None,
+                session.refuse_message(
+                    groups,
                     refusals.MIXED_STACKS,
                     f"groups of different domains ({named(key)} and {named(of_group)}) "
                     "have no order in common: send one message to each",
-                    group,
                 )
                 return None
             key = of_group
@@ -300,7 +300,7 @@ class Intake:
             pack.domain.cast(self._round.now(), pack.groups, pack.count, packed(pack.sent))
         except UsageError as error:
             for session in dict.fromkeys(pack.sessions):
-                session.refuse(None, refusals.BAD_STACK, str(error), pack.groups[0])
+                session.refuse_message(pack.groups, refusals.BAD_STACK, str(error))
 
 
 def named(key: DomainKey) -> str:

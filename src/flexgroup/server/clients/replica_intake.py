@@ -82,12 +82,11 @@ class ReplicaIntake:
         replica = self._replicas.of_group[groups[0]]
         if replica.group.number not in groups:
             others = [group for group in replica.entry.groups if group.number in groups]
-            session.refuse(
-                None,
+            session.refuse_message(
+                groups,
                 refusals.NOT_HERE,
                 f"this server has a replica of '{replica.group.name}', and a message that does not "
                 f"go there; send it over one of {', '.join(others[0].servers)}",
-                groups[0],
             )
             session.taken(len(bodies))
             return
@@ -129,7 +128,7 @@ class ReplicaIntake:
             )
         except UsageError as error:
             for session in dict.fromkeys([one.session for one in pack]):
-                session.refuse(None, refusals.BAD_STACK, str(error), groups[0])
+                session.refuse_message(groups, refusals.BAD_STACK, str(error))
             return
         line.under_way[m] = pack[0].ticket
         for one in pack:
