@@ -77,7 +77,7 @@ def test_json_lines_in_which_the_order_is_violated(tmp_path: Path) -> None:
     order = verdict_on(tmp_path, "deliveries", "acyclic order")
     assert order.outcome is Outcome.VIOLATED
     assert order.explanation.splitlines()[0] == (
-        "let a = message 0.1 to {0,1,2}, b = message 3.1 to {0,1}"
+        "let a = message alpha#1 to {alpha,beta,gamma}, b = message web-7#1 to {alpha,beta}"
     )
 
 

@@ -40,6 +40,7 @@ LAYERS = {
     "df": "DelporteFauconnier",
     "dcc": "Dcc",
     "dcc_published": "DccPublished",
+    "dcc_wide": "DccWide",
     **variants_abcast.LAYERS,
     **variants_atomic.LAYERS,
     **variants_xamp.LAYERS,
@@ -241,6 +242,38 @@ def df_that_empties_its_queue_at_once() -> StackPlan:
 # DCC, repaired and published.
 
 
+def dcc_wide_that_always_goes_straight_on() -> StackPlan:
+    """Genuine, and in circles."""
+    wide = loaded_anew("dcc_wide")
+    wide.DccWide.next_hop = lambda self, destination: destination
+    return plan_of(wide.DccWide)
+
+
+def dcc_wide_that_follows_whoever_went_before() -> StackPlan:
+    """Straight on if a message went to the same destination before, whatever is known since."""
+    wide = loaded_anew("dcc_wide")
+    careful = wide.DccWide.next_hop
+
+    def next_hop(self: Any, destination: int) -> int:
+        hop: int = destination if destination in self.crossed else careful(self, destination)
+        return hop
+
+    wide.DccWide.next_hop = next_hop
+    return plan_of(wide.DccWide)
+
+
+def dcc_wide_without_other_edges() -> StackPlan:
+    """A node does not wait for what others say went before, and misses it later."""
+    wide = loaded_anew("dcc_wide")
+
+    def can_handle(self: Any, visit: Any) -> bool:
+        edge = self.incoming[visit.decider]
+        return bool(visit.evc[edge] == self.EVC[edge] + 1)
+
+    wide.DccWide.can_handle = can_handle
+    return plan_of(wide.DccWide)
+
+
 def dcc_without_slow_mode() -> StackPlan:
     dcc = loaded_anew("dcc")
     dcc.SLOW = dcc.FAST
@@ -379,6 +412,12 @@ CASES = [
          from_clients(5, (1, 3, 4), (1, 3, 4), (0, 2, 4)), "validity"),
     Case(dcc_that_goes_fast_after_coming_slow, "dcc",
          from_clients(5, (0, 3), (0, 3), (1, 2, 4), (0, 1), (1, 2, 4), (3, 4)), "acyclic order"),
+    Case(dcc_wide_that_always_goes_straight_on, "dcc_wide",
+         from_clients(3, (0, 2), (1, 2), (0, 1)), "acyclic order"),
+    Case(dcc_wide_that_follows_whoever_went_before, "dcc_wide",
+         from_clients(3, (0, 1), (0, 2), (0, 2), (1, 2)), "acyclic order"),
+    Case(dcc_wide_without_other_edges, "dcc_wide",
+         from_clients(3, (0, 2), (1, 2), (0, 1)), "validity"),
     Case(published_without_slow_mode, "dcc_published",
          from_clients(3, (0, 2), (1, 2), (0, 1)), "acyclic order"),
     Case(published_without_clock_update, "dcc_published",

@@ -26,6 +26,10 @@ from flexgroup.testing.schedules import (
 )
 
 from ..explorer.variant_parts import loaded_anew, plan_of
+from ..explorer.variants import (
+    dcc_wide_that_always_goes_straight_on,
+    dcc_wide_that_follows_whoever_went_before,
+)
 
 SCHEDULES = 400
 
@@ -92,26 +96,6 @@ def dcc_that_goes_fast_after_coming_slow() -> StackPlan:
 
     dcc.Dcc.deliver_and_forward = deliver_and_forward
     return plan_of(dcc.Dcc)
-
-
-def dcc_wide_that_always_goes_straight_on() -> StackPlan:
-    """Genuine, and in circles."""
-    wide = loaded_anew("dcc_wide")
-    wide.DccWide.next_hop = lambda self, destination: destination
-    return plan_of(wide.DccWide)
-
-
-def dcc_wide_that_follows_whoever_went_before() -> StackPlan:
-    """Straight on if a message went to the same destination before, whatever is known since."""
-    wide = loaded_anew("dcc_wide")
-    careful = wide.DccWide.next_hop
-
-    def next_hop(self: Any, destination: int) -> int:
-        hop: int = destination if destination in self.crossed else careful(self, destination)
-        return hop
-
-    wide.DccWide.next_hop = next_hop
-    return plan_of(wide.DccWide)
 
 
 def dcc_wide_that_judges_node_by_node() -> StackPlan:

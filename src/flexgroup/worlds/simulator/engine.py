@@ -103,9 +103,6 @@ class Simulation(World):
         self._machine = Machine(network, size) if network.cores else None
         """The processors, where processes share them."""
         self._unreliable = network.loss > 0 or network.duplication > 0 or bool(faults.partitions)
-        self._answer: Answer | None = None
-        """The answer to a client that the delivery at hand is, where processors are shared."""
-        self._answered_client = 0
         self._clients_time = 0
         """How far the round of the clients has come, where processors are shared."""
         self._plan_faults()
@@ -152,9 +149,10 @@ class Simulation(World):
     def answer(self, process: int, client: int, message: int) -> None:
         """Let a process send a client the answer to its message."""
         host = self.hosts[process]
-        if self._machine is not None:
-            self._answer = Answer(process, message)
-            self._answered_client = client
+        machine = self._machine
+        if machine is not None:
+            told = Answer(process, message)
+            machine.outbox.append((machine.clients, client, self._delay(host), told))
             return
         host.time += self.network.send_cost
         delay = self.network.delay(process, client, None, self.random)
@@ -207,10 +205,10 @@ class Simulation(World):
             self.application.delivered(self, host.process, host.time, m)
             return
         host.time += self.network.deliver_cost + machine.writing(machine.clients)
-        self._answer = None
+        before = len(machine.outbox)
         self.application.delivered(self, host.process, host.time, m)
-        told: object = Delivered() if self._answer is None else self._answer
-        machine.outbox.append((machine.clients, self._answered_client, self._delay(host), told))
+        if len(machine.outbox) == before:  # it has answered nobody
+            machine.outbox.append((machine.clients, 0, self._delay(host), Delivered()))
 
     def on_store(self, host: Host, effects: list[Store]) -> bool:
         network = self.network
