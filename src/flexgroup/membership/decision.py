@@ -93,6 +93,13 @@ def carried_out(
     return made[1]
 
 
+def excludes(decision: Decision, before: Configuration, server: int) -> bool:
+    """Whether others go on without this server."""
+    following, _ = carried_out(before, decision)
+    numbers = [other.number for other in following.servers]
+    return bool(numbers) and server not in numbers
+
+
 def _carried_out(
     before: Configuration, decision: Decision
 ) -> tuple[Configuration, list[ProposalResult]]:

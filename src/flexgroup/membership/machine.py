@@ -16,7 +16,7 @@ from flexgroup.core.errors import PeerError
 from flexgroup.membership.beats import Beats
 from flexgroup.membership.change import Change
 from flexgroup.membership.configuration import Configuration, Server
-from flexgroup.membership.decision import Decision, ProposalResult, carried_out
+from flexgroup.membership.decision import Decision, ProposalResult, carried_out, excludes
 from flexgroup.membership.effects import (
     Answer,
     Drain,
@@ -540,9 +540,7 @@ class Membership:
         were lost, they might be too few to find out. So it tells them until they say that they have
         gone on."""
         assert self.configuration is not None
-        following, _ = carried_out(self.configuration, decision)
-        numbers = [server.number for server in following.servers]
-        return bool(numbers) and self._me not in numbers and not self._proposals.to_leave()
+        return not self._proposals.to_leave() and excludes(decision, self.configuration, self._me)
 
     def _settle_all(self, results: Sequence[ProposalResult]) -> None:
         assert self.configuration is not None

@@ -13,6 +13,7 @@ from typing import Final, final
 from flexgroup.core.errors import UsageError
 from flexgroup.membership.configuration import DomainKey
 from flexgroup.server.clients.contents import packed
+from flexgroup.server.clients.refused_messages import refuse_message
 from flexgroup.server.clients.replica_intake import ReplicaIntake
 from flexgroup.server.clients.session import Session
 from flexgroup.server.hosting.deployment import Deployment
@@ -144,7 +145,8 @@ class Intake:
         for group in groups:
             seat = session.seats.get(group)
             if seat is None or seat.ended:
-                session.refuse_message(
+                refuse_message(
+                    session,
                     groups,
                     refusals.NOT_MEMBER,
                     "a message to a group that this process has neither joined nor attached to; "
@@ -160,12 +162,16 @@ class Intake:
         for group in groups:
             of_group = self._deployment.domain_key(group)
             if of_group is None:
-                session.refuse_message(
-                    groups, refusals.MISSING, "a group that it was sent to does not exist any more"
+                refuse_message(
+                    session,
+                    groups,
+                    refusals.MISSING,
+                    "a group that it was sent to does not exist any more",
                 )
                 return None
             if key is not None and of_group != key:
-                session.refuse_message(
+                refuse_message(
+                    session,
                     groups,
                     refusals.MIXED_STACKS,
                     f"groups of different domains ({named(key)} and {named(of_group)}) "
@@ -300,7 +306,7 @@ class Intake:
             pack.domain.cast(self._round.now(), pack.groups, pack.count, packed(pack.sent))
         except UsageError as error:
             for session in dict.fromkeys(pack.sessions):
-                session.refuse_message(pack.groups, refusals.BAD_STACK, str(error))
+                refuse_message(session, pack.groups, refusals.BAD_STACK, str(error))
 
 
 def named(key: DomainKey) -> str:

@@ -11,6 +11,7 @@ from flexgroup.core.message import MessageId
 from flexgroup.membership.configuration import Configuration, GroupEntry
 from flexgroup.membership.next_configuration import not_here
 from flexgroup.server.clients.contents import packed_one_by_one
+from flexgroup.server.clients.refused_messages import refuse_message
 from flexgroup.server.clients.session import Session
 from flexgroup.server.hosting.replica import Replica
 from flexgroup.server.hosting.replicas import Replicas
@@ -82,7 +83,8 @@ class ReplicaIntake:
         replica = self._replicas.of_group[groups[0]]
         if replica.group.number not in groups:
             others = [group for group in replica.entry.groups if group.number in groups]
-            session.refuse_message(
+            refuse_message(
+                session,
                 groups,
                 refusals.NOT_HERE,
                 f"this server has a replica of '{replica.group.name}', and a message that does not "
@@ -128,7 +130,7 @@ class ReplicaIntake:
             )
         except UsageError as error:
             for session in dict.fromkeys([one.session for one in pack]):
-                session.refuse_message(groups, refusals.BAD_STACK, str(error))
+                refuse_message(session, groups, refusals.BAD_STACK, str(error))
             return
         line.under_way[m] = pack[0].ticket
         for one in pack:

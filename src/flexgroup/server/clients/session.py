@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Final, NamedTuple, final
@@ -477,12 +477,6 @@ class Session(FrameHandler):
         self, request: int | None, code: str, reason: str, handle: int | None = None
     ) -> None:
         self.say(Refused(request, code, reason, handle))
-
-    def refuse_message(self, groups: Iterable[int], code: str, reason: str) -> None:
-        """Refuse a message; whoever reads any of its groups, or has what it sent there confirmed,
-        finds out."""
-        for group in dict.fromkeys(groups):
-            self.refuse(None, code, reason, group)
 
     def close(self, reason: str) -> None:
         self.say(Closing(reason))
